@@ -1,0 +1,23 @@
+// What every handler of one broker process shares. Built once at start; there is no other state between requests
+// than the store, the connections and these.
+import type { MembersStore } from "@claudemesh/members/ports";
+import type { MessagesStore } from "@claudemesh/messages/ports";
+import type { FailpointName } from "@claudemesh/storage/failpoint-names";
+import type { Failpoints } from "@claudemesh/storage/failpoints";
+import type { Logger } from "pino";
+import type { BrokerConfig } from "./config.ts";
+import type { ConnectionRegistry } from "./transport/connection-registry.ts";
+
+export type BrokerContext = {
+  readonly config: BrokerConfig;
+  readonly members: MembersStore;
+  readonly messages: MessagesStore;
+  readonly connections: ConnectionRegistry;
+  readonly failpoints: Failpoints<FailpointName>;
+  readonly log: Logger;
+  readonly nowMs: () => number;
+  readonly nextId: () => string;
+  readonly adminToken: string;
+  /** Where clients reach this broker; goes into invites. */
+  readonly publicUrl: () => string;
+};

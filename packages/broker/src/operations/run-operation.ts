@@ -1,0 +1,39 @@
+// The one way in to an operation: check the input against its schema, run the handler, turn every failure into an
+// answer. A transport hands over what it parsed and sends back what it gets.
+import { createSchemaCompiler, type Validator } from "@claudemesh/http/validation";
+import type { MeshError } from "@claudemesh/protocol/errors";
+import { type Answer, answerError } from "@claudemesh/protocol/messages/accept-result";
+import { type OperationName, operations } from "@claudemesh/protocol/wire/operations";
+import type { BrokerContext } from "../context.ts";
+import { toMeshError } from "../storage-failure.ts";
+import { type Caller, handlers } from "./handlers.ts";
+
+export type RunOperation = (name: OperationName, caller: Caller, input: object) => Promise<Answer>;
+
+export function createOperationRunner(broker: BrokerContext): RunOperation {
+  const compile = createSchemaCompiler();
+  const validators = new Map<OperationName, Validator>();
+  for (const name of operationNames) validators.set(name, compile(operations[name].input));
+  return async (name, caller, input) => {
+    try {
+      const refusal = validators.get(name)?.(input);
+      if (refusal !== undefined) throw refusal;
+      return await handlers[name](broker, caller, input as never);
+    } catch (error) {
+      const refused = toMeshError(error);
+      logRefusal(broker, name, refused);
+      return answerError(refused);
+    }
+  };
+}
+
+export const operationNames = Object.keys(operations) as OperationName[];
+
+export function isOperationName(name: string): name is OperationName {
+  return Object.hasOwn(operations, name);
+}
+
+function logRefusal(broker: BrokerContext, operation: OperationName, error: MeshError): void {
+  const cause = error.status >= 500 ? error.cause : undefined;
+  broker.log[error.level]({ event: "refused", operation, code: error.code, err: cause }, error.message);
+}

@@ -1,0 +1,59 @@
+// Which members are connected to this broker process, and who must hear of new deliveries. Knows nothing of sockets'
+// insides or of other brokers.
+import type { ConnectionPolicy } from "@claudemesh/protocol/features";
+
+export type RegisteredConnection = {
+  readonly meshId: string;
+  readonly pubkey: string;
+  readonly kind: "daemon" | "client";
+  /** There may be something new to push. */
+  readonly wake: () => void;
+  readonly close: (reason: "replaced_by_newer" | "stopping") => void;
+};
+
+export class ConnectionRegistry {
+  readonly #byMember = new Map<string, Set<RegisteredConnection>>();
+
+  /**
+   * Among daemons of one member the policy decides who stays; clients come and go. False: the newcomer must leave.
+   */
+  add(connection: RegisteredConnection, policy: ConnectionPolicy): boolean {
+    const key = keyOf(connection.meshId, connection.pubkey);
+    const present = this.#byMember.get(key) ?? new Set();
+    if (connection.kind === "daemon" && policy !== "allow_concurrent") {
+      const older = [...present].filter((other) => other.kind === "daemon");
+      if (older.length > 0 && policy === "prefer_oldest") return false;
+      for (const other of older) {
+        present.delete(other);
+        other.close("replaced_by_newer");
+      }
+    }
+    present.add(connection);
+    this.#byMember.set(key, present);
+    return true;
+  }
+
+  remove(connection: RegisteredConnection): void {
+    const key = keyOf(connection.meshId, connection.pubkey);
+    const present = this.#byMember.get(key);
+    if (present === undefined) return;
+    present.delete(connection);
+    if (present.size === 0) this.#byMember.delete(key);
+  }
+
+  wake(meshId: string, pubkeys: readonly string[]): void {
+    for (const pubkey of pubkeys) {
+      for (const connection of this.#byMember.get(keyOf(meshId, pubkey)) ?? []) connection.wake();
+    }
+  }
+
+  closeAll(): void {
+    for (const present of [...this.#byMember.values()]) {
+      for (const connection of [...present]) connection.close("stopping");
+    }
+  }
+}
+
+function keyOf(meshId: string, pubkey: string): string {
+  return `${meshId}/${pubkey}`;
+}

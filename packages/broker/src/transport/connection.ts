@@ -1,0 +1,213 @@
+// One socket's life: challenge, hello, then frames in and replies out. What a frame does is decided by the operation
+// that it names; pushing is the delivery pump's work.
+import { randomBytes } from "node:crypto";
+import { createSchemaCompiler } from "@claudemesh/http/validation";
+import { MeshError } from "@claudemesh/protocol/errors";
+import { announceFeatures, closeCodes } from "@claudemesh/protocol/features";
+import { parseStrictJson } from "@claudemesh/protocol/json";
+import { type Answer, answerError } from "@claudemesh/protocol/messages/accept-result";
+import { limits } from "@claudemesh/protocol/messages/limits";
+import {
+  type ChallengeFrame,
+  type HelloFrame,
+  type HelloReplyBody,
+  helloFrameSchema,
+  type PushFrame,
+  protocolVersion,
+  type ReplyFrame,
+} from "@claudemesh/protocol/wire/frames";
+import type { AckInput } from "@claudemesh/protocol/wire/operations";
+import type { RawData, WebSocket } from "ws";
+import type { BrokerContext } from "../context.ts";
+import type { Caller } from "../operations/handlers.ts";
+import { isOperationName, type RunOperation } from "../operations/run-operation.ts";
+import { toMeshError } from "../storage-failure.ts";
+import { authenticateHello } from "./authenticate-hello.ts";
+import type { RegisteredConnection } from "./connection-registry.ts";
+import { DeliveryPump } from "./delivery-pump.ts";
+
+/** A socket that takes longer to say who it is, is closed. */
+const helloTimeoutMs = 10_000;
+const requestsInFlightMax = 1_024;
+/** What is written and not taken by the peer; above it the socket is dropped, never the data. */
+const bufferedBytesMax = 16 * 1_048_576;
+
+const refuseHello = createSchemaCompiler()(helloFrameSchema);
+
+type OpenState = {
+  readonly caller: Caller;
+  readonly pump: DeliveryPump | undefined;
+  readonly entry: RegisteredConnection;
+};
+
+export class Connection {
+  readonly #socket: WebSocket;
+  readonly #broker: BrokerContext;
+  readonly #run: RunOperation;
+  readonly #nonce = randomBytes(32).toString("hex");
+  readonly #helloTimer: NodeJS.Timeout;
+  #helloSeen = false;
+  #open: OpenState | undefined;
+  #inFlight = 0;
+  #alive = true;
+
+  constructor(socket: WebSocket, broker: BrokerContext, run: RunOperation) {
+    this.#socket = socket;
+    this.#broker = broker;
+    this.#run = run;
+    this.#helloTimer = setTimeout(() => this.#close(closeCodes.protocol_error, "no hello in time"), helloTimeoutMs);
+    socket.on("message", (data) => this.#onMessage(data));
+    socket.on("pong", () => {
+      this.#alive = true;
+    });
+    socket.on("close", () => this.#onClose());
+    socket.on("error", (error) => broker.log.debug({ event: "socket_error", err: error }, error.message));
+    const { dedupe, inlineBytes, connectionPolicy } = broker.config;
+    const features = announceFeatures({ dedupe, inlineBytes, connectionPolicy });
+    this.#write({ type: "challenge", protocol: protocolVersion, nonce: this.#nonce, features });
+  }
+
+  /** Called at intervals: a peer that answered nothing since the last call is gone. */
+  checkAlive(): void {
+    if (!this.#alive) {
+      this.#socket.terminate();
+      return;
+    }
+    this.#alive = false;
+    this.#socket.ping();
+  }
+
+  /** For a socket that has not said hello, or any at the end of a stop. */
+  closeForStop(): void {
+    this.#close(1012, "the broker is stopping");
+  }
+
+  #onMessage(data: RawData): void {
+    this.#alive = true;
+    let frame: Record<string, unknown>;
+    try {
+      const value = parseStrictJson(data as Buffer, { maxDepth: limits.jsonDepth });
+      if (typeof value !== "object" || value === null || Array.isArray(value)) {
+        throw new MeshError("invalid_request", "A frame is a JSON object.");
+      }
+      frame = value;
+    } catch (error) {
+      const refusal = toMeshError(error);
+      this.#close(closeCodes.protocol_error, refusal.code);
+      return;
+    }
+    if (!this.#helloSeen) this.#onHello(frame);
+    else if (this.#open === undefined) this.#close(closeCodes.protocol_error, "a frame before the hello was answered");
+    else this.#onRequest(this.#open, frame);
+  }
+
+  #onHello(frame: Record<string, unknown>): void {
+    const refusal = refuseHello(frame);
+    if (refusal !== undefined) {
+      this.#close(closeCodes.protocol_error, refusal.message);
+      return;
+    }
+    this.#helloSeen = true;
+    this.#authenticate(frame as HelloFrame).catch((error: unknown) => {
+      const failure = toMeshError(error);
+      this.#broker.log.error({ event: "hello_failed", err: failure.cause ?? failure }, failure.message);
+      this.#close(1011, failure.code);
+    });
+  }
+
+  async #authenticate(hello: HelloFrame): Promise<void> {
+    const caller = await authenticateHello(this.#broker.members, this.#nonce, hello);
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    clearTimeout(this.#helloTimer);
+    if (caller === undefined) {
+      this.#reply(hello.id, answerError(new MeshError("unauthorized")));
+      this.#close(closeCodes.unauthorized, "unauthorized");
+      return;
+    }
+    const pump = hello.kind === "daemon" ? this.#createPump(caller) : undefined;
+    const entry: RegisteredConnection = {
+      meshId: caller.mesh.id,
+      pubkey: caller.member.pubkey,
+      kind: hello.kind,
+      wake: () => pump?.wake(),
+      close: (reason) =>
+        reason === "stopping" ? this.closeForStop() : this.#close(closeCodes.replaced_by_newer, reason),
+    };
+    if (!this.#broker.connections.add(entry, this.#broker.config.connectionPolicy)) {
+      this.#close(closeCodes.older_connection_kept, "older_connection_kept");
+      return;
+    }
+    this.#open = { caller, pump, entry };
+    this.#broker.log.info({ event: "connected", mesh: caller.mesh.name, member: caller.member.name, kind: hello.kind });
+    const { pubkey, name, role } = caller.member;
+    const body: HelloReplyBody = { mesh: caller.mesh.name, mesh_id: caller.mesh.id, member: { pubkey, name, role } };
+    this.#reply(hello.id, { status: 200, body });
+    pump?.wake();
+  }
+
+  #createPump(caller: Caller): DeliveryPump {
+    return new DeliveryPump({
+      store: this.#broker.messages.deliveries,
+      meshId: caller.mesh.id,
+      recipient: caller.member.pubkey,
+      push: (item) => this.#write({ type: "message", ...item }),
+      onFailure: (error) => {
+        // The rows stay unsettled: dropping the socket makes the receiver come back for them.
+        this.#broker.log.error({ event: "push_failed", err: error }, "reading deliveries failed");
+        this.#close(1011, "storage_unavailable");
+      },
+    });
+  }
+
+  #onRequest(open: OpenState, frame: Record<string, unknown>): void {
+    const { type, id, ...input } = frame;
+    if (typeof id !== "number" || !Number.isSafeInteger(id) || id < 1) {
+      this.#close(closeCodes.protocol_error, "a request needs a positive integer id");
+      return;
+    }
+    if (typeof type !== "string" || !isOperationName(type)) {
+      this.#reply(
+        id,
+        answerError(new MeshError("invalid_request", "This frame type is not known.", { field: "type" })),
+      );
+      return;
+    }
+    if (this.#inFlight >= requestsInFlightMax) {
+      this.#reply(id, answerError(new MeshError("busy", undefined, { limit: requestsInFlightMax })));
+      return;
+    }
+    this.#inFlight++;
+    void this.#run(type, open.caller, input).then((answer) => {
+      this.#inFlight--;
+      if (type === "ack" && answer.status === 200) open.pump?.settled((input as AckInput).history_ids);
+      this.#reply(id, answer);
+    });
+  }
+
+  #reply(id: number, answer: Answer): void {
+    this.#write({ type: "reply", id, status: answer.status, body: answer.body });
+  }
+
+  #write(frame: ChallengeFrame | ReplyFrame | PushFrame): void {
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    if (this.#socket.bufferedAmount > bufferedBytesMax) {
+      this.#broker.log.warn({ event: "slow_socket_dropped", buffered_bytes: this.#socket.bufferedAmount });
+      this.#socket.terminate();
+      return;
+    }
+    this.#socket.send(JSON.stringify(frame));
+  }
+
+  #close(code: number, reason: string): void {
+    // A close reason may hold 123 bytes.
+    this.#socket.close(code, reason.slice(0, 120));
+  }
+
+  #onClose(): void {
+    clearTimeout(this.#helloTimer);
+    if (this.#open === undefined) return;
+    this.#open.pump?.stop();
+    this.#broker.connections.remove(this.#open.entry);
+    this.#open = undefined;
+  }
+}

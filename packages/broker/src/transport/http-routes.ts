@@ -1,0 +1,152 @@
+// The broker over HTTP: every operation at its path for a bearer token, creating and joining meshes, and health.
+
+import { sameSecret } from "@claudemesh/members/credentials";
+import type { Member, Mesh } from "@claudemesh/members/ports";
+import { createMesh } from "@claudemesh/members/services/create-mesh";
+import { joinMesh } from "@claudemesh/members/services/join-mesh";
+import { authenticateToken } from "@claudemesh/members/services/member-tokens";
+import { MeshError } from "@claudemesh/protocol/errors";
+import type { Answer } from "@claudemesh/protocol/messages/accept-result";
+import {
+  type CreateMeshRequest,
+  createMeshRequestSchema,
+  type JoinRequest,
+  joinRequestSchema,
+} from "@claudemesh/protocol/wire/invite";
+import { type OperationName, type OperationSpec, operations } from "@claudemesh/protocol/wire/operations";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { BrokerContext } from "../context.ts";
+import type { Caller } from "../operations/handlers.ts";
+import { operationNames, type RunOperation } from "../operations/run-operation.ts";
+import { toMeshError } from "../storage-failure.ts";
+
+export function registerHttpRoutes(server: FastifyInstance, broker: BrokerContext, run: RunOperation): void {
+  for (const name of operationNames) {
+    const spec: OperationSpec = operations[name];
+    if (spec.http !== undefined) registerOperation(server, broker, run, name, spec, spec.http);
+  }
+  registerMeshRoutes(server, broker);
+  server.get("/healthz", async () => ({ status: "ok" }));
+  server.get("/readyz", async (_request, reply) => {
+    try {
+      await broker.members.findMesh("");
+      return { status: "ready" };
+    } catch (error) {
+      return reply.code(503).send(toMeshError(error).toBody());
+    }
+  });
+}
+
+function registerOperation(
+  server: FastifyInstance,
+  broker: BrokerContext,
+  run: RunOperation,
+  name: OperationName,
+  spec: OperationSpec,
+  http: NonNullable<OperationSpec["http"]>,
+): void {
+  server.route({
+    method: http.method,
+    url: `/v1/meshes/:mesh${http.path}`,
+    handler: async (request, reply) => {
+      const caller = await authenticate(broker, request);
+      return sendAnswer(reply, await run(name, caller, gatherInput(spec, request)));
+    },
+  });
+}
+
+/** Fields of path, query and body as one input. A field given twice would make its meaning a matter of order. */
+function gatherInput(spec: OperationSpec, request: FastifyRequest): object {
+  const { mesh: _mesh, ...params } = request.params as Record<string, string>;
+  const input: Record<string, unknown> = {};
+  const take = (source: object) => {
+    for (const [field, value] of Object.entries(source)) {
+      if (Object.hasOwn(input, field)) {
+        throw new MeshError("unknown_field", `The field ${JSON.stringify(field)} is given twice.`, { field });
+      }
+      Object.defineProperty(input, field, { value, enumerable: true, configurable: true, writable: true });
+    }
+  };
+  take(params);
+  take(readQuery(spec, request.query as Record<string, unknown>));
+  if (request.body !== undefined) {
+    if (typeof request.body !== "object" || request.body === null || Array.isArray(request.body)) {
+      throw new MeshError("invalid_request", "The body must be a JSON object.");
+    }
+    take(request.body);
+  }
+  return input;
+}
+
+/** Query values are text; those that the schema wants as integers are read as such, and only in plain form. */
+function readQuery(spec: OperationSpec, query: Record<string, unknown>): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const [field, text] of Object.entries(query)) {
+    const property = spec.input.properties[field] as { type?: unknown } | undefined;
+    const wantsInteger = property?.type === "integer" && typeof text === "string" && /^[0-9]{1,16}$/.test(text);
+    values[field] = wantsInteger ? Number(text) : text;
+  }
+  return values;
+}
+
+function registerMeshRoutes(server: FastifyInstance, broker: BrokerContext): void {
+  server.post<{ Body: CreateMeshRequest }>(
+    "/v1/meshes",
+    { schema: { body: createMeshRequestSchema }, preValidation: async (request) => requireAdmin(broker, request) },
+    async (request, reply) => {
+      const ports = { store: broker.members, nowMs: broker.nowMs, nextId: broker.nextId };
+      const { created, mesh, owner } = await translateFailures(createMesh(ports, request.body));
+      return reply.code(created ? 201 : 200).send(membershipBody(mesh, owner));
+    },
+  );
+  server.post<{ Body: JoinRequest; Params: { mesh: string } }>(
+    "/v1/meshes/:mesh/join",
+    { schema: { body: joinRequestSchema } },
+    async (request, reply) => {
+      const mesh = await translateFailures(broker.members.findMesh(request.params.mesh));
+      if (mesh === undefined) throw new MeshError("invite_refused", "The invite is not good here; ask for a new one.");
+      const ports = { store: broker.members, nowMs: broker.nowMs };
+      const { joined, member } = await translateFailures(joinMesh(ports, mesh, request.body));
+      return reply.code(joined ? 201 : 200).send(membershipBody(mesh, member));
+    },
+  );
+}
+
+function membershipBody(mesh: Mesh, member: Member): Record<string, unknown> {
+  return { mesh: mesh.name, mesh_id: mesh.id, member_pubkey: member.pubkey, name: member.name, role: member.role };
+}
+
+function requireAdmin(broker: BrokerContext, request: FastifyRequest): void {
+  if (!sameSecret(bearerOf(request), broker.adminToken)) {
+    throw new MeshError("unauthorized", "This call needs the broker's admin token.");
+  }
+}
+
+/** A mesh that does not exist and a token that is wrong look alike: an outsider learns nothing. */
+async function authenticate(broker: BrokerContext, request: FastifyRequest): Promise<Caller> {
+  const token = bearerOf(request);
+  const { mesh: wanted } = request.params as { mesh: string };
+  const mesh = await translateFailures(broker.members.findMesh(wanted));
+  if (mesh === undefined) throw new MeshError("unauthorized");
+  const ports = { store: broker.members, nowMs: broker.nowMs, nextId: broker.nextId };
+  return { mesh, member: await translateFailures(authenticateToken(ports, mesh.id, token)) };
+}
+
+function bearerOf(request: FastifyRequest): string {
+  const match = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(request.headers.authorization ?? "");
+  if (match?.[1] === undefined) throw new MeshError("unauthorized", "Send Authorization: Bearer <token>.");
+  return match[1];
+}
+
+async function translateFailures<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw toMeshError(error);
+  }
+}
+
+function sendAnswer(reply: FastifyReply, answer: Answer): FastifyReply {
+  if (answer.retryAfterSeconds !== undefined) reply.header("retry-after", String(answer.retryAfterSeconds));
+  return reply.code(answer.status).send(answer.body);
+}

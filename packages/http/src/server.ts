@@ -1,0 +1,146 @@
+// The Fastify instance that daemon and broker build their routes on: strict JSON in, one error shape out, bounded
+// bodies, bounded requests in flight. Routes, credentials and guards belong to the packages that use it.
+import { type ErrorCode, MeshError } from "@claudemesh/protocol/errors";
+import { parseStrictJson, StrictJsonError } from "@claudemesh/protocol/json";
+import { limits } from "@claudemesh/protocol/messages/limits";
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import { createSchemaCompiler } from "./validation.ts";
+
+export type HttpServerOptions = {
+  readonly maxBodyBytes: number;
+  readonly maxInFlight: number;
+  /** The code that a request above `maxInFlight` is refused with. */
+  readonly busyCode: Extract<ErrorCode, "busy" | "daemon_busy">;
+  /** Told about every request that ended in an error, after the answer is decided. Never sees bodies. */
+  readonly onError: (error: MeshError, request: { readonly method: string; readonly route: string }) => void;
+};
+
+/** Slow senders are cut off: headers within 10 s, a whole request within 30 s. */
+const headersTimeoutMs = 10_000;
+const requestTimeoutMs = 30_000;
+
+export function createHttpServer(options: HttpServerOptions): FastifyInstance {
+  const server = fastify({
+    bodyLimit: options.maxBodyBytes,
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: 72_000,
+    forceCloseConnections: "idle",
+    routerOptions: { caseSensitive: true, ignoreTrailingSlash: false, maxParamLength: 512 },
+    exposeHeadRoutes: false,
+    disableRequestLogging: true,
+    clientErrorHandler: refuseMalformedHttp,
+    frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
+      sendError(options, asMeshError(error), request, reply),
+  });
+  server.server.headersTimeout = headersTimeoutMs;
+  readStrictJson(server);
+  validateStrictly(server);
+  boundRequestsInFlight(server, options);
+  server.setErrorHandler((error, request, reply) => sendError(options, asMeshError(error), request, reply));
+  server.setNotFoundHandler((request, reply) => {
+    const known = server.hasRoute({ method: "GET", url: request.url }) || methodsOf(server, request.url).length > 0;
+    const error = known
+      ? new MeshError("method_not_allowed")
+      : new MeshError("not_found", `There is no ${request.method} ${pathOf(request.url)} here.`);
+    return sendError(options, error, request, reply);
+  });
+  return server;
+}
+
+function readStrictJson(server: FastifyInstance): void {
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) => {
+    try {
+      done(null, parseStrictJson(body as Buffer, { maxDepth: limits.jsonDepth }));
+    } catch (error) {
+      done(asMeshError(error));
+    }
+  });
+}
+
+function validateStrictly(server: FastifyInstance): void {
+  const compile = createSchemaCompiler();
+  server.setValidatorCompiler(({ schema }) => {
+    const validate = compile(schema as object);
+    return (value: unknown) => {
+      const error = validate(value);
+      return error === undefined ? { value } : { error };
+    };
+  });
+}
+
+function boundRequestsInFlight(server: FastifyInstance, options: HttpServerOptions): void {
+  let inFlight = 0;
+  server.addHook("onRequest", (_request, reply, done) => {
+    inFlight++;
+    reply.raw.once("close", () => {
+      inFlight--;
+    });
+    if (inFlight > options.maxInFlight) {
+      reply.header("retry-after", "1");
+      done(new MeshError(options.busyCode, undefined, { limit: options.maxInFlight }));
+      return;
+    }
+    done();
+  });
+}
+
+function sendError(
+  options: HttpServerOptions,
+  error: MeshError,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  options.onError(error, { method: request.method, route: request.routeOptions?.url ?? "(none)" });
+  return reply.code(error.status).send(error.toBody());
+}
+
+const fastifyCodes: Readonly<Record<string, ErrorCode>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: "payload_too_large",
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: "unsupported_media_type",
+  FST_ERR_CTP_INVALID_TYPE: "unsupported_media_type",
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: "invalid_request",
+  FST_ERR_CTP_EMPTY_JSON_BODY: "invalid_json",
+  FST_ERR_BAD_URL: "invalid_request",
+  FST_ERR_MAX_PARAM_LENGTH: "invalid_request",
+};
+
+/** Any failure as the one error class. What nobody expected is `internal`, with its cause kept for the log alone. */
+export function asMeshError(error: unknown): MeshError {
+  if (error instanceof MeshError) return error;
+  if (error instanceof StrictJsonError) {
+    const code = error.reason === "too_large" ? "payload_too_large" : error.reason;
+    return new MeshError(code, error.message);
+  }
+  if (typeof error === "object" && error !== null) {
+    const { code, cause } = error as { code?: unknown; cause?: unknown };
+    if (cause instanceof MeshError) return cause;
+    const known = typeof code === "string" ? fastifyCodes[code] : undefined;
+    if (known !== undefined) return new MeshError(known);
+  }
+  return new MeshError("internal", undefined, {}, error);
+}
+
+function pathOf(url: string): string {
+  return url.split("?", 1)[0] ?? "";
+}
+
+function methodsOf(server: FastifyInstance, url: string): string[] {
+  return ["GET", "POST", "PUT", "DELETE"].filter((method) => server.findRoute({ method, url: pathOf(url) }) !== null);
+}
+
+/** Bytes that are not HTTP, or headers beyond the bound: one clear answer, then the connection ends. */
+function refuseMalformedHttp(error: Error & { code?: string }, socket: import("node:net").Socket): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const refusal =
+    error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+      ? new MeshError("request_timeout")
+      : new MeshError("invalid_request", "This is not an HTTP request that the server can read.");
+  const body = JSON.stringify(refusal.toBody());
+  socket.end(
+    `HTTP/1.1 ${refusal.status} Refused\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
+}

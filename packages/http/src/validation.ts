@@ -1,0 +1,53 @@
+// Turns a JSON Schema into a check that accepts exactly what the schema says: no coercion, no defaults, no removal.
+// The same check serves HTTP bodies and WebSocket frames.
+import { MeshError } from "@claudemesh/protocol/errors";
+import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
+
+export type Validator = (value: unknown) => MeshError | undefined;
+
+/** One compiler per server: it caches compiled schemas by identity. */
+export function createSchemaCompiler(): (schema: object) => Validator {
+  const ajv = new Ajv({
+    strict: true,
+    allErrors: false,
+    coerceTypes: false,
+    removeAdditional: false,
+    useDefaults: false,
+    ownProperties: true,
+    allowUnionTypes: true,
+  });
+  return (schema) => {
+    const validate: ValidateFunction = ajv.compile(schema);
+    return (value) => (validate(value) ? undefined : explain(validate.errors?.[0]));
+  };
+}
+
+function explain(error: ErrorObject | undefined): MeshError {
+  if (error === undefined) return new MeshError("invalid_request");
+  const at = fieldPath(error.instancePath);
+  if (error.keyword === "additionalProperties") {
+    const field = joinField(at, String(error.params.additionalProperty));
+    return new MeshError("unknown_field", `The field ${JSON.stringify(field)} is not known here.`, { field });
+  }
+  if (error.keyword === "required") {
+    const field = joinField(at, String(error.params.missingProperty));
+    return new MeshError("invalid_request", `The field ${JSON.stringify(field)} is missing.`, { field });
+  }
+  const subject = at === "" ? "The request" : `The field ${JSON.stringify(at)}`;
+  const allowed = error.keyword === "enum" ? `: ${(error.params.allowedValues as unknown[]).join(", ")}` : "";
+  return new MeshError("invalid_request", `${subject} ${error.message ?? "is not valid"}${allowed}.`, {
+    ...(at === "" ? {} : { field: at }),
+  });
+}
+
+function fieldPath(instancePath: string): string {
+  return instancePath
+    .split("/")
+    .slice(1)
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .join(".");
+}
+
+function joinField(parent: string, child: string): string {
+  return parent === "" ? child : `${parent}.${child}`;
+}

@@ -1,0 +1,28 @@
+// Secrets and signatures: how they are made, hashed and checked. Stores see only hashes.
+import { createPublicKey, hash, type KeyObject, randomBytes, timingSafeEqual, verify } from "node:crypto";
+
+/** 32 random bytes behind a readable prefix, so that a leaked secret can be recognised for what it is. */
+export function mintSecret(prefix: "cmt" | "cma" | "cms"): string {
+  return `${prefix}_${randomBytes(32).toString("base64url")}`;
+}
+
+/** Secrets carry 256 random bits, so that one pass of SHA-256 is enough to store them safely. */
+export function hashSecret(secret: string): Uint8Array {
+  return hash("sha256", secret, "buffer");
+}
+
+export function sameSecret(a: string, b: string): boolean {
+  return timingSafeEqual(hashSecret(a), hashSecret(b));
+}
+
+// RFC 8410: an ed25519 public key in SubjectPublicKeyInfo is these bytes followed by the 32 of the key.
+const ed25519SpkiPrefix = Buffer.from("302a300506032b6570032100", "hex");
+
+export function verifySignature(pubkeyHex: string, bytes: Uint8Array, signatureHex: string): boolean {
+  return verify(null, bytes, ed25519PublicKey(pubkeyHex), Buffer.from(signatureHex, "hex"));
+}
+
+function ed25519PublicKey(pubkeyHex: string): KeyObject {
+  const key = Buffer.concat([ed25519SpkiPrefix, Buffer.from(pubkeyHex, "hex")]);
+  return createPublicKey({ key, format: "der", type: "spki" });
+}

@@ -1,0 +1,69 @@
+// What the member services need from a store, each with its guarantee. Every method that changes something is one
+// transaction, durable when it resolves, and safe to call again with the same arguments.
+
+export type Role = "owner" | "member";
+
+export type Mesh = { readonly id: string; readonly name: string };
+
+export type Member = {
+  readonly meshId: string;
+  readonly pubkey: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly joinedAt: number;
+  readonly revoked: boolean;
+};
+
+export type TokenRecord = {
+  readonly id: string;
+  readonly label: string;
+  readonly createdAt: number;
+  readonly revokedAt: number | undefined;
+};
+
+export type CreateMeshOutcome =
+  | { readonly type: "created" | "exists"; readonly mesh: Mesh; readonly owner: Member }
+  /** The name is taken by a mesh that this key does not own under this name. */
+  | { readonly type: "different" };
+
+export type JoinOutcome =
+  | { readonly type: "joined" | "already_member"; readonly member: Member }
+  /** Unknown, expired or used by another key, or a revoked member. One answer for all: a caller learns nothing. */
+  | { readonly type: "refused" };
+
+export type Page<T> = { readonly items: readonly T[]; readonly nextCursor: string | undefined };
+
+export type MembersStore = {
+  /** Mesh and owner appear together or not at all. */
+  readonly createMesh: (
+    mesh: Mesh,
+    owner: { pubkey: string; name: string },
+    nowMs: number,
+  ) => Promise<CreateMeshOutcome>;
+  readonly findMesh: (nameOrId: string) => Promise<Mesh | undefined>;
+  readonly findMember: (meshId: string, pubkey: string) => Promise<Member | undefined>;
+  /** In order of public key; revoked members are not listed. */
+  readonly listMembers: (meshId: string, after: string, limit: number) => Promise<Page<Member>>;
+  readonly addInvite: (
+    meshId: string,
+    invite: { secretHash: Uint8Array; createdBy: string; expiresAt: number },
+    nowMs: number,
+  ) => Promise<void>;
+  /** The invite is spent in the transaction that adds the member, so that it lets in one key and no more. */
+  readonly join: (
+    meshId: string,
+    secretHash: Uint8Array,
+    member: { pubkey: string; name: string },
+    nowMs: number,
+  ) => Promise<JoinOutcome>;
+  readonly addToken: (
+    meshId: string,
+    token: { id: string; tokenHash: Uint8Array; pubkey: string; label: string },
+    nowMs: number,
+  ) => Promise<void>;
+  /** The member that a live token speaks for; undefined for a revoked token. The member itself may be revoked. */
+  readonly findByToken: (meshId: string, tokenHash: Uint8Array) => Promise<Member | undefined>;
+  readonly listTokens: (meshId: string, pubkey: string, after: string, limit: number) => Promise<Page<TokenRecord>>;
+  /** False: no such token of this member. */
+  readonly revokeToken: (meshId: string, pubkey: string, tokenId: string, nowMs: number) => Promise<boolean>;
+};

@@ -1,0 +1,47 @@
+// Invites, and joining by one. (invite, public key) is the identity of a join: the same key may ask again after a lost
+// answer and gets the same membership; another key is refused.
+import { MeshError } from "@claudemesh/protocol/errors";
+import { isMemberName } from "@claudemesh/protocol/messages/names";
+import type { JoinRequest } from "@claudemesh/protocol/wire/invite";
+import { joinBytes } from "@claudemesh/protocol/wire/signing";
+import { hashSecret, mintSecret, verifySignature } from "../core/credentials.ts";
+import type { Member, MembersStore, Mesh } from "../ports.ts";
+
+export const inviteLifetimeSecondsDefault = 7 * 24 * 3600;
+
+type Ports = { readonly store: Pick<MembersStore, "addInvite" | "join">; readonly nowMs: () => number };
+
+/** Each call makes a new invite; only its hash is kept. */
+export async function createInvite(
+  ports: Ports,
+  creator: Member,
+  lifetimeSeconds: number = inviteLifetimeSecondsDefault,
+): Promise<{ readonly secret: string; readonly expiresAt: number }> {
+  if (creator.role !== "owner") throw new MeshError("forbidden", "Only an owner may invite.");
+  const secret = mintSecret("cms");
+  const nowMs = ports.nowMs();
+  const expiresAt = nowMs + lifetimeSeconds * 1000;
+  await ports.store.addInvite(
+    creator.meshId,
+    { secretHash: hashSecret(secret), createdBy: creator.pubkey, expiresAt },
+    nowMs,
+  );
+  return { secret, expiresAt };
+}
+
+export async function joinMesh(
+  ports: Ports,
+  mesh: Mesh,
+  request: JoinRequest,
+): Promise<{ readonly joined: boolean; readonly member: Member }> {
+  const { secret, name, pubkey, signature } = request;
+  if (!isMemberName(name)) throw new MeshError("invalid_name", undefined, { field: "name" });
+  if (!verifySignature(pubkey, joinBytes({ mesh_id: mesh.id, secret, name, pubkey }), signature)) {
+    throw new MeshError("unauthorized", "The signature does not fit the public key.");
+  }
+  const outcome = await ports.store.join(mesh.id, hashSecret(secret), { pubkey, name }, ports.nowMs());
+  if (outcome.type === "refused") {
+    throw new MeshError("invite_refused", "The invite is not good for this key; ask an owner for a new one.");
+  }
+  return { joined: outcome.type === "joined", member: outcome.member };
+}

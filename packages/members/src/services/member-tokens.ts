@@ -1,0 +1,37 @@
+// Bearer tokens for direct HTTP calls as a member: shown once, stored hashed, listed and revocable.
+import { MeshError } from "@claudemesh/protocol/errors";
+import { hashSecret, mintSecret } from "../core/credentials.ts";
+import type { Member, MembersStore } from "../ports.ts";
+
+export type TokenPorts = {
+  readonly store: Pick<MembersStore, "addToken" | "revokeToken" | "findByToken">;
+  readonly nowMs: () => number;
+  readonly nextId: () => string;
+};
+
+export async function createToken(
+  ports: TokenPorts,
+  member: Member,
+  label: string,
+): Promise<{ readonly token: string; readonly tokenId: string }> {
+  const token = mintSecret("cmt");
+  const tokenId = ports.nextId();
+  await ports.store.addToken(
+    member.meshId,
+    { id: tokenId, tokenHash: hashSecret(token), pubkey: member.pubkey, label },
+    ports.nowMs(),
+  );
+  return { token, tokenId };
+}
+
+export async function revokeToken(ports: TokenPorts, member: Member, tokenId: string): Promise<void> {
+  const found = await ports.store.revokeToken(member.meshId, member.pubkey, tokenId, ports.nowMs());
+  if (!found) throw new MeshError("not_found", "You have no token with this id.");
+}
+
+/** The live member behind a bearer token; one answer for every way in which it can be wrong. */
+export async function authenticateToken(ports: TokenPorts, meshId: string, token: string): Promise<Member> {
+  const member = await ports.store.findByToken(meshId, hashSecret(token));
+  if (member === undefined || member.revoked) throw new MeshError("unauthorized");
+  return member;
+}

@@ -1,0 +1,189 @@
+// MembersStore on SQLite. Reads see committed rows; changes go through the group commit, each job deciding and
+// writing inside one transaction.
+import type { GroupCommit } from "@claudemesh/storage/group-commit";
+import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type {
+  CreateMeshOutcome,
+  JoinOutcome,
+  Member,
+  MembersStore,
+  Mesh,
+  Page,
+  Role,
+  TokenRecord,
+} from "../../ports.ts";
+
+export function membersMigrations(): Migration[] {
+  return loadMigrations("members", new URL("./migrations/", import.meta.url));
+}
+
+type MemberRow = {
+  mesh_id: string;
+  pubkey: string;
+  name: string;
+  role: Role;
+  joined_at: number;
+  revoked_at: number | null;
+};
+
+const memberColumns = "mesh_id, pubkey, name, role, joined_at, revoked_at";
+
+export function createSqliteMembersStore(db: Sqlite, commit: GroupCommit): MembersStore {
+  return {
+    createMesh: (mesh, owner, nowMs) => commit.submit((tx) => insertMesh(tx, mesh, owner, nowMs)),
+    findMesh: async (nameOrId) => selectMesh(db, nameOrId),
+    findMember: async (meshId, pubkey) => selectMember(db, meshId, pubkey),
+    listMembers: async (meshId, after, limit) => selectMembers(db, meshId, after, limit),
+    addInvite: (meshId, invite, nowMs) =>
+      commit.submit((tx) => {
+        tx.sql(
+          "INSERT INTO invite (mesh_id, secret_hash, created_by, created_at, expires_at) VALUES (?, ?, ?, ?, ?)",
+        ).run(meshId, invite.secretHash, invite.createdBy, nowMs, invite.expiresAt);
+      }),
+    join: (meshId, secretHash, member, nowMs) =>
+      commit.submit((tx) => spendInvite(tx, meshId, secretHash, member, nowMs)),
+    addToken: (meshId, token, nowMs) =>
+      commit.submit((tx) => {
+        tx.sql(
+          "INSERT INTO member_token (mesh_id, id, token_hash, pubkey, label, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+        ).run(meshId, token.id, token.tokenHash, token.pubkey, token.label, nowMs);
+      }),
+    findByToken: async (meshId, tokenHash) => selectByToken(db, meshId, tokenHash),
+    listTokens: async (meshId, pubkey, after, limit) => selectTokens(db, meshId, pubkey, after, limit),
+    revokeToken: (meshId, pubkey, tokenId, nowMs) =>
+      commit.submit((tx) => {
+        const result = tx
+          .sql(
+            "UPDATE member_token SET revoked_at = coalesce(revoked_at, ?) WHERE mesh_id = ? AND id = ? AND pubkey = ?",
+          )
+          .run(nowMs, meshId, tokenId, pubkey);
+        return result.changes === 1;
+      }),
+  };
+}
+
+function insertMesh(tx: Sqlite, mesh: Mesh, owner: { pubkey: string; name: string }, nowMs: number): CreateMeshOutcome {
+  const stored = selectMesh(tx, mesh.name);
+  if (stored !== undefined) {
+    const member = selectMember(tx, stored.id, owner.pubkey);
+    const same = member?.role === "owner" && member.name === owner.name && !member.revoked;
+    return same ? { type: "exists", mesh: stored, owner: member } : { type: "different" };
+  }
+  tx.sql("INSERT INTO mesh (id, name, created_at) VALUES (?, ?, ?)").run(mesh.id, mesh.name, nowMs);
+  return { type: "created", mesh, owner: insertMember(tx, mesh.id, owner, "owner", nowMs) };
+}
+
+function insertMember(
+  tx: Sqlite,
+  meshId: string,
+  member: { pubkey: string; name: string },
+  role: Role,
+  nowMs: number,
+): Member {
+  tx.sql("INSERT INTO member (mesh_id, pubkey, name, role, joined_at) VALUES (?, ?, ?, ?, ?)").run(
+    meshId,
+    member.pubkey,
+    member.name,
+    role,
+    nowMs,
+  );
+  return { meshId, pubkey: member.pubkey, name: member.name, role, joinedAt: nowMs, revoked: false };
+}
+
+function spendInvite(
+  tx: Sqlite,
+  meshId: string,
+  secretHash: Uint8Array,
+  member: { pubkey: string; name: string },
+  nowMs: number,
+): JoinOutcome {
+  const invite = tx
+    .sql<{ expires_at: number; used_by: string | null }>(
+      "SELECT expires_at, used_by FROM invite WHERE mesh_id = ? AND secret_hash = ?",
+    )
+    .get(meshId, secretHash);
+  if (invite === undefined) return { type: "refused" };
+  const present = selectMember(tx, meshId, member.pubkey);
+  if (present !== undefined) {
+    const mayKnow = invite.used_by === member.pubkey || (invite.used_by === null && invite.expires_at > nowMs);
+    return mayKnow && !present.revoked ? { type: "already_member", member: present } : { type: "refused" };
+  }
+  if (invite.used_by !== null || invite.expires_at <= nowMs) return { type: "refused" };
+  tx.sql("UPDATE invite SET used_by = ?, used_at = ? WHERE mesh_id = ? AND secret_hash = ? AND used_by IS NULL").run(
+    member.pubkey,
+    nowMs,
+    meshId,
+    secretHash,
+  );
+  return { type: "joined", member: insertMember(tx, meshId, member, "member", nowMs) };
+}
+
+function selectMesh(db: Sqlite, nameOrId: string): Mesh | undefined {
+  const byId = db.sql<Mesh>("SELECT id, name FROM mesh WHERE id = ?").get(nameOrId);
+  return byId ?? db.sql<Mesh>("SELECT id, name FROM mesh WHERE name = ?").get(nameOrId);
+}
+
+/** For transactions that must know, under the write lock, that a member has not been revoked. */
+export function isLiveMember(tx: Sqlite, meshId: string, pubkey: string): boolean {
+  return (
+    tx.sql("SELECT 1 FROM member WHERE mesh_id = ? AND pubkey = ? AND revoked_at IS NULL").get(meshId, pubkey) !==
+    undefined
+  );
+}
+
+function selectMember(db: Sqlite, meshId: string, pubkey: string): Member | undefined {
+  const row = db
+    .sql<MemberRow>(`SELECT ${memberColumns} FROM member WHERE mesh_id = ? AND pubkey = ?`)
+    .get(meshId, pubkey);
+  return row === undefined ? undefined : toMember(row);
+}
+
+function selectMembers(db: Sqlite, meshId: string, after: string, limit: number): Page<Member> {
+  const rows = db
+    .sql<MemberRow>(
+      `SELECT ${memberColumns} FROM member WHERE mesh_id = ? AND pubkey > ? AND revoked_at IS NULL ORDER BY pubkey LIMIT ?`,
+    )
+    .all(meshId, after, limit);
+  return pageOf(rows.map(toMember), limit, (member) => member.pubkey);
+}
+
+function selectByToken(db: Sqlite, meshId: string, tokenHash: Uint8Array): Member | undefined {
+  const token = db
+    .sql<{ pubkey: string }>(
+      "SELECT pubkey FROM member_token WHERE mesh_id = ? AND token_hash = ? AND revoked_at IS NULL",
+    )
+    .get(meshId, tokenHash);
+  return token === undefined ? undefined : selectMember(db, meshId, token.pubkey);
+}
+
+function selectTokens(db: Sqlite, meshId: string, pubkey: string, after: string, limit: number): Page<TokenRecord> {
+  const rows = db
+    .sql<{ id: string; label: string; created_at: number; revoked_at: number | null }>(
+      "SELECT id, label, created_at, revoked_at FROM member_token WHERE mesh_id = ? AND id > ? AND pubkey = ? ORDER BY id LIMIT ?",
+    )
+    .all(meshId, after, pubkey, limit);
+  const records = rows.map((row) => ({
+    id: row.id,
+    label: row.label,
+    createdAt: row.created_at,
+    revokedAt: row.revoked_at ?? undefined,
+  }));
+  return pageOf(records, limit, (record) => record.id);
+}
+
+function toMember(row: MemberRow): Member {
+  return {
+    meshId: row.mesh_id,
+    pubkey: row.pubkey,
+    name: row.name,
+    role: row.role,
+    joinedAt: row.joined_at,
+    revoked: row.revoked_at !== null,
+  };
+}
+
+function pageOf<T>(items: readonly T[], limit: number, cursorOf: (item: T) => string): Page<T> {
+  const last = items.length === limit ? items.at(-1) : undefined;
+  return { items, nextCursor: last === undefined ? undefined : cursorOf(last) };
+}

@@ -1,0 +1,47 @@
+// What an id that is consumed already answers. Used by the fast path before any limit, and again under the lock for
+// whoever lost a race: both must say the same.
+import type { AcceptResult } from "@claudemesh/protocol/messages/accept-result";
+import { decideClaim } from "@claudemesh/protocol/messages/claim";
+import { fingerprintPrefix } from "@claudemesh/protocol/messages/fingerprint";
+import type { FateResult, StoredAccept } from "../ports.ts";
+
+export type OfferedSend = {
+  readonly clientMessageId: string;
+  readonly senderPubkey: string;
+  readonly fingerprint: Uint8Array;
+};
+
+/** Undefined: the id is free. */
+export function answerFromStored(stored: StoredAccept | undefined, offered: OfferedSend): AcceptResult | undefined {
+  const { clientMessageId } = offered;
+  const decision = decide(stored, offered);
+  if (stored === undefined || decision === "first") return undefined;
+  if (decision === "owned_by_another") return { type: "owned_by_another", clientMessageId };
+  if (decision === "different") {
+    return { type: "reused", clientMessageId, brokerFingerprintPrefix: fingerprintPrefix(stored.fingerprint) };
+  }
+  return {
+    type: "duplicate",
+    clientMessageId,
+    brokerMessageId: stored.brokerMessageId,
+    historyId: stored.historyId,
+    historyAvailable: stored.historyAvailable,
+    firstSeenAt: stored.firstSeenAtMs,
+  };
+}
+
+/** The fate of an id that is consumed; undefined: it is not. */
+export function fateFromStored(
+  stored: StoredAccept | undefined,
+  offered: OfferedSend,
+): Exclude<FateResult, { fate: "none" }> | undefined {
+  const decision = decide(stored, offered);
+  if (stored === undefined || decision === "first") return undefined;
+  if (decision !== "same") return { fate: "taken" };
+  return { fate: "committed", brokerMessageId: stored.brokerMessageId, historyId: stored.historyId };
+}
+
+function decide(stored: StoredAccept | undefined, offered: OfferedSend) {
+  const claim = stored && { fingerprint: stored.fingerprint, owner: stored.senderPubkey };
+  return decideClaim(claim, { fingerprint: offered.fingerprint, owner: offered.senderPubkey });
+}

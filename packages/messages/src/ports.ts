@@ -1,0 +1,112 @@
+// What the message services need from outside, each with its guarantee. SQLite and PostgreSQL stores owe the same.
+import type { AcceptResult } from "@claudemesh/protocol/messages/accept-result";
+import type { Envelope } from "@claudemesh/protocol/messages/envelope";
+import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
+
+/** One send, read and fingerprinted, with the ids and times that it will have if it is accepted. */
+export type SendToAccept = {
+  readonly meshId: string;
+  readonly senderPubkey: string;
+  readonly clientMessageId: string;
+  readonly brokerMessageId: string;
+  readonly envelope: Envelope;
+  readonly fingerprint: Uint8Array;
+  readonly mentions: readonly string[];
+  readonly acceptedAtMs: number;
+  /** When the dedupe row may be forgotten; undefined: never. */
+  readonly expiresAtMs: number | undefined;
+};
+
+export type StoredAccept = {
+  readonly brokerMessageId: string;
+  readonly historyId: number;
+  readonly fingerprint: Uint8Array;
+  readonly senderPubkey: string;
+  readonly historyAvailable: boolean;
+  readonly firstSeenAtMs: number;
+};
+
+/** An accept's end, and whom to push to if it was the first. */
+export type CommittedAccept = { readonly result: AcceptResult; readonly recipients: readonly string[] };
+
+export type AcceptStore = {
+  /** B0: committed rows only, one indexed read, no write. */
+  readonly findAccepted: (meshId: string, clientMessageId: string) => Promise<StoredAccept | undefined>;
+  /**
+   * B1's budget, then claim, B2 and B3 in one transaction that is durable when this resolves: all five effects or
+   * none. Under the mesh's lock it sees every fence and revocation that committed before it, and takes a history_id
+   * that grows in commit order. A refusal leaves no dedupe row; spent budget stays spent.
+   */
+  readonly accept: (send: SendToAccept) => Promise<CommittedAccept>;
+};
+
+export type FenceRequest = {
+  readonly meshId: string;
+  readonly senderPubkey: string;
+  readonly clientMessageId: string;
+  readonly fingerprint: Uint8Array;
+};
+
+export type FateResult =
+  | { readonly fate: "committed"; readonly brokerMessageId: string; readonly historyId: number }
+  | { readonly fate: "fenced" }
+  | { readonly fate: "taken" }
+  | { readonly fate: "none" };
+
+export type FenceStore = {
+  readonly findFate: (request: FenceRequest) => Promise<FateResult>;
+  /** Takes the mesh's lock: after it resolves with `fenced`, no send of this id by this member can commit. */
+  readonly fence: (
+    request: FenceRequest,
+    nowMs: number,
+    expiresAtMs: number | undefined,
+  ) => Promise<Exclude<FateResult, { fate: "none" }>>;
+};
+
+export type DeliveryStore = {
+  /** A recipient's unsettled deliveries with history_id above `after`, in history order. */
+  readonly unsettled: (meshId: string, recipient: string, after: number, limit: number) => Promise<HistoryItem[]>;
+  /** Settles this recipient's deliveries; what is settled already or was never his is passed over. */
+  readonly settle: (meshId: string, recipient: string, historyIds: readonly number[], nowMs: number) => Promise<void>;
+};
+
+export type HistoryQuery = {
+  readonly meshId: string;
+  readonly reader: string;
+  readonly after: number;
+  readonly limit: number;
+  readonly topic: string | undefined;
+};
+
+export type HistoryStore = {
+  /**
+   * What the reader sent, received, or may read as a subscriber, in commit order. Bounded work per call:
+   * `nextAfter` moves on even where little was visible, and is undefined at the end.
+   */
+  readonly read: (query: HistoryQuery) => Promise<{ items: HistoryItem[]; nextAfter: number | undefined }>;
+};
+
+export type PostPolicy = "members" | "subscribers";
+export type Topic = { readonly name: string; readonly postPolicy: PostPolicy; readonly subscribed: boolean };
+
+export type TopicStore = {
+  readonly create: (
+    meshId: string,
+    topic: { name: string; postPolicy: PostPolicy; createdBy: string },
+    nowMs: number,
+  ) => Promise<"created" | "exists" | "different">;
+  readonly list: (meshId: string, reader: string, after: string, limit: number) => Promise<Topic[]>;
+  /** False: no such topic. */
+  readonly subscribe: (meshId: string, topic: string, pubkey: string, nowMs: number) => Promise<boolean>;
+  readonly unsubscribe: (meshId: string, topic: string, pubkey: string) => Promise<boolean>;
+};
+
+export type MessagesStore = {
+  readonly accepts: AcceptStore;
+  readonly fences: FenceStore;
+  readonly deliveries: DeliveryStore;
+  readonly history: HistoryStore;
+  readonly topics: TopicStore;
+  /** Forgets up to `limit` records of spent budget from windows that are over; returns how many. */
+  readonly sweepLimiter: (nowMs: number, limit: number) => Promise<number>;
+};

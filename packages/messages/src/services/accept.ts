@@ -1,0 +1,57 @@
+// Accepts one send: B0, B1, then claim, B2 and B3. B0 precedes every limit, so that a retry of what committed gets its
+// first answer even when limits were lowered, the window is spent, or the limiter is away.
+import { hash } from "node:crypto";
+import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
+import { readAcceptRequest } from "@claudemesh/protocol/messages/accept-request";
+import type { AcceptResult } from "@claudemesh/protocol/messages/accept-result";
+import { fingerprint, type Sha256 } from "@claudemesh/protocol/messages/fingerprint";
+import { answerFromStored } from "../core/stored-accept.ts";
+import type { AcceptStore, SendToAccept } from "../ports.ts";
+
+export type AcceptPorts = {
+  readonly store: AcceptStore;
+  readonly nowMs: () => number;
+  readonly nextId: () => string;
+  readonly inlineBytes: number;
+  /** Undefined: dedupe rows are permanent. */
+  readonly dedupeRetentionMs: number | undefined;
+  /** A fault point: between the look-up and the transaction, where a fence may slip in. */
+  readonly afterB0: () => Promise<void> | void;
+  /** After commit: wake the recipients' connections. */
+  readonly onAccepted: (meshId: string, recipients: readonly string[]) => void;
+};
+
+const sha256: Sha256 = {
+  bytes: (data) => hash("sha256", data, "buffer"),
+  hex: (data) => hash("sha256", data, "hex"),
+};
+
+export async function acceptSend(
+  ports: AcceptPorts,
+  sender: { readonly meshId: string; readonly pubkey: string },
+  request: AcceptRequest,
+): Promise<AcceptResult> {
+  const { clientMessageId, envelope, mentions } = readAcceptRequest(request);
+  const offered = { clientMessageId, senderPubkey: sender.pubkey, fingerprint: fingerprint(sha256, envelope) };
+
+  const stored = await ports.store.findAccepted(sender.meshId, clientMessageId);
+  const known = answerFromStored(stored, offered);
+  if (known !== undefined) return known;
+  await ports.afterB0();
+
+  if (envelope.body.length > ports.inlineBytes) return { type: "refused", code: "payload_too_large" };
+
+  const nowMs = ports.nowMs();
+  const send: SendToAccept = {
+    ...offered,
+    meshId: sender.meshId,
+    brokerMessageId: ports.nextId(),
+    envelope,
+    mentions,
+    acceptedAtMs: nowMs,
+    expiresAtMs: ports.dedupeRetentionMs === undefined ? undefined : nowMs + ports.dedupeRetentionMs,
+  };
+  const { result, recipients } = await ports.store.accept(send);
+  if (result.type === "accepted") ports.onAccepted(sender.meshId, recipients);
+  return result;
+}

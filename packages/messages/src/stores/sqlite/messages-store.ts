@@ -1,0 +1,98 @@
+// MessagesStore on SQLite: which function runs as a committed read and which as a job of the group commit.
+import type { GroupCommit } from "@claudemesh/storage/group-commit";
+import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type { RateLimit } from "../../core/rate-limit.ts";
+import { fateFromStored } from "../../core/stored-accept.ts";
+import type { CommittedAccept, FateResult, FenceRequest, MessagesStore, SendToAccept } from "../../ports.ts";
+import { acceptUnclaimed, answerClaimed, findAccepted, isFenced } from "./accept-in-transaction.ts";
+import { selectHistory, selectUnsettled } from "./history-rows.ts";
+import { consumeBudget, sweepBudget } from "./limiter.ts";
+import { deleteSubscription, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
+
+export function messagesMigrations(): Migration[] {
+  return loadMigrations("messages", new URL("./migrations/", import.meta.url));
+}
+
+/** Told from inside a transaction what kind of work it carries, so that fault points can aim at it. */
+export type TransactionProbe = { readonly saw: (work: "accept" | "fence") => void };
+
+export function createSqliteMessagesStore(
+  db: Sqlite,
+  commit: GroupCommit,
+  rate: RateLimit,
+  probe: TransactionProbe,
+): MessagesStore {
+  return {
+    accepts: {
+      findAccepted: async (meshId, clientMessageId) => findAccepted(db, meshId, clientMessageId),
+      accept: (send) =>
+        commit.submit((tx) => {
+          probe.saw("accept");
+          return acceptWithinBudget(tx, rate, send);
+        }),
+    },
+    fences: {
+      findFate: async (request) => selectFate(db, request),
+      fence: (request, nowMs, expiresAtMs) =>
+        commit.submit((tx) => {
+          probe.saw("fence");
+          return insertFence(tx, request, nowMs, expiresAtMs);
+        }),
+    },
+    deliveries: {
+      unsettled: async (meshId, recipient, after, limit) => selectUnsettled(db, meshId, recipient, after, limit),
+      settle: (meshId, recipient, historyIds, nowMs) =>
+        commit.submit((tx) => {
+          const settle = tx.sql(
+            `UPDATE delivery_queue SET settled_at = ?, outcome = 'delivered'
+             WHERE mesh_id = ? AND history_id = ? AND recipient_pubkey = ? AND settled_at IS NULL`,
+          );
+          for (const historyId of historyIds) settle.run(nowMs, meshId, historyId, recipient);
+        }),
+    },
+    history: { read: async (query) => selectHistory(db, query) },
+    topics: {
+      create: (meshId, topic, nowMs) => commit.submit((tx) => insertTopic(tx, meshId, topic, nowMs)),
+      list: async (meshId, reader, after, limit) => selectTopics(db, meshId, reader, after, limit),
+      subscribe: (meshId, topic, pubkey, nowMs) =>
+        commit.submit((tx) => insertSubscription(tx, meshId, topic, pubkey, nowMs)),
+      unsubscribe: (meshId, topic, pubkey) => commit.submit((tx) => deleteSubscription(tx, meshId, topic, pubkey)),
+    },
+    sweepLimiter: (nowMs, limit) => commit.submit((tx) => sweepBudget(tx, rate, nowMs, limit)),
+  };
+}
+
+// Whoever lost the race to the claim is answered by it and spends nothing, as if the fast path had seen the row.
+function acceptWithinBudget(tx: Sqlite, rate: RateLimit, send: SendToAccept): CommittedAccept {
+  const claimed = answerClaimed(tx, send);
+  if (claimed !== undefined) return claimed;
+  const budget = consumeBudget(tx, rate, send.meshId, send.clientMessageId, send.acceptedAtMs);
+  if (!budget.ok) {
+    return { result: { type: "rate_limited", retryAfterSeconds: budget.retryAfterSeconds }, recipients: [] };
+  }
+  return acceptUnclaimed(tx, send);
+}
+
+function selectFate(db: Sqlite, request: FenceRequest): FateResult {
+  const { meshId, senderPubkey, clientMessageId } = request;
+  const known = fateFromStored(findAccepted(db, meshId, clientMessageId), request);
+  if (known !== undefined) return known;
+  return { fate: isFenced(db, meshId, senderPubkey, clientMessageId) ? "fenced" : "none" };
+}
+
+function insertFence(
+  tx: Sqlite,
+  request: FenceRequest,
+  nowMs: number,
+  expiresAtMs: number | undefined,
+): Exclude<FateResult, { fate: "none" }> {
+  const fate = selectFate(tx, request);
+  if (fate.fate !== "none") return fate;
+  tx.sql(
+    `INSERT INTO client_message_fence
+       (mesh_id, sender_pubkey, client_message_id, request_fingerprint, fenced_at, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?)`,
+  ).run(request.meshId, request.senderPubkey, request.clientMessageId, request.fingerprint, nowMs, expiresAtMs ?? null);
+  return { fate: "fenced" };
+}

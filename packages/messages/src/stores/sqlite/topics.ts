@@ -1,0 +1,57 @@
+// Topics and subscriptions on SQLite.
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type { PostPolicy, Topic } from "../../ports.ts";
+
+export function insertTopic(
+  tx: Sqlite,
+  meshId: string,
+  topic: { name: string; postPolicy: PostPolicy; createdBy: string },
+  nowMs: number,
+): "created" | "exists" | "different" {
+  const stored = tx
+    .sql<{ post_policy: PostPolicy }>("SELECT post_policy FROM topic WHERE mesh_id = ? AND name = ?")
+    .get(meshId, topic.name);
+  if (stored !== undefined) return stored.post_policy === topic.postPolicy ? "exists" : "different";
+  tx.sql("INSERT INTO topic (mesh_id, name, post_policy, created_by, created_at) VALUES (?, ?, ?, ?, ?)").run(
+    meshId,
+    topic.name,
+    topic.postPolicy,
+    topic.createdBy,
+    nowMs,
+  );
+  return "created";
+}
+
+export function selectTopics(db: Sqlite, meshId: string, reader: string, after: string, limit: number): Topic[] {
+  const rows = db
+    .sql<{ name: string; post_policy: PostPolicy; subscribed: number }>(
+      `SELECT t.name, t.post_policy, EXISTS (SELECT 1 FROM topic_subscription s
+         WHERE s.mesh_id = t.mesh_id AND s.topic = t.name AND s.member_pubkey = ?2) AS subscribed
+       FROM topic t WHERE t.mesh_id = ?1 AND t.name > ?3 ORDER BY t.name LIMIT ?4`,
+    )
+    .all(meshId, reader, after, limit);
+  return rows.map((row) => ({ name: row.name, postPolicy: row.post_policy, subscribed: row.subscribed === 1 }));
+}
+
+function topicExists(tx: Sqlite, meshId: string, topic: string): boolean {
+  return tx.sql("SELECT 1 FROM topic WHERE mesh_id = ? AND name = ?").get(meshId, topic) !== undefined;
+}
+
+export function insertSubscription(tx: Sqlite, meshId: string, topic: string, pubkey: string, nowMs: number): boolean {
+  if (!topicExists(tx, meshId, topic)) return false;
+  tx.sql(
+    `INSERT INTO topic_subscription (mesh_id, topic, member_pubkey, subscribed_at) VALUES (?, ?, ?, ?)
+     ON CONFLICT DO NOTHING`,
+  ).run(meshId, topic, pubkey, nowMs);
+  return true;
+}
+
+export function deleteSubscription(tx: Sqlite, meshId: string, topic: string, pubkey: string): boolean {
+  if (!topicExists(tx, meshId, topic)) return false;
+  tx.sql("DELETE FROM topic_subscription WHERE mesh_id = ? AND topic = ? AND member_pubkey = ?").run(
+    meshId,
+    topic,
+    pubkey,
+  );
+  return true;
+}

@@ -1,0 +1,75 @@
+// Every error code that crosses a boundary, with the HTTP status it always has, whether the same request may succeed
+// later unchanged, and how loudly a server logs it. docs/errors.md lists the same codes for people; a test keeps the
+// two equal. Codes are never renamed or reused.
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+type CatalogueEntry = {
+  readonly status: number;
+  readonly retryable: boolean;
+  readonly level: LogLevel;
+  readonly meaning: string;
+};
+
+const refusal = (status: number, meaning: string, level: LogLevel = "info"): CatalogueEntry => ({
+  status,
+  retryable: false,
+  level,
+  meaning,
+});
+const passing = (status: number, meaning: string, level: LogLevel = "warn"): CatalogueEntry => ({
+  status,
+  retryable: true,
+  level,
+  meaning,
+});
+
+export const errorCatalogue = {
+  // What was sent cannot be understood. Nothing was consumed.
+  invalid_utf8: refusal(400, "The request is not valid UTF-8."),
+  invalid_json: refusal(400, "The request is not JSON."),
+  duplicate_key: refusal(400, "An object names the same key twice."),
+  lone_surrogate: refusal(400, "A string holds half of a surrogate pair."),
+  number_out_of_range: refusal(400, "An integer is beyond ±(2^53 − 1), or a number overflows."),
+  too_deep: refusal(400, "The JSON is nested too deeply."),
+  nul_in_field: refusal(400, "A field other than the body holds the character U+0000."),
+  invalid_request: refusal(400, "A field is missing or has the wrong type or value."),
+  unknown_field: refusal(400, "The request has a field that this call does not know."),
+  invalid_client_message_id: refusal(400, "A client_message_id is 1–128 printable ASCII characters without spaces."),
+  idempotency_key_ambiguous: refusal(400, "Idempotency-Key and client_message_id are both given and differ."),
+  invalid_address: refusal(400, "An address is #topic, @name, @self, topic:name, dm:<public key hex> or queue:<id>."),
+  invalid_name: refusal(400, "A name is 1–64 of letters, digits, '.', '_' and '-', beginning with a letter or digit."),
+  invalid_mentions: refusal(400, "meta.mentions is a sorted list of distinct public keys in lower-case hex."),
+  invalid_invite: refusal(400, "The invite cannot be read."),
+  token_in_query: refusal(400, "A token was put into the query string; send it in the Authorization header.", "warn"),
+  // Who is asking.
+  unauthorized: refusal(401, "The credentials are missing, wrong or revoked."),
+  forbidden: refusal(403, "This member may not do that."),
+  forbidden_host: refusal(403, "The Host header does not name this machine's loopback.", "warn"),
+  forbidden_origin: refusal(403, "The Origin is not on the allow-list.", "warn"),
+  not_subscribed: refusal(403, "Only subscribers may post to this topic."),
+  invite_refused: refusal(403, "The invite is unknown, expired, revoked or already used by another key."),
+  // What is asked for.
+  not_found: refusal(404, "There is no such thing, or it is not yours to see."),
+  destination_not_found: refusal(404, "No such topic, member or queue."),
+  method_not_allowed: refusal(405, "This path does not take this method."),
+  request_timeout: passing(408, "The request did not arrive in time."),
+  idempotency_key_reused: refusal(409, "This client_message_id is taken; use a new one."),
+  fenced: refusal(409, "This client_message_id was fenced before it was accepted and can never be."),
+  destination_ambiguous: refusal(409, "Several members have this name; use dm:<public key>."),
+  exists_with_other_content: refusal(409, "Something with this name exists and differs."),
+  payload_too_large: refusal(413, "The body is larger than the limit."),
+  unsupported_media_type: refusal(415, "Send application/json."),
+  // Try again.
+  rate_limited: passing(429, "The mesh's budget for this window is spent.", "info"),
+  busy: passing(429, "Too many requests are in flight.", "warn"),
+  daemon_busy: passing(429, "Too many requests are in flight at this daemon.", "warn"),
+  internal: passing(500, "Something is broken on our side; the log names it.", "error"),
+  limiter_unavailable: passing(503, "The rate limiter cannot be reached; new sends wait, retries still succeed."),
+  storage_unavailable: passing(503, "The store cannot be reached.", "error"),
+  broker_unreachable: passing(503, "The broker cannot be reached."),
+  stopping: passing(503, "The server is stopping.", "info"),
+  insufficient_storage: passing(507, "The disk or the outbox's own limit is full; nothing was consumed.", "error"),
+} as const satisfies Record<string, CatalogueEntry>;
+
+export type ErrorCode = keyof typeof errorCatalogue;

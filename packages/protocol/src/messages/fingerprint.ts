@@ -1,0 +1,36 @@
+// The two fingerprints of spec 1.1 and 1.8. One formula; what differs is which layer's envelope goes in: the
+// plaintext request, or the sealed envelope that leaves the host.
+import type { Envelope } from "./envelope.ts";
+
+/** SHA-256, synchronous. Comes in from outside because browsers and Node offer it differently. */
+export type Sha256 = {
+  readonly bytes: (data: Uint8Array | string) => Uint8Array;
+  readonly hex: (data: Uint8Array | string) => string;
+};
+
+export const fingerprintBytes = 32;
+
+/** Over the envelope's fields joined by 0x00; the checks at the edge keep 0x00 out of every field but the body. */
+export function fingerprint(sha256: Sha256, envelope: Envelope): Uint8Array {
+  return sha256.bytes(fingerprintPreimage(sha256, envelope));
+}
+
+export function fingerprintPreimage(sha256: Sha256, envelope: Envelope): string {
+  const { version, destination, replyToId, priority, canonicalMeta, body } = envelope;
+  return [version, destination.kind, destination.ref, replyToId ?? "", priority, canonicalMeta, sha256.hex(body)].join(
+    "\0",
+  );
+}
+
+/** What people and conflict answers see: 16 hex characters. */
+export function fingerprintPrefix(bytes: Uint8Array): string {
+  let text = "";
+  for (const byte of bytes.subarray(0, 8)) text += byte.toString(16).padStart(2, "0");
+  return text;
+}
+
+export function sameFingerprint(a: Uint8Array, b: Uint8Array): boolean {
+  if (a.length !== b.length) return false;
+  for (let at = 0; at < a.length; at++) if (a[at] !== b[at]) return false;
+  return true;
+}

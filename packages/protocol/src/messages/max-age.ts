@@ -1,0 +1,46 @@
+// How old an outbox row may get and still be tried: strictly inside the broker's dedupe window, so that a retry can
+// never arrive after the broker forgot the first one. All in hours, as the contract states it.
+import { type DedupeParameters, dedupeRetentionDaysFloor } from "../features/features.ts";
+
+const marginHoursFloor = 24;
+const permanentHours = 168;
+const permanentHoursCap = 720;
+
+/** Before any negotiation: what the shortest window allowed would give. */
+export const maxAgeHoursBeforeNegotiation = windowMaxAgeHours(dedupeRetentionDaysFloor);
+
+/** max(24 h, 10 % of the window rounded up). */
+export function safetyMarginHours(retentionDays: number): number {
+  return Math.max(marginHoursFloor, Math.ceil((retentionDays * 24) / 10));
+}
+
+function windowMaxAgeHours(retentionDays: number): number {
+  return retentionDays * 24 - safetyMarginHours(retentionDays);
+}
+
+export type MaxAge =
+  | { readonly ok: true; readonly hours: number }
+  | {
+      readonly ok: false;
+      readonly error: "outbox_max_age_above_dedupe_window";
+      readonly overrideHours: number;
+      readonly limitHours: number;
+    };
+
+/** The age limit from what was last negotiated; an override that would leave the window refuses to start. */
+export function deriveMaxAge(dedupe: DedupeParameters | undefined, overrideHours: number | undefined): MaxAge {
+  if (dedupe === undefined) {
+    return { ok: true, hours: Math.min(overrideHours ?? Number.POSITIVE_INFINITY, maxAgeHoursBeforeNegotiation) };
+  }
+  const limitHours =
+    dedupe.mode === "permanent" ? permanentHoursCap : dedupe.dedupe_retention_days * 24 - marginHoursFloor;
+  if (overrideHours !== undefined) {
+    return overrideHours > limitHours
+      ? { ok: false, error: "outbox_max_age_above_dedupe_window", overrideHours, limitHours }
+      : { ok: true, hours: overrideHours };
+  }
+  return {
+    ok: true,
+    hours: dedupe.mode === "permanent" ? permanentHours : windowMaxAgeHours(dedupe.dedupe_retention_days),
+  };
+}

@@ -1,0 +1,18 @@
+// The one rule for names of meshes, members, topics, queues, spaces and branches, and for public keys.
+
+const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+const publicKeyPattern = /^[0-9a-f]{64}$/;
+
+export function isName(text: string): boolean {
+  return namePattern.test(text);
+}
+
+/** `self` always means the sender, so no member may be called that. */
+export function isMemberName(text: string): boolean {
+  return isName(text) && text.toLowerCase() !== "self";
+}
+
+/** An ed25519 public key, 32 bytes in lower-case hex. */
+export function isPublicKey(text: string): boolean {
+  return publicKeyPattern.test(text);
+}

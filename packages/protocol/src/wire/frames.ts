@@ -1,0 +1,56 @@
+// The frames that open a socket and those that come without being asked for. Requests and their inputs are in
+// operations.ts. The broker checks what a client sends against these schemas; clients ignore what they don't know.
+import type { FromSchema, JSONSchema } from "json-schema-to-ts";
+import type { AnnouncedFeatures } from "../features/features.ts";
+import type { HistoryItem } from "./history-item.ts";
+import { connectionKinds } from "./signing.ts";
+
+export const protocolVersion = 1;
+export const connectPath = "/v1/connect";
+
+/** A request id: chosen by the client, unique among its requests in flight. */
+export const requestIdSchema = { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER } as const;
+
+/** The broker speaks first: sign this nonce, and here is what I can do. */
+export type ChallengeFrame = {
+  readonly type: "challenge";
+  readonly protocol: number;
+  readonly nonce: string;
+  readonly features: AnnouncedFeatures;
+};
+
+export const helloFrameSchema = {
+  type: "object",
+  additionalProperties: false,
+  required: ["type", "id", "mesh_id", "pubkey", "kind", "signature"],
+  properties: {
+    type: { type: "string", const: "hello" },
+    id: requestIdSchema,
+    mesh_id: { type: "string", minLength: 36, maxLength: 36 },
+    pubkey: { type: "string", pattern: "^[0-9a-f]{64}$" },
+    kind: { type: "string", enum: connectionKinds },
+    signature: { type: "string", pattern: "^[0-9a-f]{128}$" },
+    agent: { type: "string", maxLength: 128 },
+  },
+} as const satisfies JSONSchema;
+
+export type HelloFrame = FromSchema<typeof helloFrameSchema>;
+
+export type HelloReplyBody = {
+  readonly mesh: string;
+  readonly mesh_id: string;
+  readonly member: { readonly pubkey: string; readonly name: string; readonly role: "owner" | "member" };
+};
+
+export type ReplyFrame = {
+  readonly type: "reply";
+  readonly id: number;
+  readonly status: number;
+  readonly body: unknown;
+};
+
+export type MessagePush = HistoryItem & { readonly type: "message" };
+export type MemberRevokedPush = { readonly type: "member_revoked"; readonly pubkey: string };
+
+/** What a broker may send unasked; more kinds may come, and a client passes over what it does not know. */
+export type PushFrame = MessagePush | MemberRevokedPush;

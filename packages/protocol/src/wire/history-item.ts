@@ -1,0 +1,40 @@
+// One stored message as it is read back: in history, in pushes and in search. The same shape everywhere.
+import { encodeBase64 } from "../encoding/base64.ts";
+import type { Destination } from "../messages/addresses.ts";
+import type { EnvelopeVersion, Meta, Priority } from "../messages/envelope.ts";
+
+export type HistoryItem = {
+  readonly history_id: number;
+  readonly broker_message_id: string;
+  readonly client_message_id: string;
+  readonly destination: Destination;
+  readonly sender_pubkey: string;
+  readonly envelope_version: EnvelopeVersion;
+  readonly body?: string;
+  readonly body_base64?: string;
+  readonly meta: Meta | null;
+  readonly priority: Priority;
+  readonly reply_to_id: string | null;
+  /** Milliseconds since the epoch, like every time in the API. */
+  readonly accepted_at: number;
+};
+
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** The bytes as text where they are text, else as base64. Sealed bodies are always base64. */
+export function bodyFields(bytes: Uint8Array, sealed: boolean): { body: string } | { body_base64: string } {
+  if (!sealed) {
+    const text = textOf(bytes);
+    if (text !== undefined) return { body: text };
+  }
+  return { body_base64: encodeBase64(bytes) };
+}
+
+export function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return strictUtf8.decode(bytes);
+  } catch (error) {
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
