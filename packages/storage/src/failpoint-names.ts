@@ -1,0 +1,21 @@
+// Every fault point of the product. One list, because a daemon and a broker in one process read the same setting and
+// a misspelt name must be refused by both.
+
+export const failpointNames = [
+  /** Daemon: around the commit that makes a send durable. */
+  "outbox.before_commit",
+  "outbox.after_commit",
+  /** Daemon: frames are written to the socket and nothing is answered yet. */
+  "drain.after_write",
+  /** Daemon: received messages are durable and not yet acknowledged. */
+  "inbox.after_commit",
+  /** Broker: an id was found free and its transaction has not begun. */
+  "accept.after_b0",
+  /** Broker: around the commit that accepts sends. */
+  "accept.before_commit",
+  "accept.after_commit",
+  /** Broker: a fence is written and not yet committed. */
+  "fence.before_commit",
+] as const;
+
+export type FailpointName = (typeof failpointNames)[number];

@@ -1,0 +1,216 @@
+// One checked-out PostgreSQL connection: sets and checks what every connection promises, runs one transaction, and
+// knows whether the connection was lost. Retrying is the pool's business.
+import assert from "node:assert/strict";
+import type pg from "pg";
+import { StorageError } from "../storage-error.ts";
+import { endsConnection, toPostgresError } from "./postgres-error.ts";
+
+export type PostgresValue = unknown;
+
+export type Isolation = "read_committed" | "repeatable_read" | "serializable";
+
+const beginByIsolation: Record<Isolation, string> = {
+  read_committed: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+  repeatable_read: "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE",
+  serializable: "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE",
+};
+
+/** Statements inside one transaction. They may be sent without waiting for each other; they run in order. */
+export interface PostgresTransaction {
+  /** `name` makes the server keep the plan on each connection: for hot statements whose text never changes. */
+  query<Row>(text: string, values?: readonly PostgresValue[], name?: string): Promise<Row[]>;
+  /** The number of rows that the statement touched. */
+  execute(text: string, values?: readonly PostgresValue[], name?: string): Promise<number>;
+  /** Any number of statements without values. */
+  script(text: string): Promise<void>;
+}
+
+export interface SessionLimits {
+  /** The server cancels a statement after this; 0 never. */
+  statementTimeoutMs: number;
+  /** How much longer than that we wait for an answer before taking the connection for dead. */
+  answerGraceMs: number;
+}
+
+/**
+ * Runs once on each new connection. Reads outside a transaction are all that autocommit may do, names are always
+ * qualified, and a commit waits for the flush whatever the role's or the database's defaults say.
+ */
+export async function prepareConnection(client: pg.ClientBase, limits: SessionLimits): Promise<void> {
+  await client.query(
+    `SELECT set_config('synchronous_commit',
+              CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
+            set_config('search_path', 'pg_catalog', false),
+            set_config('default_transaction_read_only', 'on', false),
+            set_config('idle_in_transaction_session_timeout', '60s', false),
+            set_config('statement_timeout', $1, false)`,
+    [String(limits.statementTimeoutMs)],
+  );
+  const { rows } = await client.query<{ synchronous_commit: string }>("SHOW synchronous_commit");
+  const actual = rows[0]?.synchronous_commit;
+  if (actual === "on" || actual === "remote_apply") return;
+  throw new StorageError("unavailable", `PostgreSQL keeps synchronous_commit at ${actual} instead of on`);
+}
+
+export class PostgresSession {
+  readonly #client: pg.PoolClient;
+  readonly #limits: SessionLimits;
+  readonly #onError = () => {
+    this.#lost = true;
+  };
+  #lost = false;
+  #unanswered = 0;
+  #watchdog: NodeJS.Timeout | undefined;
+
+  constructor(client: pg.PoolClient, limits: SessionLimits) {
+    this.#client = client;
+    this.#limits = limits;
+    client.on("error", this.#onError);
+  }
+
+  get lost(): boolean {
+    return this.#lost;
+  }
+
+  async query<Row>(text: string, values?: readonly PostgresValue[], name?: string): Promise<Row[]> {
+    return (await this.#send(this.#limits.statementTimeoutMs, text, values, name)).rows as Row[];
+  }
+
+  /** Throws `commit_unknown` where the connection was lost after COMMIT was sent, and then alone. */
+  async transaction<R>(
+    body: (tx: PostgresTransaction) => Promise<R>,
+    isolation: Isolation,
+    statementTimeoutMs: number = this.#limits.statementTimeoutMs,
+  ): Promise<R> {
+    const tx = new OpenTransaction((text, values, name) => this.#send(statementTimeoutMs, text, values, name));
+    let result: R;
+    try {
+      result = await this.#runBody(body, tx, isolation, statementTimeoutMs);
+    } catch (error) {
+      tx.end();
+      await this.#rollBack();
+      throw error;
+    }
+    tx.end();
+    await this.#commit(statementTimeoutMs);
+    return result;
+  }
+
+  /** A connection that was lost, or is in an unknown state, does not go back to the pool. */
+  release(): void {
+    this.#client.off("error", this.#onError);
+    this.#client.release(this.#lost || this.#client.getTransactionStatus() !== "I");
+  }
+
+  // The first statements travel behind BEGIN without waiting for its answer; were it refused, the connection's
+  // read-only default stops them from writing on their own.
+  async #runBody<R>(
+    body: (tx: PostgresTransaction) => Promise<R>,
+    tx: PostgresTransaction,
+    isolation: Isolation,
+    statementTimeoutMs: number,
+  ): Promise<R> {
+    const ownTimeout = statementTimeoutMs !== this.#limits.statementTimeoutMs;
+    const limit = ownTimeout ? `; SET LOCAL statement_timeout = ${statementTimeoutMs}` : "";
+    const begun = this.#send(statementTimeoutMs, beginByIsolation[isolation] + limit);
+    const ran = (async () => body(tx))();
+    const [beginOutcome, bodyOutcome] = await Promise.allSettled([begun, ran]);
+    if (beginOutcome.status === "rejected") throw beginOutcome.reason;
+    if (bodyOutcome.status === "rejected") throw bodyOutcome.reason;
+    return bodyOutcome.value;
+  }
+
+  async #commit(statementTimeoutMs: number): Promise<void> {
+    let command: string;
+    try {
+      command = (await this.#send(statementTimeoutMs, "COMMIT")).command;
+    } catch (error) {
+      if (!this.#lost) throw error;
+      const message = "the connection to PostgreSQL was lost while COMMIT was under way";
+      throw new StorageError("commit_unknown", message, { cause: error });
+    }
+    // A transaction in which a statement failed answers COMMIT with ROLLBACK, and no error.
+    if (command !== "COMMIT") {
+      throw new StorageError("statement", "a statement of the transaction had failed, so nothing was committed");
+    }
+  }
+
+  async #rollBack(): Promise<void> {
+    if (this.#lost) return;
+    try {
+      await this.#send(this.#limits.statementTimeoutMs, "ROLLBACK");
+    } catch {
+      // The server rolls back when the connection ends, and the caller needs the first error, not this one.
+      this.#lost = true;
+    }
+  }
+
+  async #send(
+    statementTimeoutMs: number,
+    text: string,
+    values?: readonly PostgresValue[],
+    name?: string,
+  ): Promise<pg.QueryResult> {
+    this.#awaitAnswer(statementTimeoutMs);
+    try {
+      const config: pg.QueryConfig = { text };
+      if (values !== undefined) config.values = [...values];
+      if (name !== undefined) config.name = name;
+      return await this.#client.query(config);
+    } catch (error) {
+      if (endsConnection(error)) this.#lost = true;
+      throw toPostgresError(error, this.#lost);
+    } finally {
+      this.#noteAnswer();
+    }
+  }
+
+  // The server's own limit is useless where the network swallows the answer: then the connection is taken for dead.
+  #awaitAnswer(statementTimeoutMs: number): void {
+    this.#unanswered += 1;
+    if (statementTimeoutMs === 0 || this.#watchdog !== undefined) return;
+    const drop = () => this.#client.connection.stream.destroy();
+    this.#watchdog = setTimeout(drop, statementTimeoutMs + this.#limits.answerGraceMs);
+  }
+
+  #noteAnswer(): void {
+    this.#unanswered -= 1;
+    if (this.#unanswered > 0) {
+      this.#watchdog?.refresh();
+    } else {
+      clearTimeout(this.#watchdog);
+      this.#watchdog = undefined;
+    }
+  }
+}
+
+type Send = (text: string, values?: readonly PostgresValue[], name?: string) => Promise<pg.QueryResult>;
+
+// A statement sent after the end would run in whatever the connection does next.
+class OpenTransaction implements PostgresTransaction {
+  readonly #send: Send;
+  #ended = false;
+
+  constructor(send: Send) {
+    this.#send = send;
+  }
+
+  end(): void {
+    this.#ended = true;
+  }
+
+  async query<Row>(text: string, values?: readonly PostgresValue[], name?: string): Promise<Row[]> {
+    assert(!this.#ended, "the transaction has ended");
+    return (await this.#send(text, values, name)).rows as Row[];
+  }
+
+  async execute(text: string, values?: readonly PostgresValue[], name?: string): Promise<number> {
+    assert(!this.#ended, "the transaction has ended");
+    return (await this.#send(text, values, name)).rowCount ?? 0;
+  }
+
+  async script(text: string): Promise<void> {
+    assert(!this.#ended, "the transaction has ended");
+    await this.#send(text);
+  }
+}

@@ -1,0 +1,236 @@
+// What a submitter may rely on: told after the flush and not before, and untouched by what its neighbours do.
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import fc from "fast-check";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { makeTemporaryFolder, startStorageProcess } from "../testing/storage-processes.ts";
+import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
+import { findIntegrityProblems } from "./integrity.ts";
+import { openSqlite, type Sqlite } from "./sqlite.ts";
+
+interface Setup {
+  db: Sqlite;
+  commits: GroupCommit;
+  /** Through a connection of its own: only what is committed. */
+  committedIds(): number[];
+}
+
+function setUp(options: GroupCommitOptions = {}): Setup {
+  const path = join(makeTemporaryFolder(), "store.db");
+  const db = openSqlite({ path, busyTimeoutMs: 1 });
+  db.exec(`CREATE TABLE event (id INTEGER PRIMARY KEY) STRICT;
+    CREATE TABLE reply (
+      id INTEGER PRIMARY KEY,
+      event_id INTEGER NOT NULL REFERENCES event (id) DEFERRABLE INITIALLY DEFERRED
+    ) STRICT;`);
+  const reader = new DatabaseSync(path);
+  onTestFinished(() => {
+    reader.close();
+    db.close();
+  });
+  const select = reader.prepare("SELECT id FROM event ORDER BY id");
+  return { db, commits: new GroupCommit(db, options), committedIds: () => select.all().map((row) => Number(row.id)) };
+}
+
+function insert(id: number): (db: Sqlite) => number {
+  return (db) => {
+    db.sql("INSERT INTO event (id) VALUES (?)").run(id);
+    return id;
+  };
+}
+
+function refuse(error: Error): (db: Sqlite) => never {
+  return (db) => {
+    db.sql("INSERT INTO event (id) VALUES (?)").run(1_000_000);
+    throw error;
+  };
+}
+
+describe("a submitter", () => {
+  test("is told the result after the commit, and nobody before", async () => {
+    const seen: string[] = [];
+    const { commits, committedIds } = setUp({
+      beforeCommit: () => seen.push(`before: ${committedIds()}`),
+      afterCommit: () => seen.push(`after: ${committedIds()}`),
+    });
+    const told = [1, 2].map(async (id) => {
+      const result = await commits.submit(insert(id));
+      seen.push(`told ${result}: ${committedIds()}`);
+    });
+    await Promise.all(told);
+    expect(seen).toEqual(["before: ", "after: 1,2", "told 1: 1,2", "told 2: 1,2"]);
+  });
+
+  test("shares one commit with everyone of its turn", async () => {
+    let commitCount = 0;
+    const { commits, committedIds } = setUp({ afterCommit: () => (commitCount += 1) });
+    const ids = Array.from({ length: 64 }, (_, index) => index);
+    expect(await Promise.all(ids.map((id) => commits.submit(insert(id))))).toEqual(ids);
+    expect(commitCount).toBe(1);
+    expect(committedIds()).toEqual(ids);
+  });
+
+  test("waits for the next commit when the batch is full", async () => {
+    const sizes: number[] = [];
+    const { commits, committedIds } = setUp({ maxBatch: 10, afterCommit: () => sizes.push(committedIds().length) });
+    await Promise.all(Array.from({ length: 25 }, (_, id) => commits.submit(insert(id))));
+    expect(sizes).toEqual([10, 20, 25]);
+    expect(commits.queued).toBe(0);
+  });
+
+  test("is refused as busy when too many wait already", async () => {
+    const { commits, committedIds } = setUp({ maxQueued: 2 });
+    const accepted = [commits.submit(insert(1)), commits.submit(insert(2))];
+    await expect(commits.submit(insert(3))).rejects.toMatchObject({ kind: "busy" });
+    await Promise.all(accepted);
+    expect(committedIds()).toEqual([1, 2]);
+  });
+
+  test("may submit again from what it was told", async () => {
+    const { commits, committedIds } = setUp();
+    await commits.submit(insert(1)).then((id) => commits.submit(insert(id + 1)));
+    expect(committedIds()).toEqual([1, 2]);
+  });
+});
+
+describe("a job that fails", () => {
+  test("gets its own error, and its neighbours are committed", async () => {
+    const { commits, committedIds } = setUp();
+    const error = new Error("refused");
+    const outcomes = await Promise.allSettled([
+      commits.submit(insert(1)),
+      commits.submit(refuse(error)),
+      commits.submit(insert(2)),
+    ]);
+    expect(outcomes.map((outcome) => outcome.status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(outcomes[1]).toMatchObject({ reason: error });
+    expect(committedIds()).toEqual([1, 2]);
+  });
+
+  test("alone is not run twice", async () => {
+    const { commits } = setUp();
+    let runs = 0;
+    const job = () => {
+      runs += 1;
+      throw new Error("refused");
+    };
+    await expect(commits.submit(job)).rejects.toThrow("refused");
+    expect(runs).toBe(1);
+  });
+
+  test("only when COMMIT checks it fails alone too", async () => {
+    const { commits, committedIds } = setUp();
+    const orphan = (db: Sqlite) => db.sql("INSERT INTO reply (id, event_id) VALUES (1, 99)").run();
+    const outcomes = await Promise.allSettled([commits.submit(insert(1)), commits.submit(orphan)]);
+    expect(outcomes[0]).toMatchObject({ status: "fulfilled" });
+    expect(outcomes[1]).toMatchObject({ reason: { kind: "constraint", constraint: "foreign_key" } });
+    expect(committedIds()).toEqual([1]);
+  });
+
+  test("by being asynchronous changes nothing", async () => {
+    const { commits, committedIds } = setUp();
+    await expect(commits.submit(async (db) => insert(1)(db))).rejects.toThrow("synchronous");
+    expect(committedIds()).toEqual([]);
+  });
+});
+
+describe("a commit that fails", () => {
+  test("rejects every job of it", async () => {
+    const failure = new Error("injected");
+    const { commits, committedIds } = setUp({
+      beforeCommit: () => {
+        throw failure;
+      },
+    });
+    const outcomes = await Promise.allSettled([commits.submit(insert(1)), commits.submit(insert(2))]);
+    expect(outcomes).toEqual([1, 2].map(() => ({ status: "rejected", reason: failure })));
+    expect(committedIds()).toEqual([]);
+  });
+
+  test("because it could not begin runs no job at all, and waits once", async () => {
+    const { db, commits, committedIds } = setUp();
+    const holder = new DatabaseSync(db.path);
+    holder.exec("BEGIN IMMEDIATE");
+    let runs = 0;
+    const job = () => (runs += 1);
+    const transaction = vi.spyOn(db, "transaction");
+    const outcomes = await Promise.allSettled([commits.submit(job), commits.submit(job)]);
+    for (const outcome of outcomes) expect(outcome).toMatchObject({ reason: { kind: "busy" } });
+    expect(runs).toBe(0);
+    expect(transaction).toHaveBeenCalledTimes(1);
+    holder.close();
+    await commits.submit(insert(1));
+    expect(committedIds()).toEqual([1]);
+  });
+
+  test("after the flush leaves the rows and tells nobody that they are there", async () => {
+    const failure = new Error("injected");
+    const { commits, committedIds } = setUp({
+      afterCommit: () => {
+        throw failure;
+      },
+    });
+    await expect(commits.submit(insert(1))).rejects.toBe(failure);
+    expect(committedIds()).toEqual([1]);
+  });
+
+  test("because the disk refuses is an io error for all, and loses nothing that was acknowledged", async () => {
+    const path = join(makeTemporaryFolder(), "store.db");
+    const limited = ["/bin/sh", "-c", 'ulimit -f 2048; exec "$@"', "sh"];
+    const { ended, lines } = startStorageProcess("commitUntilRefused", path, limited);
+    expect(await ended).toBe(0);
+    const report = JSON.parse(lines[0] ?? "") as { acknowledged: number; kinds: string[] };
+    expect(report.kinds).toEqual(["io", "io"]);
+    expect(report.acknowledged).toBeGreaterThan(10);
+    const db = openSqlite({ path });
+    expect(db.sql("SELECT count(*) AS n FROM event").get()).toMatchObject({ n: report.acknowledged });
+    expect(findIntegrityProblems(db, "full")).toEqual([]);
+    db.close();
+  });
+});
+
+describe("closing", () => {
+  test("commits what waits and refuses what comes later", async () => {
+    const { commits, committedIds } = setUp({ maxBatch: 2 });
+    const waiting = [1, 2, 3].map((id) => commits.submit(insert(id)));
+    commits.close();
+    expect(committedIds()).toEqual([1, 2, 3]);
+    expect(await Promise.all(waiting)).toEqual([1, 2, 3]);
+    await expect(commits.submit(insert(4))).rejects.toMatchObject({ kind: "closed" });
+  });
+});
+
+test("for any mix of jobs and turns, the table holds exactly what was acknowledged", async () => {
+  let acknowledged = 0;
+  let refused = 0;
+  const turn = fc.array(fc.boolean(), { minLength: 1, maxLength: 12 });
+  await fc.assert(
+    fc.asyncProperty(fc.array(turn, { maxLength: 6 }), fc.integer({ min: 1, max: 6 }), async (turns, maxBatch) => {
+      const db = openSqlite({ path: ":memory:" });
+      db.exec("CREATE TABLE event (id INTEGER PRIMARY KEY) STRICT");
+      const commits = new GroupCommit(db, { maxBatch });
+      const told: number[] = [];
+      let nextId = 0;
+      for (const jobs of turns) {
+        const submitted = jobs.map((good) => {
+          if (!good) return commits.submit(refuse(new Error("refused")));
+          nextId += 1;
+          return commits.submit(insert(nextId));
+        });
+        const outcomes = await Promise.allSettled(submitted);
+        for (const outcome of outcomes) {
+          if (outcome.status === "fulfilled") told.push(outcome.value);
+          else refused += 1;
+        }
+      }
+      acknowledged += told.length;
+      expect(told).toHaveLength(nextId);
+      const rows = db.sql<{ id: number }>("SELECT id FROM event ORDER BY id").all();
+      expect(rows.map((row) => row.id)).toEqual(told.sort((a, b) => a - b));
+      db.close();
+    }),
+    { numRuns: 60 },
+  );
+  expect(acknowledged).toBeGreaterThan(200);
+  expect(refused).toBeGreaterThan(200);
+});

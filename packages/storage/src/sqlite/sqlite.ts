@@ -1,0 +1,222 @@
+// One SQLite connection, opened so that a commit that returned is on disk, with prepared statements and transactions.
+// No tables here, and no batching: several callers share one flush through GroupCommit.
+import assert from "node:assert/strict";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { StorageError } from "../storage-error.ts";
+import { ensurePrivateFile, fileExists, withPrivateUmask } from "./private-file.ts";
+import { toSqliteError } from "./sqlite-error.ts";
+
+export type SqliteValue = null | number | bigint | string | Uint8Array;
+export type SqliteRow = Record<string, null | number | string | Uint8Array>;
+
+export interface OpenSqliteOptions {
+  /** A file, created 0600 when absent, or `:memory:` in tests. */
+  path: string;
+  /** Refuse, instead of creating, a file that is not there. */
+  mustExist?: boolean;
+  /** How long a statement waits for another process's lock. */
+  busyTimeoutMs?: number;
+}
+
+export interface RunResult {
+  changes: number;
+  lastInsertRowid: number;
+}
+
+/** Values are bound by position. A number is bound as a real, which only a column without affinity would notice. */
+export interface SqliteStatement<Row> {
+  get(...values: SqliteValue[]): Row | undefined;
+  all(...values: SqliteValue[]): Row[];
+  run(...values: SqliteValue[]): RunResult;
+}
+
+const statementCacheSize = 512;
+
+export function openSqlite(options: OpenSqliteOptions): Sqlite {
+  const { path, busyTimeoutMs = 5000, mustExist = false } = options;
+  const inMemory = path === ":memory:";
+  return withPrivateUmask(() => {
+    if (mustExist && !inMemory && !fileExists(path)) {
+      throw new StorageError("unavailable", `${path} does not exist`);
+    }
+    if (!inMemory) ensurePrivateFile(path);
+    return new Sqlite(openConnection(path, busyTimeoutMs, inMemory), path);
+  });
+}
+
+export class Sqlite {
+  readonly path: string;
+  readonly #connection: DatabaseSync;
+  readonly #statements = new Map<string, Statement>();
+  readonly #begin: StatementSync;
+  readonly #commit: StatementSync;
+  readonly #rollback: StatementSync;
+
+  /** Takes a connection whose settings are checked; everyone else calls openSqlite. */
+  constructor(connection: DatabaseSync, path: string) {
+    this.path = path;
+    this.#connection = connection;
+    this.#begin = connection.prepare("BEGIN IMMEDIATE");
+    this.#commit = connection.prepare("COMMIT");
+    this.#rollback = connection.prepare("ROLLBACK");
+  }
+
+  get isTransaction(): boolean {
+    return this.#connection.isOpen && this.#connection.isTransaction;
+  }
+
+  /** The driver's own object, for what this class does not offer (backup). */
+  get connection(): DatabaseSync {
+    return this.#connection;
+  }
+
+  /** The prepared statement for one SQL text. The least recently prepared one makes room when there are too many. */
+  sql<Row = SqliteRow>(text: string): SqliteStatement<Row> {
+    let statement = this.#statements.get(text);
+    if (statement === undefined) {
+      statement = new Statement(prepareOne(this.#connection, text));
+      if (this.#statements.size >= statementCacheSize) {
+        const oldest = this.#statements.keys().next();
+        if (oldest.done !== true) this.#statements.delete(oldest.value);
+      }
+      this.#statements.set(text, statement);
+    }
+    return statement as SqliteStatement<unknown> as SqliteStatement<Row>;
+  }
+
+  /** Runs a script of any number of statements without values. */
+  exec(script: string): void {
+    try {
+      this.#connection.exec(script);
+    } catch (error) {
+      throw toSqliteError(error);
+    }
+  }
+
+  /** All or nothing: `body` is committed and on disk when this returns, or rolled back when this throws. */
+  transaction<R>(body: () => R): R {
+    assert(!this.isTransaction, "transactions do not nest");
+    try {
+      this.#begin.run();
+    } catch (error) {
+      throw toSqliteError(error);
+    }
+    try {
+      const result = body();
+      assert(!(result instanceof Promise), "a transaction body is synchronous: what it awaits would run after COMMIT");
+      assert(this.#connection.isTransaction, "the transaction body ended the transaction");
+      this.#commit.run();
+      return result;
+    } catch (error) {
+      this.#rollBackAfter();
+      throw toSqliteError(error);
+    }
+  }
+
+  /** Moves the log into the main file if no reader is in the way; when it stays, the next open reads it. */
+  close(): { checkpointed: boolean } {
+    if (!this.#connection.isOpen) return { checkpointed: false };
+    let checkpointed = false;
+    try {
+      checkpointed = this.#connection.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy === 0;
+    } catch (error) {
+      // Nothing is lost with the log left in place, and a full disk must not keep a process from ending cleanly.
+      if (!(toSqliteError(error) instanceof StorageError)) throw error;
+    } finally {
+      this.#statements.clear();
+      this.#connection.close();
+    }
+    return { checkpointed };
+  }
+
+  // A full disk or a failed write makes SQLite roll back by itself; a second ROLLBACK would hide the first error.
+  #rollBackAfter(): void {
+    if (!this.isTransaction) return;
+    try {
+      this.#rollback.run();
+    } catch (error) {
+      throw toSqliteError(error);
+    }
+  }
+}
+
+class Statement implements SqliteStatement<SqliteRow> {
+  readonly #statement: StatementSync;
+
+  constructor(statement: StatementSync) {
+    this.#statement = statement;
+  }
+
+  get(...values: SqliteValue[]): SqliteRow | undefined {
+    try {
+      return this.#statement.get(...values) as SqliteRow | undefined;
+    } catch (error) {
+      throw toSqliteError(error);
+    }
+  }
+
+  all(...values: SqliteValue[]): SqliteRow[] {
+    try {
+      return this.#statement.all(...values) as SqliteRow[];
+    } catch (error) {
+      throw toSqliteError(error);
+    }
+  }
+
+  run(...values: SqliteValue[]): RunResult {
+    try {
+      return this.#statement.run(...values) as RunResult;
+    } catch (error) {
+      throw toSqliteError(error);
+    }
+  }
+}
+
+// The driver compiles the first statement of a text and says nothing about the rest of it.
+function prepareOne(connection: DatabaseSync, text: string): StatementSync {
+  try {
+    const statement = connection.prepare(text);
+    const rest = text.slice(statement.sourceSQL.length).trim();
+    assert(rest === "", `one statement per sql(); this would be ignored: ${rest}`);
+    return statement;
+  } catch (error) {
+    throw toSqliteError(error);
+  }
+}
+
+function openConnection(path: string, busyTimeoutMs: number, inMemory: boolean): DatabaseSync {
+  let connection: DatabaseSync | undefined;
+  try {
+    connection = new DatabaseSync(path, { timeout: busyTimeoutMs, defensive: true });
+    configure(connection, busyTimeoutMs, inMemory);
+    return connection;
+  } catch (error) {
+    if (connection?.isOpen) connection.close();
+    throw toSqliteError(error);
+  }
+}
+
+// Every setting is read back: a pragma that SQLite does not know or cannot honour is silent, and a broker that
+// flushes less than it promises must not start.
+function configure(connection: DatabaseSync, busyTimeoutMs: number, inMemory: boolean): void {
+  const settings: [name: string, value: string | number, readBack: string | number][] = [
+    ["busy_timeout", busyTimeoutMs, busyTimeoutMs],
+    ["trusted_schema", "OFF", 0],
+    ["foreign_keys", "ON", 1],
+    ["journal_mode", "WAL", inMemory ? "memory" : "wal"],
+    ["synchronous", "FULL", 2],
+    // On macOS fsync leaves data in the drive's cache; elsewhere these two change nothing.
+    ["fullfsync", "ON", 1],
+    ["checkpoint_fullfsync", "ON", 1],
+  ];
+  for (const [name, value, readBack] of settings) {
+    connection.exec(`PRAGMA ${name} = ${value}`);
+    const row = connection.prepare(`PRAGMA ${name}`).get() ?? {};
+    const actual = Object.values(row)[0];
+    if (actual !== readBack) {
+      throw new StorageError("unavailable", `SQLite keeps ${name} at ${String(actual)} instead of ${value}`);
+    }
+  }
+  // The first lock creates -wal and -shm, now, while the umask is ours.
+  if (!inMemory) connection.exec("BEGIN IMMEDIATE; ROLLBACK");
+}
