@@ -36,8 +36,10 @@ export class MeshError extends Error {
     return errorCatalogue[this.code].level;
   }
 
+  /** A detail never replaces what the catalogue fixes. */
   toBody(): ErrorBody {
-    return { error: this.code, message: this.message, retryable: this.retryable, ...this.details };
+    const fixed = { error: this.code, message: this.message, retryable: this.retryable };
+    return { ...fixed, ...this.details, ...fixed };
   }
 }
 

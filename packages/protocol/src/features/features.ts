@@ -93,7 +93,7 @@ function readDedupe(announced: Announced): Reading<DedupeParameters> {
     return fail("feature_param_invalid", feature, "mode must be retention_scoped or permanent");
   }
   const days = announced.dedupe_retention_days;
-  if (typeof days !== "number" || !Number.isSafeInteger(days) || days < 1) {
+  if (typeof days !== "number" || !Number.isSafeInteger(days)) {
     return fail("feature_param_invalid", feature, "dedupe_retention_days must be a whole number of days");
   }
   if (days < dedupeRetentionDaysFloor) {

@@ -27,20 +27,21 @@ export type MaxAge =
       readonly limitHours: number;
     };
 
-/** The age limit from what was last negotiated; an override that would leave the window refuses to start. */
+/**
+ * The age limit from what was last negotiated. An override that would leave the window refuses to start; where there
+ * is no window to leave, or none is known yet, the override is held below a cap.
+ */
 export function deriveMaxAge(dedupe: DedupeParameters | undefined, overrideHours: number | undefined): MaxAge {
   if (dedupe === undefined) {
     return { ok: true, hours: Math.min(overrideHours ?? Number.POSITIVE_INFINITY, maxAgeHoursBeforeNegotiation) };
   }
-  const limitHours =
-    dedupe.mode === "permanent" ? permanentHoursCap : dedupe.dedupe_retention_days * 24 - marginHoursFloor;
-  if (overrideHours !== undefined) {
-    return overrideHours > limitHours
-      ? { ok: false, error: "outbox_max_age_above_dedupe_window", overrideHours, limitHours }
-      : { ok: true, hours: overrideHours };
+  if (dedupe.mode === "permanent") {
+    return { ok: true, hours: Math.min(overrideHours ?? permanentHours, permanentHoursCap) };
   }
-  return {
-    ok: true,
-    hours: dedupe.mode === "permanent" ? permanentHours : windowMaxAgeHours(dedupe.dedupe_retention_days),
-  };
+  const days = dedupe.dedupe_retention_days;
+  if (overrideHours === undefined) return { ok: true, hours: windowMaxAgeHours(days) };
+  const limitHours = days * 24 - marginHoursFloor;
+  return overrideHours > limitHours
+    ? { ok: false, error: "outbox_max_age_above_dedupe_window", overrideHours, limitHours }
+    : { ok: true, hours: overrideHours };
 }

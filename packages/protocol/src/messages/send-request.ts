@@ -47,7 +47,11 @@ export function readBody(text: string | undefined, base64: string | undefined, f
   if ((text === undefined) === (base64 === undefined)) {
     throw new MeshError("invalid_request", `Give exactly one of ${field} and ${field}_base64.`, { field });
   }
-  if (text !== undefined) return utf8.encode(text);
+  if (text !== undefined) {
+    // Encoding would replace half a pair, and two different texts would have one body.
+    if (!text.isWellFormed()) throw new MeshError("lone_surrogate", undefined, { field });
+    return utf8.encode(text);
+  }
   const bytes = decodeBase64(base64 ?? "");
   if (bytes !== undefined) return bytes;
   throw new MeshError("invalid_request", `${field}_base64 is not canonical base64.`, { field: `${field}_base64` });

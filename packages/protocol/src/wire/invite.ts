@@ -3,6 +3,7 @@
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { decodeBase64Url, encodeBase64Url } from "../encoding/base64url.ts";
 import { MeshError } from "../errors/errors.ts";
+import { isUuidV7 } from "../ids/ids.ts";
 import { parseStrictJson } from "../json/strict-json.ts";
 import { isName } from "../messages/names.ts";
 
@@ -15,6 +16,7 @@ export type Invite = {
 
 const prefix = "cmi1.";
 const inviteCharacters = 2_048;
+const secretCharacters = 128;
 const utf8 = new TextEncoder();
 
 export function encodeInvite(invite: Invite): string {
@@ -36,7 +38,8 @@ export function decodeInvite(text: string): Invite {
   const { broker, mesh, mesh_id, secret } = value as Record<string, unknown>;
   if (typeof broker !== "string" || !/^(ws|http)s?:\/\//.test(broker)) throw refuse();
   if (typeof mesh !== "string" || !isName(mesh)) throw refuse();
-  if (typeof mesh_id !== "string" || typeof secret !== "string") throw refuse();
+  if (typeof mesh_id !== "string" || !isUuidV7(mesh_id)) throw refuse();
+  if (typeof secret !== "string" || secret === "" || secret.length > secretCharacters) throw refuse();
   return { broker, mesh, mesh_id, secret };
 }
 
@@ -66,7 +69,7 @@ export const joinRequestSchema = {
   additionalProperties: false,
   required: ["secret", "name", "pubkey", "signature"],
   properties: {
-    secret: { type: "string", minLength: 1, maxLength: 128 },
+    secret: { type: "string", minLength: 1, maxLength: secretCharacters },
     name: { type: "string" },
     pubkey: publicKey,
     signature,

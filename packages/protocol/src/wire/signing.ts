@@ -1,5 +1,6 @@
 // The exact bytes that a member signs to prove that it holds its key. Each purpose has its own label, so that a
-// signature made for one is never good for another; fields are joined by 0x00, which none of them can hold.
+// signature made for one is never good for another. Fields are joined by 0x00; at most one of each purpose is free text
+// (the nonce, the secret) and the forms of the others exclude 0x00, so that the joining has one reading.
 
 const utf8 = new TextEncoder();
 

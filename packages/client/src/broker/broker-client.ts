@@ -1,0 +1,230 @@
+// Asking a broker directly: making and joining a mesh over HTTP, and a member's calls over one short-lived socket. Every
+// end but an answer is an error with a catalogue code. Messages normally go through the daemon instead.
+import { setTimeout as sleep } from "node:timers/promises";
+import { encodeHex } from "@claudemesh/protocol/encoding/hex";
+import { type ErrorCode, errorCatalogue } from "@claudemesh/protocol/error-catalogue";
+import { type ErrorBody, isErrorBody, MeshError } from "@claudemesh/protocol/errors";
+import { backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
+import type { CreateMeshRequest, Invite, JoinRequest } from "@claudemesh/protocol/wire/invite";
+import type { OperationName } from "@claudemesh/protocol/wire/operations";
+import { createMeshBytes, joinBytes } from "@claudemesh/protocol/wire/signing";
+import { type MemberKeys, signerOf } from "../keys/member-keys.ts";
+import { connectOnce } from "../link/link.ts";
+import type { Link, LinkOutcome, MemberIdentity } from "../link/link-contract.ts";
+import { brokerHttpUrl } from "./broker-url.ts";
+
+/** A member's place in a mesh, as the broker has recorded it. */
+export type Membership = {
+  readonly mesh: string;
+  readonly mesh_id: string;
+  readonly member_pubkey: string;
+  readonly name: string;
+  readonly role: "owner" | "member";
+};
+
+const httpTimeoutMs = 10_000;
+const httpTries = 4;
+const httpBackoff = { minMs: 100, maxMs: 1_000 };
+
+/** Safe to call again with the same keys: the broker answers with what exists. */
+export async function createMesh(options: {
+  readonly broker: string;
+  readonly adminToken: string;
+  readonly name: string;
+  readonly ownerName: string;
+  readonly keys: MemberKeys;
+}): Promise<Membership> {
+  const { broker, adminToken, name, ownerName, keys } = options;
+  const pubkey = keys.ed25519.public_key;
+  const signed = createMeshBytes({ name, owner_name: ownerName, owner_pubkey: pubkey });
+  const request: CreateMeshRequest = {
+    name,
+    owner: { name: ownerName, pubkey },
+    signature: encodeHex(signerOf(keys)(signed)),
+  };
+  const headers = { authorization: `Bearer ${adminToken}` };
+  return membershipFrom(await post(broker, "/v1/meshes", request, headers), pubkey);
+}
+
+/** Safe to call again with the same keys: the invite answers its own key with the same membership. */
+export async function joinMesh(options: {
+  readonly invite: Invite;
+  readonly name: string;
+  readonly keys: MemberKeys;
+}): Promise<Membership> {
+  const { invite, name, keys } = options;
+  const { broker, mesh_id, secret } = invite;
+  const pubkey = keys.ed25519.public_key;
+  const signed = joinBytes({ mesh_id, secret, name, pubkey });
+  const request: JoinRequest = { secret, name, pubkey, signature: encodeHex(signerOf(keys)(signed)) };
+  const path = `/v1/meshes/${encodeURIComponent(mesh_id)}/join`;
+  return membershipFrom(await post(broker, path, request, {}), pubkey);
+}
+
+/** An answer that got lost is asked for again: every request that comes here is idempotent. */
+async function post(
+  broker: string,
+  path: string,
+  body: object,
+  headers: Readonly<Record<string, string>>,
+): Promise<unknown> {
+  const url = brokerHttpUrl(broker, path);
+  for (let attempts = 1; ; attempts++) {
+    const answer = await postOnce(url, body, headers);
+    if (answer.type === "answered") return answer.body;
+    if (attempts === httpTries) {
+      const message = `No answer from the broker at ${broker} (${answer.why}); is it running there?`;
+      throw new MeshError("broker_unreachable", message, { broker, reason: answer.why }, answer.cause);
+    }
+    await sleep(backoffDelayMs(attempts, Math.random(), httpBackoff));
+  }
+}
+
+type HttpEnd =
+  | { readonly type: "answered"; readonly body: unknown }
+  | { readonly type: "lost"; readonly why: string; readonly cause: unknown };
+
+/** Throws the refusal when the broker answered with one. */
+async function postOnce(url: string, body: object, headers: Readonly<Record<string, string>>): Promise<HttpEnd> {
+  const request = new Request(url, {
+    method: "POST",
+    headers: { ...headers, "content-type": "application/json" },
+    body: JSON.stringify(body),
+    // A redirect would carry the token or the invite's secret to an address that nobody wrote down.
+    redirect: "manual",
+    signal: AbortSignal.timeout(httpTimeoutMs),
+  });
+  let status: number;
+  let text: string;
+  try {
+    const response = await fetch(request);
+    status = response.status;
+    text = await response.text();
+  } catch (cause) {
+    return { type: "lost", why: describeLoss(cause), cause };
+  }
+  const value = parseJson(text);
+  if (status === 200 || status === 201) return { type: "answered", body: value };
+  throw refusalFrom(status, value);
+}
+
+/** fetch hides the system's error code one level down. */
+function describeLoss(error: unknown): string {
+  const cause = error instanceof Error ? (error.cause ?? error) : error;
+  if (!(cause instanceof Error)) return String(cause);
+  return (cause as NodeJS.ErrnoException).code ?? cause.message;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function membershipFrom(body: unknown, pubkey: string): Membership {
+  const { mesh, mesh_id, member_pubkey, name, role } = (body ?? {}) as Record<string, unknown>;
+  const isComplete = typeof mesh === "string" && typeof mesh_id === "string" && typeof name === "string";
+  if (!isComplete || (role !== "owner" && role !== "member") || member_pubkey !== pubkey) {
+    throw new MeshError("internal", "The broker answered with something that is no membership of this key.");
+  }
+  return { mesh, mesh_id, member_pubkey: pubkey, name, role };
+}
+
+/** One call as a member: the answer's body, or a MeshError or BrokerRefusal. */
+export type BrokerCall = (operation: OperationName, input: object) => Promise<unknown>;
+
+export type BrokerOptions = {
+  readonly broker: string;
+  readonly identity: MemberIdentity;
+  /** Program and version, for the broker's log. */
+  readonly agent: string;
+  readonly connectTimeoutMs?: number;
+  readonly requestTimeoutMs?: number;
+};
+
+const defaultRequestTimeoutMs = 30_000;
+
+/** Connects, lets `use` make its calls, and hangs up, however that ends. */
+export async function withBroker<T>(options: BrokerOptions, use: (call: BrokerCall) => Promise<T>): Promise<T> {
+  const { broker, identity, agent, connectTimeoutMs, requestTimeoutMs = defaultRequestTimeoutMs } = options;
+  const link = await connectOnce({
+    url: broker,
+    identity,
+    kind: "client",
+    agent,
+    onPush: () => undefined,
+    ...(connectTimeoutMs === undefined ? {} : { connectTimeoutMs }),
+  });
+  try {
+    return await use((operation, input) => callOver(link, broker, operation, input, requestTimeoutMs));
+  } finally {
+    await link.close();
+  }
+}
+
+async function callOver(
+  link: Link,
+  broker: string,
+  operation: OperationName,
+  input: object,
+  timeoutMs: number,
+): Promise<unknown> {
+  const outcome = await link.request(operation, input, { timeoutMs });
+  if (outcome.type !== "answered") throw noAnswer(outcome.type, broker, operation);
+  const { status, body } = outcome;
+  if (status >= 200 && status < 300) return body;
+  throw refusalFrom(status, body);
+}
+
+/** `sent` in the details: true where the broker may have carried the request out. */
+function noAnswer(end: Exclude<LinkOutcome["type"], "answered">, broker: string, operation: string): MeshError {
+  const what = {
+    timed_out: `The broker at ${broker} did not answer "${operation}" in time; it may have been carried out.`,
+    connection_lost: `The connection to ${broker} broke during "${operation}"; it may have been carried out.`,
+    not_sent: `The connection to ${broker} ended before "${operation}" was sent.`,
+  };
+  return new MeshError("broker_unreachable", what[end], { broker, outcome: end, sent: end !== "not_sent" });
+}
+
+/** A refusal that this version's catalogue does not have. */
+export class BrokerRefusal extends Error {
+  override readonly name = "BrokerRefusal";
+  readonly status: number;
+  readonly body: ErrorBody;
+
+  constructor(status: number, body: ErrorBody) {
+    super(body.message);
+    this.status = status;
+    this.body = body;
+  }
+
+  get code(): string {
+    return this.body.error;
+  }
+
+  get retryable(): boolean {
+    return this.body.retryable;
+  }
+}
+
+/**
+ * The catalogue's class where this version knows the code; else what the broker said word for word, so that an old
+ * client can still show and act on a newer broker's answer.
+ */
+function refusalFrom(status: number, body: unknown): MeshError | BrokerRefusal {
+  if (!isErrorBody(body)) {
+    const message = `The broker answered with status ${status} and nothing that this client understands.`;
+    const retryable = status >= 500 || status === 429 || status === 408;
+    return new BrokerRefusal(status, { error: "unknown_answer", message, retryable });
+  }
+  const { error, message, retryable, ...details } = body;
+  if (isKnownCode(error) && errorCatalogue[error].status === status) return new MeshError(error, message, details);
+  return new BrokerRefusal(status, { ...body, retryable: retryable === true });
+}
+
+function isKnownCode(code: string): code is ErrorCode {
+  return Object.hasOwn(errorCatalogue, code);
+}

@@ -1,0 +1,86 @@
+// The shapes that a daemon's local API answers with. Fields that a newer daemon adds are simply not named here.
+import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
+import type { Meta, Priority } from "@claudemesh/protocol/messages/envelope";
+import type { Fate } from "@claudemesh/protocol/messages/fate";
+import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
+
+export type VersionBody = { readonly version: string; readonly [fact: string]: unknown };
+
+export type HealthBody = { readonly [fact: string]: unknown };
+
+export type SendBody = {
+  readonly client_message_id: string;
+  readonly outbox_id: string;
+  readonly status: "queued" | "inflight" | "done";
+  readonly duplicate: boolean;
+  /** The first 16 hex characters. */
+  readonly request_fingerprint: string;
+  /** From here on: only once the broker has it. */
+  readonly broker_message_id?: string;
+  readonly history_id?: number;
+};
+
+export type InboxItem = {
+  readonly id: string;
+  readonly client_message_id: string;
+  readonly broker_message_id: string;
+  readonly history_id: number;
+  readonly mesh: string;
+  readonly topic: string | null;
+  readonly sender_pubkey: string;
+  readonly sender_name: string | null;
+  /** Null where the bytes are no text or could not be unsealed. */
+  readonly body: string | null;
+  readonly body_base64?: string;
+  /** True: sealed, and not for the keys that this member has. */
+  readonly unreadable?: boolean;
+  readonly meta: Meta | null;
+  readonly priority: Priority;
+  readonly reply_to_id: string | null;
+  readonly received_at: number;
+  readonly read_at: number | null;
+};
+
+export type Page<Item> = { readonly items: readonly Item[]; readonly next_cursor: string | null };
+
+export type OutboxItem = {
+  readonly id: string;
+  readonly client_message_id: string;
+  readonly to: string;
+  readonly destination_kind: DestinationKind;
+  readonly destination_ref: string;
+  readonly request_fingerprint: string;
+  readonly status: OutboxStatus;
+  readonly fate: Fate;
+  readonly enqueued_at: number;
+  readonly attempts: number;
+  readonly next_attempt_at: number;
+  readonly last_error: string | null;
+  readonly delivered_at: number | null;
+  readonly broker_message_id: string | null;
+  readonly history_id: number | null;
+  readonly aborted_at: number | null;
+  readonly aborted_by: string | null;
+  readonly superseded_by: string | null;
+  readonly [column: string]: unknown;
+};
+
+/** A row and the chain of requeues that it belongs to, oldest first. */
+export type OutboxChain = { readonly row: OutboxItem; readonly chain: readonly OutboxItem[] };
+
+/** What is known about one message. Facts that are not known yet are absent. */
+export type MessageFacts = { readonly [fact: string]: unknown };
+
+export type InboxQuery = {
+  readonly since?: number;
+  readonly topic?: string;
+  readonly from?: string;
+  readonly limit?: number;
+  readonly cursor?: string;
+};
+
+export type OutboxQuery = {
+  readonly status?: OutboxStatus;
+  readonly limit?: number;
+  readonly cursor?: string;
+};

@@ -1,0 +1,212 @@
+// Where a user's meshes live on this machine: the home folder, the files of one mesh's daemon, which meshes there are.
+// What each file says is its owner's business, but for the `[mesh]` section of config.toml, which is read and written
+// here: it says which mesh and broker the folder belongs to.
+import { chmodSync, closeSync, fchmodSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { MeshError } from "@claudemesh/protocol/errors";
+import { isName } from "@claudemesh/protocol/messages/names";
+import { parse as parseToml, TomlError, type TomlTable } from "smol-toml";
+import { checkOurs, fsyncDir, hasCode, LocalFileError, openPrivately, replacePrivateFile } from "./private-files.ts";
+import { setTomlSection } from "./toml-section.ts";
+
+export type MeshPaths = {
+  readonly home: string;
+  readonly mesh: string;
+  readonly dir: string;
+  readonly sock: string;
+  readonly httpPort: string;
+  readonly localToken: string;
+  readonly keypair: string;
+  readonly hostFingerprint: string;
+  readonly config: string;
+  readonly outboxDb: string;
+  readonly inboxDb: string;
+  readonly schemaVersion: string;
+  readonly log: string;
+  readonly pid: string;
+  readonly lock: string;
+};
+
+/** The `[mesh]` section of config.toml, key by key. */
+export type MeshConfig = {
+  readonly id: string;
+  readonly name: string;
+  readonly broker: string;
+  readonly member_name: string;
+};
+
+/** What fits into the address of a Unix socket, less its final NUL. */
+const socketPathBytesMax = { linux: 107, others: 103 };
+
+export function homeDir(env: Readonly<Record<string, string | undefined>>): string {
+  const chosen = env.CLAUDEMESH_HOME;
+  if (chosen !== undefined && chosen !== "") return resolve(chosen);
+  return join(env.HOME || homedir(), ".claudemesh");
+}
+
+/** Throws when the mesh's name is none, or when a socket in its folder could not be connected to. */
+export function meshPaths(home: string, mesh: string, platform: NodeJS.Platform = process.platform): MeshPaths {
+  if (!isName(mesh)) throw new MeshError("invalid_name", `"${mesh}" is not a mesh's name.`, { field: "mesh" });
+  const dir = join(home, "daemon", mesh);
+  const sock = join(dir, "sock");
+  checkSocketPath(sock, platform);
+  return {
+    home,
+    mesh,
+    dir,
+    sock,
+    httpPort: join(dir, "http.port"),
+    localToken: join(dir, "local_token"),
+    keypair: join(dir, "keypair.json"),
+    hostFingerprint: join(dir, "host_fingerprint.json"),
+    config: join(dir, "config.toml"),
+    outboxDb: join(dir, "outbox.db"),
+    inboxDb: join(dir, "inbox.db"),
+    schemaVersion: join(dir, "schema_version"),
+    log: join(dir, "daemon.log"),
+    pid: join(dir, "pid"),
+    lock: join(dir, "lock.db"),
+  };
+}
+
+/** The kernel would cut a longer path short, or refuse it with an error that names no cause. */
+function checkSocketPath(path: string, platform: NodeJS.Platform): void {
+  const limitBytes = platform === "linux" ? socketPathBytesMax.linux : socketPathBytesMax.others;
+  const bytes = Buffer.byteLength(path);
+  if (bytes <= limitBytes) return;
+  throw new MeshError(
+    "invalid_request",
+    `The socket's path has ${bytes} bytes and this system allows ${limitBytes}: ${path}. Set CLAUDEMESH_HOME to a shorter folder.`,
+    { path, limit_bytes: limitBytes },
+  );
+}
+
+/** Makes the mesh's folder and those above it, up to the home, 0700 each. */
+export function ensureMeshDir(paths: MeshPaths): void {
+  ensurePrivateDir(paths.home);
+  ensurePrivateDir(join(paths.home, "daemon"));
+  ensurePrivateDir(paths.dir);
+}
+
+/** Makes the folder and its missing parents 0700, or narrows an existing folder of ours to that. */
+export function ensurePrivateDir(path: string): void {
+  if (!makeDir(path)) {
+    const parent = dirname(path);
+    if (parent === path) throw new LocalFileError("missing", path, `${path} cannot be made: it has no parent folder.`);
+    ensureParentDir(parent);
+    makeDir(path);
+  }
+  const dir = openPrivately(path, "folder");
+  try {
+    const { mode } = checkOurs(dir, path, "folder");
+    if ((mode & 0o777) !== 0o700) fchmodSync(dir, 0o700);
+  } finally {
+    closeSync(dir);
+  }
+}
+
+/** Parents that exist are the user's own affair: a home may stand below folders that are open to others. */
+function ensureParentDir(path: string): void {
+  if (makeDir(path)) return;
+  ensureParentDir(dirname(path));
+  makeDir(path);
+}
+
+/** True when the folder is there afterwards; false when its parent is missing. */
+function makeDir(path: string): boolean {
+  try {
+    mkdirSync(path, 0o700);
+    // A umask can only have narrowed the mode.
+    chmodSync(path, 0o700);
+    fsyncDir(dirname(path));
+    return true;
+  } catch (error) {
+    if (hasCode(error, "EEXIST")) return true;
+    if (hasCode(error, "ENOENT") && dirname(path) !== path) return false;
+    throw error;
+  }
+}
+
+/** The meshes that this home belongs to, by name. A folder counts once its config.toml is there. */
+export function listMeshes(home: string): string[] {
+  return namesIn(join(home, "daemon"))
+    .filter((name) => isName(name) && namesIn(join(home, "daemon", name)).includes("config.toml"))
+    .sort();
+}
+
+function namesIn(dir: string): string[] {
+  try {
+    return readdirSync(dir);
+  } catch (error) {
+    if (hasCode(error, "ENOENT") || hasCode(error, "ENOTDIR")) return [];
+    throw error;
+  }
+}
+
+/** Which mesh a command is about: the one asked for, or the only one there is. */
+export function chooseMesh(home: string, wanted?: string): string {
+  const meshes = listMeshes(home);
+  const details = { home, meshes };
+  const listed = meshes.join(", ");
+  if (meshes.length === 0) {
+    const next = "start one with `claudemesh up`, or join one with `claudemesh mesh join <invite>`";
+    const what = wanted === undefined ? "no mesh" : `no mesh "${wanted}"`;
+    throw new MeshError("not_found", `There is ${what} in ${home}; ${next}.`, details);
+  }
+  if (wanted !== undefined) {
+    if (meshes.includes(wanted)) return wanted;
+    throw new MeshError("not_found", `There is no mesh "${wanted}" in ${home}; it holds ${listed}.`, details);
+  }
+  const [only, ...others] = meshes;
+  if (only !== undefined && others.length === 0) return only;
+  throw new MeshError("not_found", `${home} holds several meshes (${listed}); say which with --mesh <name>.`, details);
+}
+
+export function readMeshConfig(paths: MeshPaths): MeshConfig {
+  const text = readConfigText(paths.config);
+  if (text === undefined) {
+    const message = `There is no ${paths.config}; join the mesh with \`claudemesh mesh join <invite>\`.`;
+    throw new LocalFileError("missing", paths.config, message);
+  }
+  const section = parseConfig(text, paths.config).mesh;
+  return {
+    id: readText(section, "id", paths.config),
+    name: readText(section, "name", paths.config),
+    broker: readText(section, "broker", paths.config),
+    member_name: readText(section, "member_name", paths.config),
+  };
+}
+
+/** Writes the `[mesh]` section, 0600, in one step; everything else in the file stays as it is. */
+export function writeMeshConfig(paths: MeshPaths, config: MeshConfig): void {
+  const text = readConfigText(paths.config) ?? "";
+  parseConfig(text, paths.config);
+  const { id, name, broker, member_name } = config;
+  replacePrivateFile(paths.config, setTomlSection(text, "mesh", { id, name, broker, member_name }));
+}
+
+function readConfigText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return undefined;
+    throw error;
+  }
+}
+
+function parseConfig(text: string, path: string): TomlTable {
+  try {
+    return parseToml(text);
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error;
+    const where = `line ${error.line}, column ${error.column}`;
+    throw new LocalFileError("unreadable", path, `${path} is not valid TOML at ${where}; correct it there.`, error);
+  }
+}
+
+function readText(section: unknown, key: string, path: string): string {
+  const value = typeof section === "object" && section !== null ? (section as TomlTable)[key] : undefined;
+  if (typeof value === "string" && value !== "") return value;
+  throw new LocalFileError("unreadable", path, `${path} says no [mesh] ${key}; it must be a text.`);
+}

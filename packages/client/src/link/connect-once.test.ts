@@ -1,0 +1,77 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { FakeBroker, workingFeatures } from "../testing/fake-broker.ts";
+import { patiently, testIdentity } from "../testing/link-testbed.ts";
+import { connectOnce } from "./link.ts";
+
+let broker: FakeBroker;
+
+beforeEach(async () => {
+  broker = await FakeBroker.start();
+});
+
+afterEach(() => broker.stop());
+
+const connect = () =>
+  connectOnce({
+    url: broker.url,
+    identity: testIdentity,
+    kind: "client",
+    agent: "connect-once-test/1",
+    connectTimeoutMs: 5_000,
+    onPush: () => undefined,
+  });
+
+describe("connectOnce", () => {
+  it("gives a link that is online", async () => {
+    const [link, peer] = await Promise.all([connect(), broker.welcomeNext()]);
+    expect(link.status().state).toBe("online");
+    const answer = link.request("members.list", {}, patiently);
+    peer.reply(await peer.frames.next(), 200, { items: [] });
+    expect(await answer).toMatchObject({ type: "answered", status: 200 });
+    await link.close();
+    expect(link.status()).toMatchObject({ state: "stopped", reason: "closed" });
+    expect(await peer.closeCode).toBe(1000);
+  });
+
+  it("tries nothing again when the connection ends", async () => {
+    const [link, peer] = await Promise.all([connect(), broker.welcomeNext()]);
+    const open = link.request("history", {}, patiently);
+    await peer.frames.next();
+    peer.socket.close(1012);
+    expect(await open).toEqual({ type: "connection_lost" });
+    expect(link.status()).toMatchObject({ state: "offline", reason: "broker_stopping" });
+    expect(await link.request("history", {}, patiently)).toEqual({ type: "not_sent" });
+    await link.close();
+    expect(broker.connections).toBe(1);
+  });
+
+  it("rejects with unauthorized when the broker refuses the member", async () => {
+    const link = connect();
+    const peer = await broker.peers.next();
+    peer.challenge();
+    peer.reply(await peer.frames.next(), 401, { error: "unauthorized", message: "unknown member", retryable: false });
+    await expect(link).rejects.toMatchObject({ name: "MeshError", code: "unauthorized" });
+  });
+
+  it("rejects with broker_unreachable when nobody listens", async () => {
+    await broker.stop();
+    await expect(connect()).rejects.toMatchObject({ name: "MeshError", code: "broker_unreachable" });
+    broker = await FakeBroker.start();
+  });
+
+  it("rejects with broker_unreachable and the reason when the features don't fit", async () => {
+    const link = connect();
+    const peer = await broker.peers.next();
+    peer.challenge({ ...workingFeatures, max_payload: { version: 7 } });
+    await expect(link).rejects.toMatchObject({
+      code: "broker_unreachable",
+      details: { broker: broker.url, reason: "feature_param_invalid" },
+    });
+  });
+
+  it("rejects with invalid_request when the address is no broker's", async () => {
+    const { url, ...rest } = { url: "mesh.example.org", identity: testIdentity, kind: "client", agent: "x" } as const;
+    const link = connectOnce({ ...rest, url, onPush: () => undefined });
+    await expect(link).rejects.toMatchObject({ code: "invalid_request" });
+  });
+});

@@ -1,0 +1,75 @@
+// What the end of a connection means for the link: which close code or hello answer stops it for good, and which only
+// takes it down until the next try. Pure; connection.ts reports the ends, link.ts acts on them.
+import { isErrorBody } from "@claudemesh/protocol/errors";
+import { closeCodes, type NegotiationFailure } from "@claudemesh/protocol/features";
+import type { LinkStatus } from "./link-contract.ts";
+
+export type EndedStatus = Extract<LinkStatus, { state: "offline" | "stopped" }>;
+
+/** WebSocket's "service restart": the broker is stopping and will be back. */
+export const brokerStoppingCode = 1012;
+
+/** No close frame arrived: the socket broke or was cut. */
+const brokenSocketCode = 1006;
+
+export type SocketClose = {
+  readonly code: number;
+  readonly reason: string;
+  /** The socket had been opened. */
+  readonly opened: boolean;
+  /** What the socket itself complained about, if it did. */
+  readonly error: string | undefined;
+};
+
+export function statusAfterClose(close: SocketClose): EndedStatus {
+  const detail = describeClose(close);
+  switch (close.code) {
+    case closeCodes.replaced_by_newer:
+      return { state: "stopped", reason: "replaced_by_newer", detail };
+    case closeCodes.older_connection_kept:
+      return { state: "stopped", reason: "older_connection_kept", detail };
+    case closeCodes.unauthorized:
+      return { state: "offline", reason: "unauthorized", detail };
+    case closeCodes.member_revoked:
+      return { state: "offline", reason: "member_revoked", detail };
+    case closeCodes.protocol_error:
+      return { state: "offline", reason: "protocol_error", detail };
+    case brokerStoppingCode:
+      return { state: "offline", reason: "broker_stopping", detail };
+    default:
+      return { state: "offline", reason: close.opened ? "lost" : "unreachable", detail };
+  }
+}
+
+function describeClose(close: SocketClose): string {
+  if (close.error !== undefined) return close.error;
+  if (close.code === brokenSocketCode) return "the connection broke";
+  return `the broker closed the connection with code ${close.code}${close.reason === "" ? "" : `: ${close.reason}`}`;
+}
+
+/** After a hello that was answered with anything but 200. */
+export function statusAfterRefusedHello(status: number, body: unknown): EndedStatus {
+  const detail = isErrorBody(body) ? `${body.error}: ${body.message}` : `the hello was answered with status ${status}`;
+  if (status === 401 || status === 403) return { state: "offline", reason: "unauthorized", detail };
+  if (isErrorBody(body) && body.error === "stopping") return { state: "offline", reason: "broker_stopping", detail };
+  // A broker that is busy or broken may take the same hello later; any other refusal means that we disagree on hellos.
+  const mayPass = status >= 500 || status === 429 || status === 408;
+  return { state: "offline", reason: mayPass ? "unreachable" : "protocol_error", detail };
+}
+
+export function statusAfterNegotiation(failure: NegotiationFailure, announced: unknown): EndedStatus {
+  return {
+    state: "stopped",
+    reason: failure.code,
+    detail: `${failure.feature}: ${failure.detail}`,
+    negotiation: { failure, announced },
+  };
+}
+
+/**
+ * How many tries in a row have failed, after one more connection has ended. A hello that held for a while ends the
+ * row; one that was dropped at once does not, so that a broker which accepts and drops is not hammered.
+ */
+export function failuresAfterEnd(failures: number, onlineForMs: number | undefined, steadyMs: number): number {
+  return onlineForMs !== undefined && onlineForMs >= steadyMs ? 1 : failures + 1;
+}

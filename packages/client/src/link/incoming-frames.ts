@@ -1,0 +1,121 @@
+// Reading what a broker sends: each text frame becomes one of a closed set. Frames of kinds we don't know are passed
+// over, so that old clients live on; a known kind with a wrong shape is malformed. What follows from a frame is decided
+// in connection.ts.
+import type { AnnouncedFeatures } from "@claudemesh/protocol/features";
+import { destinationKinds } from "@claudemesh/protocol/messages/addresses";
+import { envelopeVersions, priorities } from "@claudemesh/protocol/messages/envelope";
+import type {
+  ChallengeFrame,
+  HelloReplyBody,
+  MessagePush,
+  PushFrame,
+  ReplyFrame,
+} from "@claudemesh/protocol/wire/frames";
+
+export type IncomingFrame =
+  | { readonly type: "challenge"; readonly challenge: ChallengeFrame }
+  | { readonly type: "reply"; readonly reply: ReplyFrame }
+  | { readonly type: "push"; readonly push: PushFrame }
+  | { readonly type: "unknown" }
+  | { readonly type: "malformed"; readonly detail: string };
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export function readIncomingFrame(text: string): IncomingFrame {
+  const frame = parseObject(text);
+  if (frame === undefined) return malformed("a frame is not a JSON object");
+  switch (frame.type) {
+    case "reply":
+      return readReply(frame);
+    case "message":
+      return readMessagePush(frame);
+    case "member_revoked":
+      if (typeof frame.pubkey !== "string") return malformed("a member_revoked push names no member");
+      return { type: "push", push: { type: "member_revoked", pubkey: frame.pubkey } };
+    case "challenge":
+      return readChallenge(frame);
+    default:
+      return typeof frame.type === "string" ? { type: "unknown" } : malformed("a frame has no type");
+  }
+}
+
+/** The body of a hello's 200; undefined where it is not what the protocol says. */
+export function readHelloReply(body: unknown): HelloReplyBody | undefined {
+  if (!isFields(body) || !isFields(body.member)) return undefined;
+  const { mesh, mesh_id } = body;
+  const { pubkey, name, role } = body.member;
+  if (typeof mesh !== "string" || typeof mesh_id !== "string") return undefined;
+  if (typeof pubkey !== "string" || typeof name !== "string") return undefined;
+  if (role !== "owner" && role !== "member") return undefined;
+  return { mesh, mesh_id, member: { pubkey, name, role } };
+}
+
+function parseObject(text: string): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isFields(value) ? value : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function readReply(frame: Fields): IncomingFrame {
+  const { id, status, body } = frame;
+  if (!isWhole(id) || !isWhole(status)) return malformed("a reply has no id or no status");
+  return { type: "reply", reply: { type: "reply", id, status, body } };
+}
+
+function readChallenge(frame: Fields): IncomingFrame {
+  const { protocol, nonce, features } = frame;
+  if (!isWhole(protocol) || typeof nonce !== "string" || nonce === "" || !isFields(features)) {
+    return malformed("the challenge has a wrong shape");
+  }
+  // A feature without parameters of the form we know is one that we can't use: the same as not having it.
+  const usable = Object.entries(features).filter(([, parameters]) => isFields(parameters));
+  const announced = Object.fromEntries(usable) as AnnouncedFeatures;
+  return { type: "challenge", challenge: { type: "challenge", protocol, nonce, features: announced } };
+}
+
+function readMessagePush(frame: Fields): IncomingFrame {
+  const { destination } = frame;
+  if (!hasMessageShape(frame) || !isFields(destination)) return malformed("a message push has a wrong shape");
+  // A word that is newer than this client makes the message one that it can't read, not a broken connection.
+  const readable =
+    isOneOf(destinationKinds, destination.kind) &&
+    isOneOf(envelopeVersions, frame.envelope_version) &&
+    isOneOf(priorities, frame.priority);
+  return readable ? { type: "push", push: frame as unknown as MessagePush } : { type: "unknown" };
+}
+
+function hasMessageShape(frame: Fields): boolean {
+  const { destination, meta, body, body_base64, reply_to_id } = frame;
+  return (
+    isWhole(frame.history_id) &&
+    isWhole(frame.accepted_at) &&
+    typeof frame.broker_message_id === "string" &&
+    typeof frame.client_message_id === "string" &&
+    typeof frame.sender_pubkey === "string" &&
+    isFields(destination) &&
+    typeof destination.ref === "string" &&
+    (meta === null || isFields(meta)) &&
+    (reply_to_id === null || typeof reply_to_id === "string") &&
+    (body === undefined ? typeof body_base64 === "string" : typeof body === "string" && body_base64 === undefined)
+  );
+}
+
+function malformed(detail: string): IncomingFrame {
+  return { type: "malformed", detail };
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isWhole(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function isOneOf(values: readonly string[], value: unknown): boolean {
+  return typeof value === "string" && values.includes(value);
+}

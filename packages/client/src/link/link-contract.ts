@@ -1,0 +1,85 @@
+// What a link to a broker promises to the daemon and the SDK that hold it: one authenticated socket, requests with
+// answers, pushes, reconnection. How it is kept up lives in link.ts; what is asked over it in the protocol's operations.
+import type { NegotiatedFeatures, NegotiationFailure } from "@claudemesh/protocol/features";
+import type { HelloReplyBody, PushFrame } from "@claudemesh/protocol/wire/frames";
+import type { OperationName } from "@claudemesh/protocol/wire/operations";
+import type { ConnectionKind } from "@claudemesh/protocol/wire/signing";
+
+/** Who connects. `sign` makes an ed25519 signature of 64 bytes. */
+export type MemberIdentity = {
+  readonly meshId: string;
+  readonly publicKey: string;
+  readonly sign: (bytes: Uint8Array) => Uint8Array;
+};
+
+/**
+ * How a request ended. `not_sent`: no byte of it left this host. `timed_out` and `connection_lost`: it may have been
+ * carried out, nobody knows.
+ */
+export type LinkOutcome =
+  | { readonly type: "answered"; readonly status: number; readonly body: unknown }
+  | { readonly type: "timed_out" }
+  | { readonly type: "connection_lost" }
+  | { readonly type: "not_sent" };
+
+export type LinkStatus =
+  | { readonly state: "connecting" }
+  | { readonly state: "online"; readonly hello: HelloReplyBody; readonly features: NegotiatedFeatures }
+  /** Down, and being tried again with backoff. `unauthorized`: the broker refuses this member. */
+  | {
+      readonly state: "offline";
+      readonly reason:
+        | "unreachable"
+        | "lost"
+        | "unauthorized"
+        | "member_revoked"
+        | "protocol_error"
+        | "broker_stopping";
+      readonly detail: string;
+    }
+  /** Down for good: reconnecting by itself would be wrong. */
+  | {
+      readonly state: "stopped";
+      readonly reason:
+        | "closed"
+        | "replaced_by_newer"
+        | "older_connection_kept"
+        | "feature_unavailable"
+        | "feature_param_invalid"
+        | "feature_param_below_floor";
+      readonly detail: string;
+      /** What the broker announced, where negotiation is what failed. */
+      readonly negotiation?: { readonly failure: NegotiationFailure; readonly announced: unknown };
+    };
+
+export type LinkOptions = {
+  /** ws://, wss://, http:// or https://; the path is ours. */
+  readonly url: string;
+  readonly identity: MemberIdentity;
+  readonly kind: ConnectionKind;
+  /** Program and version, for the broker's log. */
+  readonly agent: string;
+  readonly onStatus: (status: LinkStatus) => void;
+  /** Called in the order of arrival. */
+  readonly onPush: (push: PushFrame) => void;
+  readonly backoff?: { readonly minMs: number; readonly maxMs: number };
+  readonly connectTimeoutMs?: number;
+  /** In [0, 1). */
+  readonly random?: () => number;
+};
+
+export type RequestOptions = {
+  readonly timeoutMs: number;
+  /** Called if the answer comes after the time-out, while the connection still stands. At most once. */
+  readonly onLateAnswer?: (answer: { readonly status: number; readonly body: unknown }) => void;
+};
+
+export type Link = {
+  readonly status: () => LinkStatus;
+  /** Never rejects: every end is an outcome. Frames leave in the order of the calls. */
+  readonly request: (operation: OperationName, input: object, options: RequestOptions) => Promise<LinkOutcome>;
+  /** Bytes accepted by `request` that the socket has not taken yet. */
+  readonly bufferedBytes: () => number;
+  /** Ends the link for good; open requests end as connection_lost. */
+  readonly close: () => Promise<void>;
+};

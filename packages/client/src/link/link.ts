@@ -1,0 +1,148 @@
+// A link that stays up: one connection after another, with backoff between them, until it is closed or the broker says
+// that coming back would be wrong. Also the one-shot form for commands, which fails instead of retrying. What happens
+// on a socket is in connection.ts.
+import { MeshError } from "@claudemesh/protocol/errors";
+import { type BackoffBounds, backoffDelayMs, defaultBackoff } from "@claudemesh/protocol/messages/backoff";
+import { brokerSocketUrl } from "../broker/broker-url.ts";
+import { Connection, type ConnectionOptions } from "./connection.ts";
+import { type EndedStatus, failuresAfterEnd } from "./ended-status.ts";
+import type { Link, LinkOptions, LinkStatus } from "./link-contract.ts";
+
+export type LinkTiming = {
+  /** Silence after which the broker is pinged; as much silence again ends the connection. */
+  readonly pingIdleMs: number;
+  /** How long a connection must hold before a loss counts as the first of a new row. */
+  readonly steadyMs: number;
+};
+
+const defaultTiming: LinkTiming = { pingIdleMs: 15_000, steadyMs: 5_000 };
+const defaultConnectTimeoutMs = 10_000;
+
+/**
+ * Starts connecting at once. `onStatus` is told of every change after the first "connecting", never before this
+ * returns. Throws a MeshError when the address cannot be one of a broker.
+ */
+export function openLink(options: LinkOptions, timing: LinkTiming = defaultTiming): Link {
+  const link = new ReconnectingLink(options, timing);
+  return {
+    status: () => link.status,
+    request: (operation, input, requestOptions) => link.connection.request(operation, input, requestOptions),
+    bufferedBytes: () => link.connection.bufferedBytes(),
+    close: () => link.close(),
+  };
+}
+
+class ReconnectingLink {
+  status: LinkStatus = { state: "connecting" };
+  /** The current one, or the last one while none is up: that one refuses requests as not sent. */
+  connection: Connection;
+  readonly #options: LinkOptions;
+  readonly #connectionOptions: ConnectionOptions;
+  readonly #backoff: BackoffBounds;
+  readonly #steadyMs: number;
+  #failures = 0;
+  #onlineAtMs: number | undefined;
+  #reconnectTimer: NodeJS.Timeout | undefined;
+
+  constructor(options: LinkOptions, timing: LinkTiming) {
+    this.#options = options;
+    this.#connectionOptions = connectionOptions(options, timing);
+    this.#backoff = options.backoff ?? defaultBackoff;
+    this.#steadyMs = timing.steadyMs;
+    this.connection = this.#connect();
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#reconnectTimer);
+    this.connection.close();
+    if (this.status.state !== "stopped") {
+      this.#change({ state: "stopped", reason: "closed", detail: "closed by this side" });
+    }
+    await this.connection.closed;
+  }
+
+  #connect(): Connection {
+    this.#onlineAtMs = undefined;
+    return new Connection(this.#connectionOptions, {
+      onOnline: (hello, features) => {
+        this.#onlineAtMs = performance.now();
+        this.#change({ state: "online", hello, features });
+      },
+      onPush: this.#options.onPush,
+      onEnd: (ended) => this.#connectionEnded(ended),
+    });
+  }
+
+  #connectionEnded(ended: EndedStatus): void {
+    if (ended.state === "offline") {
+      const onlineForMs = this.#onlineAtMs === undefined ? undefined : performance.now() - this.#onlineAtMs;
+      this.#failures = failuresAfterEnd(this.#failures, onlineForMs, this.#steadyMs);
+      const random = (this.#options.random ?? Math.random)();
+      const delayMs = backoffDelayMs(this.#failures, random, this.#backoff);
+      this.#reconnectTimer = setTimeout(() => this.#reconnect(), delayMs);
+    }
+    this.#change(ended);
+  }
+
+  #reconnect(): void {
+    this.connection = this.#connect();
+    this.#change({ state: "connecting" });
+  }
+
+  #change(status: LinkStatus): void {
+    this.status = status;
+    this.#options.onStatus(status);
+  }
+}
+
+/**
+ * One connection, for a command: resolves once the hello is answered, rejects with `unauthorized` or
+ * `broker_unreachable`. When the connection ends, requests end as not_sent and nothing is tried again.
+ */
+export function connectOnce(options: Omit<LinkOptions, "onStatus" | "backoff" | "random">): Promise<Link> {
+  return new Promise((resolve, reject) => {
+    let status: LinkStatus = { state: "connecting" };
+    const connection = new Connection(connectionOptions(options, defaultTiming), {
+      onOnline: (hello, features) => {
+        status = { state: "online", hello, features };
+        resolve(link);
+      },
+      onPush: options.onPush,
+      onEnd: (ended) => {
+        status = ended;
+        reject(connectFailure(ended, options.url));
+      },
+    });
+    const link: Link = {
+      status: () => status,
+      request: (operation, input, requestOptions) => connection.request(operation, input, requestOptions),
+      bufferedBytes: () => connection.bufferedBytes(),
+      close: () => {
+        connection.close();
+        return connection.closed;
+      },
+    };
+  });
+}
+
+function connectFailure(ended: EndedStatus, broker: string): MeshError {
+  const details = { broker, reason: ended.reason, detail: ended.detail };
+  if (ended.reason === "unauthorized" || ended.reason === "member_revoked") {
+    return new MeshError("unauthorized", `The broker at ${broker} refuses this member: ${ended.detail}.`, details);
+  }
+  return new MeshError("broker_unreachable", `No connection to the broker at ${broker}: ${ended.detail}.`, details);
+}
+
+function connectionOptions(
+  options: Omit<LinkOptions, "onStatus" | "backoff" | "random">,
+  timing: LinkTiming,
+): ConnectionOptions {
+  return {
+    socketUrl: brokerSocketUrl(options.url),
+    identity: options.identity,
+    kind: options.kind,
+    agent: options.agent,
+    connectTimeoutMs: options.connectTimeoutMs ?? defaultConnectTimeoutMs,
+    pingIdleMs: timing.pingIdleMs,
+  };
+}

@@ -1,0 +1,56 @@
+// The keys that this member shares with its peers, one scalar multiplication each, kept for the peers used last. A
+// lookup that hits costs nothing, so sealing and opening stay free of public-key arithmetic.
+import { decodeHex } from "@claudemesh/protocol/encoding/hex";
+import { isPublicKey } from "@claudemesh/protocol/messages/names";
+
+/** The part of libsodium that turns a peer's public key into a shared key. Both throw on a key that is no point. */
+export type SharedKeyCrypto = {
+  readonly crypto_sign_ed25519_pk_to_curve25519: (publicKey: Uint8Array) => Uint8Array;
+  readonly crypto_box_beforenm: (publicKey: Uint8Array, secretKey: Uint8Array) => Uint8Array;
+};
+
+export class SharedKeys {
+  readonly #crypto: SharedKeyCrypto;
+  readonly #secretKey: Uint8Array;
+  readonly #peersMax: number;
+  /** In the order of use, the least recent first. */
+  readonly #byPeer = new Map<string, Uint8Array>();
+
+  constructor(crypto: SharedKeyCrypto, secretKey: Uint8Array, peersMax: number) {
+    this.#crypto = crypto;
+    this.#secretKey = secretKey;
+    this.#peersMax = peersMax;
+  }
+
+  /** `peer` is an ed25519 public key in hex; undefined when it is no point that keys can be shared with. */
+  get(peer: string): Uint8Array | undefined {
+    const known = this.#byPeer.get(peer);
+    const sharedKey = known ?? this.#derive(peer);
+    if (sharedKey === undefined) return undefined;
+    this.#byPeer.delete(peer);
+    this.#byPeer.set(peer, sharedKey);
+    if (this.#byPeer.size > this.#peersMax) this.#forgetOldest();
+    return sharedKey;
+  }
+
+  #derive(peer: string): Uint8Array | undefined {
+    const publicKey = isPublicKey(peer) ? decodeHex(peer) : undefined;
+    if (publicKey === undefined) return undefined;
+    try {
+      return this.#crypto.crypto_box_beforenm(
+        this.#crypto.crypto_sign_ed25519_pk_to_curve25519(publicKey),
+        this.#secretKey,
+      );
+    } catch {
+      // Both lengths are right, so the key is off the curve or of small order.
+      return undefined;
+    }
+  }
+
+  #forgetOldest(): void {
+    const [oldest] = this.#byPeer.keys();
+    if (oldest === undefined) return;
+    this.#byPeer.get(oldest)?.fill(0);
+    this.#byPeer.delete(oldest);
+  }
+}

@@ -1,0 +1,85 @@
+// Canonical JSON (RFC 8785): one text per value, so that a hash of the text stands for the value.
+// The serialisation is the `canonicalize` package's; here lives the guard in front of it, because it would
+// drop, convert or replace what JSON has no form for, and two different values would then hash alike.
+import canonicalize from "canonicalize";
+import type { JsonObject, JsonValue } from "../json/strict-json.ts";
+
+/** The RFC 8785 text of a JSON value; a TypeError for anything that is not exactly JSON. */
+export function canonicalJson(value: JsonValue): string {
+  assertJson(value);
+  const text = canonicalize(value);
+  if (text === undefined) throw new TypeError("not JSON: the value has no canonical form");
+  return text;
+}
+
+/** Meta as the fingerprints see it: absent and empty are the same, and are the empty string. */
+export function canonicalMeta(meta: JsonObject | undefined): string {
+  if (meta === undefined) return "";
+  if (meta === null || typeof meta !== "object" || Array.isArray(meta)) throw new TypeError("meta is not an object");
+  const text = canonicalJson(meta);
+  return text === "{}" ? "" : text;
+}
+
+/** An open array or object of the walk: its members, and how many of them were looked at. */
+interface Frame {
+  readonly container: object;
+  readonly members: readonly unknown[];
+  next: number;
+}
+
+/** Walks with a stack of its own, so that depth costs memory and never the call stack. */
+function assertJson(root: unknown): void {
+  const open = new Set<object>();
+  const frames: Frame[] = [];
+  let value = root;
+  for (;;) {
+    if (typeof value === "object" && value !== null) {
+      if (open.has(value)) throw new TypeError("not JSON: a value contains itself");
+      open.add(value);
+      frames.push({ container: value, members: membersOf(value), next: 0 });
+    } else {
+      assertScalar(value);
+    }
+    let frame = frames.at(-1);
+    while (frame !== undefined && frame.next === frame.members.length) {
+      open.delete(frame.container);
+      frames.pop();
+      frame = frames.at(-1);
+    }
+    if (frame === undefined) return;
+    value = frame.members[frame.next];
+    frame.next += 1;
+  }
+}
+
+function assertScalar(value: unknown): void {
+  if (value === null || typeof value === "boolean") return;
+  if (typeof value === "string") {
+    assertWellFormed(value);
+  } else if (typeof value !== "number") {
+    throw new TypeError(`not JSON: ${typeof value}`);
+  } else if (!Number.isFinite(value)) {
+    throw new TypeError("not JSON: a number that is not finite");
+  }
+}
+
+function assertWellFormed(text: string): void {
+  if (!text.isWellFormed()) throw new TypeError("not JSON: a lone surrogate");
+}
+
+function membersOf(container: object): unknown[] {
+  if (Object.getOwnPropertySymbols(container).length > 0) throw new TypeError("not JSON: a symbol as a key");
+  if (Array.isArray(container)) {
+    // A hole reads as undefined, which no JSON value is; a property beside the elements shows in the count.
+    if (Object.keys(container).length !== container.length)
+      throw new TypeError("not JSON: an array with holes or keys");
+    return container;
+  }
+  const prototype: unknown = Object.getPrototypeOf(container);
+  // Object.prototype of this realm or of another one: the only prototype without a prototype.
+  if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
+    throw new TypeError("not JSON: an object with a class");
+  }
+  for (const key of Object.keys(container)) assertWellFormed(key);
+  return Object.values(container);
+}

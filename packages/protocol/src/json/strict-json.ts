@@ -1,0 +1,208 @@
+// The one JSON reader for input from outside (HTTP bodies, WebSocket frames, files others wrote). It accepts
+// RFC 8259 JSON and refuses what two readers could understand differently: bytes that are not UTF-8, a byte
+// order mark, duplicate keys, lone surrogates, integers a double cannot hold, numbers that overflow, too much
+// depth. Rules about fields (0x00 in a string, unknown names, sizes of parts) live with the messages.
+import { type JsonObject, type JsonOffence, type JsonValue, readByGrammar } from "./grammar-reader.ts";
+
+export type { JsonObject, JsonValue } from "./grammar-reader.ts";
+
+export interface StrictJsonLimits {
+  /** Size of the document in UTF-8 bytes; no limit when absent. */
+  readonly maxBytes?: number;
+  /** Arrays and objects inside one another; a scalar has depth 0, `[]` depth 1. */
+  readonly maxDepth: number;
+}
+
+export type StrictJsonReason = "too_large" | "invalid_utf8" | JsonOffence["reason"];
+
+/** `offset` counts bytes when bytes were read, and UTF-16 code units when text was. */
+export class StrictJsonError extends Error {
+  override readonly name = "StrictJsonError";
+  readonly reason: StrictJsonReason;
+  readonly offset: number;
+  readonly path: readonly (string | number)[];
+
+  constructor(reason: StrictJsonReason, offset: number, path: readonly (string | number)[] = []) {
+    super(`JSON refused: ${reason} at offset ${offset}`);
+    this.reason = reason;
+    this.offset = offset;
+    this.path = path;
+  }
+}
+
+// ignoreBOM keeps a byte order mark in the text, where the grammar refuses it.
+const fatalDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const replacingDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
+const utf8Encoder = new TextEncoder();
+
+export function parseStrictJson(bytes: Uint8Array, limits: StrictJsonLimits): JsonValue {
+  if (limits.maxBytes !== undefined && bytes.length > limits.maxBytes) {
+    throw new StrictJsonError("too_large", limits.maxBytes);
+  }
+  // Text decoded from UTF-8 has no lone surrogates but those that escapes hide.
+  const text = decodeUtf8(bytes);
+  return readText(text, true, limits.maxDepth, (offset) => utf8Length(text.slice(0, offset)));
+}
+
+export function parseStrictJsonText(text: string, limits: StrictJsonLimits): JsonValue {
+  // A code unit takes one to three bytes, so most texts are judged without being encoded.
+  const { maxBytes } = limits;
+  if (maxBytes !== undefined && text.length * 3 > maxBytes && (text.length > maxBytes || utf8Length(text) > maxBytes)) {
+    throw new StrictJsonError("too_large", Math.min(maxBytes, text.length));
+  }
+  return readText(text, text.isWellFormed(), limits.maxDepth, (offset) => offset);
+}
+
+function readText(
+  text: string,
+  isWellFormed: boolean,
+  maxDepth: number,
+  offsetToReport: (offset: number) => number,
+): JsonValue {
+  if (!Number.isInteger(maxDepth) || maxDepth < 0) throw new RangeError("maxDepth must be a whole number");
+  const quickly = isWellFormed ? readQuickly(text, maxDepth) : undefined;
+  if (quickly !== undefined) return quickly;
+  const reading = readByGrammar(text, maxDepth);
+  if (reading.offence === undefined) return reading.value;
+  const { reason, offset, path } = reading.offence;
+  throw new StrictJsonError(reason, offsetToReport(offset), path);
+}
+
+/**
+ * The engine's own parser judges the grammar and builds the value; two cheap passes prove the rest. In valid
+ * JSON every colon outside a string belongs to one member, so the value holds as many keys as the text has
+ * such colons, unless a key came twice. Undefined means unproven, not wrong.
+ */
+function readQuickly(text: string, maxDepth: number): JsonValue | undefined {
+  const memberCount = countMembersInText(text, maxDepth);
+  if (memberCount === undefined) return undefined;
+  const value = parseOrUndefined(text);
+  if (value === undefined) return undefined;
+  return countMembersIfPlain(value, text.includes("\\u")) === memberCount ? value : undefined;
+}
+
+function parseOrUndefined(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const QUOTE = 0x22;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+/** `[` and `]` differ from `{` and `}` in this one bit. */
+const BRACE_BIT = 0x20;
+
+/**
+ * Colons outside strings; undefined beyond the depth, in an open string, or when a key has an escape: V8 can
+ * decode such a key as another one it met in an object of the same shape (nodejs/node issue 63785).
+ * What is no JSON gets some number.
+ */
+function countMembersInText(text: string, maxDepth: number): number | undefined {
+  let count = 0;
+  let depth = 0;
+  let stringStart = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (code === QUOTE) {
+      stringStart = index;
+      index = findClosingQuote(text, index + 1);
+      if (index < 0) return undefined;
+    } else if (code === COLON) {
+      count += 1;
+      if (hasBackslash(text, stringStart, index)) return undefined;
+    } else if ((code | BRACE_BIT) === OPEN_OBJECT) {
+      depth += 1;
+      if (depth > maxDepth) return undefined;
+    } else if ((code | BRACE_BIT) === CLOSE_OBJECT) {
+      depth -= 1;
+    }
+  }
+  return count;
+}
+
+/** Stepped through, because keys are short, and because V8 may move a search of the whole text into the loop. */
+function hasBackslash(text: string, start: number, end: number): boolean {
+  for (let index = start; index < end; index += 1) {
+    if (text.charCodeAt(index) === BACKSLASH) return true;
+  }
+  return false;
+}
+
+/** Keys and short strings are stepped through; in a long one the engine's own search finds the quotes. */
+const STEPPED_CHARACTERS = 24;
+
+function findClosingQuote(text: string, start: number): number {
+  let index = start;
+  for (const steppedEnd = Math.min(start + STEPPED_CHARACTERS, text.length); index < steppedEnd; index += 1) {
+    const code = text.charCodeAt(index);
+    if (code === QUOTE) return index;
+    if (code === BACKSLASH) index += 1;
+  }
+  for (;;) {
+    index = text.indexOf('"', index);
+    if (index < 0) return -1;
+    let runStart = index;
+    while (text.charCodeAt(runStart - 1) === BACKSLASH) runStart -= 1;
+    // A quote is escaped when an odd number of backslashes stands before it; the opening quote ends any run.
+    if ((index - runStart) % 2 === 0) return index;
+    index += 1;
+  }
+}
+
+/** All keys of all objects inside; undefined when a number or, where escapes can hide one, a string is suspect. */
+function countMembersIfPlain(root: JsonValue, mayHideSurrogates: boolean): number | undefined {
+  let count = 0;
+  const pending: (JsonValue[] | JsonObject)[] = [];
+  let members: JsonValue[] = [root];
+  for (;;) {
+    for (const member of members) {
+      if (typeof member === "object") {
+        if (member !== null) pending.push(member);
+      } else if (typeof member === "number") {
+        if (member > Number.MAX_SAFE_INTEGER || member < Number.MIN_SAFE_INTEGER) return undefined;
+      } else if (mayHideSurrogates && typeof member === "string" && !member.isWellFormed()) {
+        return undefined;
+      }
+    }
+    const container = pending.pop();
+    if (container === undefined) return count;
+    if (Array.isArray(container)) {
+      members = container;
+    } else {
+      // Keys before values: V8 finds the values of a new shape faster once its keys were listed.
+      const keys = Object.keys(container);
+      count += keys.length;
+      if (mayHideSurrogates && !keys.every((key) => key.isWellFormed())) return undefined;
+      members = Object.values(container);
+    }
+  }
+}
+
+function decodeUtf8(bytes: Uint8Array): string {
+  try {
+    return fatalDecoder.decode(bytes);
+  } catch {
+    throw new StrictJsonError("invalid_utf8", findInvalidUtf8(bytes));
+  }
+}
+
+/** The first replacement character that does not stand in the bytes as itself marks the first bad sequence. */
+function findInvalidUtf8(bytes: Uint8Array): number {
+  let offset = 0;
+  for (const character of replacingDecoder.decode(bytes)) {
+    const code = character.codePointAt(0) ?? 0;
+    const isReplacement = code === 0xfffd;
+    if (isReplacement && (bytes[offset] !== 0xef || bytes[offset + 1] !== 0xbf || bytes[offset + 2] !== 0xbd)) break;
+    offset += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x1_0000 ? 3 : 4;
+  }
+  return offset;
+}
+
+function utf8Length(text: string): number {
+  return utf8Encoder.encode(text).length;
+}
