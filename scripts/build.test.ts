@@ -1,0 +1,135 @@
+// What `npm run build` puts into a package that is to be published, and what it refuses to.
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createPlantedWorkspace, type PlantedWorkspace } from "./checks/planted-workspace.ts";
+import { findStrayReference, finishCode, finishDeclaration } from "./packaging/emitted-code.ts";
+import { publishManifest } from "./packaging/manifest.ts";
+
+let workspace: PlantedWorkspace;
+
+function build(): { status: number | null; output: string } {
+  const args = [join(import.meta.dirname, "build.ts"), "--root", workspace.root];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+  return { status, output: `${stdout}${stderr}` };
+}
+
+const built = (path: string) => join(workspace.root, "build", path);
+const read = (path: string) => readFileSync(built(path), "utf8");
+
+beforeAll(() => {
+  workspace = createPlantedWorkspace();
+  workspace.plant("packages/daemon/src/stores/migrations/0001-rows.sql", "CREATE TABLE rows (id);\n");
+  workspace.plant("packages/daemon/src/stores/conformance.ts", 'export { it } from "vitest";\n');
+  workspace.plant("packages/daemon/src/testing/wait.ts", 'export { expect } from "vitest";\n');
+  workspace.plant("packages/daemon/bin/daemon.js", "#!/bin/sh\n");
+  workspace.plant("packages/protocol/vectors/ids.json", "[1]\n");
+  workspace.plant("packages/broker/src/serve.ts", 'export type { Id } from "./shape.ts";\n\nexport const serve = 1;\n');
+  workspace.plant("packages/broker/src/shape.ts", "export type Id = number;\n");
+  workspace.plant("LICENSE", "MIT\n");
+});
+
+afterAll(() => workspace.remove());
+
+describe("npm run build", () => {
+  it("builds every package, without its tests", () => {
+    expect(build()).toMatchObject({ status: 0 });
+    expect(read("daemon/dist/start.js")).toMatch(/from "\.\/stores\/rows\.js"/);
+    expect(read("daemon/dist/start.d.ts")).toMatch(/start\(\): number/);
+    expect(read("broker/dist/serve.d.ts")).toMatch(/from "\.\/shape\.js"/);
+    for (const absent of [
+      "protocol/dist/ids.test.js",
+      "daemon/dist/stores/conformance.js",
+      "daemon/dist/testing",
+      "daemon/src",
+      ".emitted",
+    ]) {
+      expect(existsSync(built(absent)), absent).toBe(false);
+    }
+  });
+
+  it("carries migrations, vectors, bin and licence along", () => {
+    expect(read("daemon/dist/stores/migrations/0001-rows.sql")).toMatch(/CREATE TABLE/);
+    expect(read("protocol/vectors/ids.json")).toBe("[1]\n");
+    expect(statSync(built("daemon/bin/daemon.js")).isFile()).toBe(true);
+    expect(read("daemon/LICENSE")).toBe("MIT\n");
+  });
+
+  it("runs from the built files alone", () => {
+    const program = `import(${JSON.stringify(built("protocol/dist/ids.js"))}).then((ids) => console.log(ids.makeId(4)));`;
+    expect(spawnSync(process.execPath, ["-e", program], { encoding: "utf8" }).stdout).toBe("8\n");
+  });
+
+  it("forgets files whose source is gone", () => {
+    const undo = workspace.plant("packages/broker/src/passing.ts", "export const passing = 1;\n");
+    build();
+    expect(existsSync(built("broker/dist/passing.js"))).toBe(true);
+    undo();
+    build();
+    expect(existsSync(built("broker/dist/passing.js"))).toBe(false);
+  });
+
+  it.each([
+    ["a type error", "packages/broker/src/wrong.ts", 'export const port: number = "80";\n', /error TS2322/],
+    [
+      "a run-time path",
+      "packages/broker/src/path.ts",
+      'export const worker = "./work.ts";\n',
+      /refers to \.\/work\.ts/,
+    ],
+  ])("refuses %s", (_, path, content, says) => {
+    const undo = workspace.plant(path, content);
+    const { status, output } = build();
+    undo();
+    expect(output).toMatch(says);
+    expect(status).toBe(1);
+  });
+});
+
+describe("a published manifest", () => {
+  it("points at built files, keeps patterns, and drops what only the workspace needs", () => {
+    const source = {
+      name: "@claudemesh/x",
+      version: "1.0.0",
+      bin: { x: "bin/x.js" },
+      scripts: { test: "vitest" },
+      devDependencies: { vitest: "*" },
+      dependencies: { pg: "8" },
+      exports: {
+        "./ids": "./src/ids.ts",
+        "./wire/*": "./src/wire/*.ts",
+        "./vectors/*": "./vectors/*",
+        "./conformance": "./src/stores/conformance.ts",
+      },
+    };
+    expect(publishManifest(source)).toEqual({
+      name: "@claudemesh/x",
+      version: "1.0.0",
+      bin: { x: "bin/x.js" },
+      dependencies: { pg: "8" },
+      exports: {
+        "./ids": { types: "./dist/ids.d.ts", default: "./dist/ids.js" },
+        "./wire/*": { types: "./dist/wire/*.d.ts", default: "./dist/wire/*.js" },
+        "./vectors/*": "./vectors/*",
+      },
+    });
+  });
+});
+
+describe("emitted code", () => {
+  it("follows relative TypeScript files to their new names", () => {
+    expect(finishDeclaration('export { a } from "./a.ts";')).toBe('export { a } from "./a.js";');
+    expect(finishDeclaration(`type T = import(${'"../a/b.ts"'}).T;`)).toBe(`type T = import(${'"../a/b.js"'}).T;`);
+    expect(finishCode('new Worker(new URL("./w.ts", import.meta.url))')).toBe(
+      'new Worker(new URL("./w.js", import.meta.url))',
+    );
+  });
+
+  it("leaves packages and declarations alone and finds what still leads nowhere", () => {
+    const text = 'import "x.ts"; import "./types.d.ts";';
+    expect(finishDeclaration(text)).toBe(text);
+    expect(findStrayReference(text)).toBeUndefined();
+    expect(findStrayReference('spawn(node, ["./main.ts"])')).toBe("./main.ts");
+  });
+});

@@ -1,0 +1,62 @@
+// The words check: what must not stay behind in any text of the repository, in file names and in file contents. The
+// patterns are written so that this file does not match itself.
+import { readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import type { Check, CheckReport } from "./check-report.ts";
+import { isJavaScript, isTypeScript, listFiles } from "./source-tree.ts";
+
+interface Ban {
+  readonly pattern: RegExp;
+  readonly reason: string;
+  /** All text files unless it says otherwise. */
+  readonly only?: (path: string) => boolean;
+}
+
+const bans: readonly Ban[] = [
+  { pattern: /\b(?:TO[D]O|FIX[M]E|X[X]X|HA[C]K)\b/, reason: "unfinished work belongs in an issue" },
+  {
+    pattern: /(?<![\w.~$}*-])\/(?:work|root|home\/\w+|Users\/\w+)\/\w/,
+    reason: "a path of one machine means nothing on the next",
+  },
+  {
+    pattern: /\b(?:it|test|describe|suite|bench)(?:\.\w+)*\.(?:only|skip|todo|fails)\b\s*[(.]/,
+    reason: "a test that does not run, or keeps others from running; skipIf with a stated need is allowed",
+    only: (path) => isTypeScript(path) || isJavaScript(path),
+  },
+  { pattern: /\bdebugger;/, reason: "left over from debugging", only: isTypeScript },
+  { pattern: /^(?:<{7}|={7}|>{7})(?: |$)/, reason: "a merge left its marks" },
+];
+
+const bannedNames = /(?:^|[-._/])(?:utils?|helpers?|managers?|impl|v2)(?=[-._/]|$)/;
+
+function isText(path: string): boolean {
+  return /(?:^|\/)[^./]+$|\.(?:[mc]?[jt]sx?|jsonc?|md|sql|sh|toml|ya?ml|txt|css|html)$/.test(path) && !isLockfile(path);
+}
+
+function isLockfile(path: string): boolean {
+  return basename(path) === "package-lock.json";
+}
+
+async function run(root: string): Promise<CheckReport> {
+  const files = listFiles(root);
+  const problems = files
+    .filter((path) => bannedNames.test(path))
+    .map((path) => `${path}: a name should say what is inside; this one would fit anything`);
+  const texts = files.filter((path) => isText(path));
+  for (const path of texts) {
+    const active = bans.filter(({ only }) => only === undefined || only(path));
+    readFileSync(join(root, path), "utf8")
+      .split("\n")
+      .forEach((line, index) => {
+        const ban = active.find(({ pattern }) => pattern.test(line));
+        if (ban !== undefined) problems.push(`${path}:${index + 1} "${line.trim().slice(0, 80)}": ${ban.reason}`);
+      });
+  }
+  return { examined: texts.length, unit: "files", problems };
+}
+
+export const wordsCheck: Check = {
+  name: "words",
+  proves: "no unfinished work, machine path, focused or skipped test, or name that says nothing stayed behind",
+  run,
+};

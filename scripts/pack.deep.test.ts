@@ -1,0 +1,104 @@
+// What a user gets who installs the published packages: every package is built, packed and installed in an empty
+// folder with whatever Node is on PATH, and the README's tour runs there.
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { listFiles } from "./checks/source-tree.ts";
+import { type PackedInstall, packAndInstall } from "./packaging/packed-install.ts";
+
+const repository = join(import.meta.dirname, "..");
+let folder: string;
+let install: PackedInstall;
+
+beforeAll(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), "claudemesh-pack-")));
+  install = packAndInstall(repository, folder);
+}, 300_000);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function run(command: string, args: readonly string[]) {
+  const { status, stdout, stderr } = spawnSync(command, args, {
+    cwd: install.folder,
+    env: install.env,
+    encoding: "utf8",
+  });
+  return { status, stdout, output: `${stdout}${stderr}` };
+}
+
+/** Every subpath of every package that leads to code; a pattern stands for each file it matches. */
+function listSubpaths(): string[] {
+  return install.manifests.flatMap(({ name, exports }) => {
+    const files = listFiles(join(install.folder, "node_modules", name));
+    return Object.entries(exports ?? {}).flatMap(([key, target]: [string, unknown]) => {
+      const { default: code } = target as { readonly default?: string };
+      const [before = "", after] = code?.slice(2).split("*") ?? [];
+      if (code === undefined) return [];
+      if (after === undefined) return [name + key.slice(1)];
+      const matches = files.filter((path) => path.startsWith(before) && path.endsWith(after));
+      return matches.map((path) => name + key.slice(1).replace("*", path.slice(before.length, -after.length)));
+    });
+  });
+}
+
+describe("the packed packages", () => {
+  it("answer --version through the installed command", () => {
+    const version = install.manifests.find(({ name }) => name === "@claudemesh/cli")?.version ?? "none";
+    const { status, output } = run(join(install.folder, "node_modules", ".bin", "claudemesh"), ["--version"]);
+    expect(output).toContain(version);
+    expect(status).toBe(0);
+  });
+
+  it("hold no TypeScript source and no test", () => {
+    for (const { name } of install.manifests) {
+      const files = listFiles(join(install.folder, "node_modules", name));
+      expect(
+        files.filter((path) => /(?<!\.d)\.ts$|\.test\./.test(path)),
+        name,
+      ).toEqual([]);
+    }
+  });
+
+  it("can be imported by every subpath they export", () => {
+    const subpaths = listSubpaths();
+    expect(subpaths).not.toHaveLength(0);
+    writeFileSync(
+      join(install.folder, "import-all.mjs"),
+      subpaths.map((path) => `await import("${path}");\n`).join(""),
+    );
+    expect(run(process.execPath, ["import-all.mjs"])).toMatchObject({ status: 0, output: "" });
+  });
+
+  it("can be type-checked against by every subpath they export", () => {
+    const imports = listSubpaths().map(
+      (path, n) => `import * as m${n} from "${path}";\nexport const n${n} = Object.keys(m${n});\n`,
+    );
+    writeFileSync(join(install.folder, "types.mts"), imports.join(""));
+    const compilerOptions = {
+      ...(JSON.parse(readFileSync(join(repository, "tsconfig.json"), "utf8")) as { compilerOptions: object })
+        .compilerOptions,
+      typeRoots: [join(repository, "node_modules", "@types")],
+    };
+    writeFileSync(join(install.folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["types.mts"] }));
+    const { status, output } = run(join(repository, "node_modules", ".bin", "tsc"), ["-p", install.folder]);
+    expect(output).toBe("");
+    expect(status).toBe(0);
+  });
+
+  it("take the README's tour", () => {
+    const { status, output } = run(process.execPath, [
+      join(repository, "scripts", "readme-commands.mjs"),
+      "run",
+      "tour",
+      "--timeout-s",
+      "180",
+      "--cwd",
+      install.folder,
+      "--bin",
+      join(install.folder, "node_modules", ".bin", "claudemesh"),
+    ]);
+    expect(status, output).toBe(0);
+  });
+});

@@ -1,0 +1,57 @@
+// Builds and packs every package and installs the tarballs in an empty folder, the way a user would get them from a
+// registry. Other dependencies come from the registry or npm's cache. What is then tried there is the caller's.
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import type { Manifest } from "./manifest.ts";
+
+export interface PackedInstall {
+  /** The folder with `node_modules`, and a start script like the workspace's. */
+  readonly folder: string;
+  readonly manifests: readonly Manifest[];
+  /** The environment of a user's shell: whatever Node was on PATH before npm scripts put theirs in front. */
+  readonly env: NodeJS.ProcessEnv;
+}
+
+function userEnvironment(): NodeJS.ProcessEnv {
+  const dropped =
+    /^(?:npm_(?!config_(?:registry|cache|userconfig|globalconfig|offline|cafile)$).*|NODE_.*|INIT_CWD|VITEST.*)$/i;
+  const entries = Object.entries(process.env).filter(([name]) => !dropped.test(name));
+  const path = (process.env.PATH ?? "")
+    .split(delimiter)
+    .filter((each) => !/node_modules\/\.bin\/?$|node-gyp-bin/.test(each));
+  return { ...Object.fromEntries(entries), PATH: path.join(delimiter) };
+}
+
+function run(command: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): string {
+  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, env, encoding: "utf8" });
+  if (error !== undefined) throw error;
+  if (status !== 0) throw new Error(`${command} ${args.join(" ")} ended with ${status}:\n${stdout}\n${stderr}`);
+  return stdout;
+}
+
+/** `folder` must exist and be empty. */
+export function packAndInstall(root: string, folder: string): PackedInstall {
+  const env = userEnvironment();
+  const built = join(folder, "built");
+  const tarballs = join(folder, "tarballs");
+  const installed = join(folder, "installed");
+  for (const each of [tarballs, installed]) mkdirSync(each);
+  run(process.execPath, [join(import.meta.dirname, "..", "build.ts"), "--root", root, "--out", built], folder, env);
+  const manifests = readdirSync(built).map((name) => {
+    return JSON.parse(readFileSync(join(built, name, "package.json"), "utf8")) as Manifest;
+  });
+  const packages = readdirSync(built).map((name) => join(built, name));
+  run("npm", ["pack", "--pack-destination", tarballs, ...packages], folder, env);
+  const dependencies = manifests.map(({ name, version }) => {
+    return [name, `file:${join(tarballs, `${name.replace("@", "").replace("/", "-")}-${version}.tgz`)}`] as const;
+  });
+  const manifest = {
+    private: true,
+    scripts: { start: "claudemesh up" },
+    dependencies: Object.fromEntries(dependencies),
+  };
+  writeFileSync(join(installed, "package.json"), JSON.stringify(manifest));
+  run("npm", ["install", "--prefer-offline", "--no-audit", "--no-fund"], installed, env);
+  return { folder: installed, manifests, env };
+}
