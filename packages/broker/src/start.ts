@@ -28,6 +28,8 @@ export type RunningBroker = {
   readonly url: string;
   readonly adminTokenFile: string;
   readonly storePath: string;
+  /** Whether this broker's store holds the mesh with this id. */
+  readonly hasMesh: (meshId: string) => Promise<boolean>;
   /** Stops accepting, finishes what is in flight, flushes, closes sockets with 1012. Within 10 s. */
   readonly stop: () => Promise<void>;
 };
@@ -56,6 +58,7 @@ export async function startBroker(config: BrokerConfig): Promise<RunningBroker> 
       url,
       adminTokenFile,
       storePath,
+      hasMesh: async (meshId) => (await broker.members.findMesh(meshId))?.id === meshId,
       stop: async () => {
         await stop();
         broker.commit.close();
@@ -102,16 +105,18 @@ function createContext(
 /** Fault points aim at batches that carry the work they are named for. */
 function createCommit(db: Sqlite, failpoints: Failpoints<FailpointName>) {
   const seen = { accept: false, fence: false };
+  let acceptCommitting = false;
   const commit = new GroupCommit(db, {
     beforeCommit: () => {
-      if (seen.fence) failpoints.hitSync("fence.before_commit");
-      if (seen.accept) failpoints.hitSync("accept.before_commit");
-    },
-    afterCommit: () => {
-      const { accept } = seen;
+      const { accept, fence } = seen;
       seen.accept = false;
       seen.fence = false;
-      if (accept) failpoints.hitSync("accept.after_commit");
+      acceptCommitting = accept;
+      if (fence) failpoints.hitSync("fence.before_commit");
+      if (accept) failpoints.hitSync("accept.before_commit");
+    },
+    afterCommit: () => {
+      if (acceptCommitting) failpoints.hitSync("accept.after_commit");
     },
   });
   return {
@@ -134,7 +139,13 @@ async function serve(broker: WiredBroker): Promise<{ url: string; stop: () => Pr
   });
   registerHttpRoutes(server, broker, run);
   const sockets = attachSocketServer(server.server, broker, run);
-  await server.listen({ host: config.listen.host, port: config.listen.port });
+  try {
+    await server.listen({ host: config.listen.host, port: config.listen.port });
+  } catch (error) {
+    sockets.stop();
+    await server.close();
+    throw error;
+  }
   const { port } = server.server.address() as AddressInfo;
   const host = config.listen.host.includes(":") ? `[${config.listen.host}]` : config.listen.host;
   const url = `http://${host}:${port}`;
@@ -150,7 +161,10 @@ async function serve(broker: WiredBroker): Promise<{ url: string; stop: () => Pr
     stop: async () => {
       clearInterval(sweep);
       sockets.stop();
-      const force = setTimeout(() => server.server.closeAllConnections(), stopGraceMs);
+      const force = setTimeout(() => {
+        server.server.closeAllConnections();
+        sockets.terminate();
+      }, stopGraceMs);
       await server.close();
       clearTimeout(force);
     },

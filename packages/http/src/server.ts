@@ -27,7 +27,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     forceCloseConnections: "idle",
     routerOptions: { caseSensitive: true, ignoreTrailingSlash: false, maxParamLength: 512 },
     exposeHeadRoutes: false,
-    disableRequestLogging: true,
+    // The framework's own refusal has another shape than every other error; refuseWhileStopping answers instead.
+    return503OnClosing: false,
     clientErrorHandler: refuseMalformedHttp,
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
       sendError(options, asMeshError(error), request, reply),
@@ -35,14 +36,17 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   server.server.headersTimeout = headersTimeoutMs;
   readStrictJson(server);
   validateStrictly(server);
+  refuseWhileStopping(server);
   boundRequestsInFlight(server, options);
   server.setErrorHandler((error, request, reply) => sendError(options, asMeshError(error), request, reply));
   server.setNotFoundHandler((request, reply) => {
-    const known = server.hasRoute({ method: "GET", url: request.url }) || methodsOf(server, request.url).length > 0;
-    const error = known
-      ? new MeshError("method_not_allowed")
-      : new MeshError("not_found", `There is no ${request.method} ${pathOf(request.url)} here.`);
-    return sendError(options, error, request, reply);
+    const methods = methodsOf(server, request.url);
+    if (methods.length > 0) {
+      reply.header("allow", methods.join(", "));
+      return sendError(options, new MeshError("method_not_allowed"), request, reply);
+    }
+    const message = `There is no ${request.method} ${pathOf(request.url)} here.`;
+    return sendError(options, new MeshError("not_found", message), request, reply);
   });
   return server;
 }
@@ -66,6 +70,18 @@ function validateStrictly(server: FastifyInstance): void {
       const error = validate(value);
       return error === undefined ? { value } : { error };
     };
+  });
+}
+
+function refuseWhileStopping(server: FastifyInstance): void {
+  let stopping = false;
+  server.addHook("preClose", (done) => {
+    stopping = true;
+    done();
+  });
+  server.addHook("onRequest", (_request, _reply, done) => {
+    if (stopping) done(new MeshError("stopping"));
+    else done();
   });
 }
 

@@ -8,7 +8,8 @@ export type RegisteredConnection = {
   readonly kind: "daemon" | "client";
   /** There may be something new to push. */
   readonly wake: () => void;
-  readonly close: (reason: "replaced_by_newer" | "stopping") => void;
+  /** A newer daemon of the same member takes its place. */
+  readonly replace: () => void;
 };
 
 export class ConnectionRegistry {
@@ -25,7 +26,7 @@ export class ConnectionRegistry {
       if (older.length > 0 && policy === "prefer_oldest") return false;
       for (const other of older) {
         present.delete(other);
-        other.close("replaced_by_newer");
+        other.replace();
       }
     }
     present.add(connection);
@@ -44,12 +45,6 @@ export class ConnectionRegistry {
   wake(meshId: string, pubkeys: readonly string[]): void {
     for (const pubkey of pubkeys) {
       for (const connection of this.#byMember.get(keyOf(meshId, pubkey)) ?? []) connection.wake();
-    }
-  }
-
-  closeAll(): void {
-    for (const present of [...this.#byMember.values()]) {
-      for (const connection of [...present]) connection.close("stopping");
     }
   }
 }

@@ -31,6 +31,9 @@ const helloTimeoutMs = 10_000;
 const requestsInFlightMax = 1_024;
 /** What is written and not taken by the peer; above it the socket is dropped, never the data. */
 const bufferedBytesMax = 16 * 1_048_576;
+/** A close frame holds no more, and the socket refuses to send a longer one. */
+const closeReasonBytes = 123;
+const utf8 = new TextEncoder();
 
 const refuseHello = createSchemaCompiler()(helloFrameSchema);
 
@@ -50,13 +53,14 @@ export class Connection {
   #open: OpenState | undefined;
   #inFlight = 0;
   #alive = true;
+  #stopping = false;
 
   constructor(socket: WebSocket, broker: BrokerContext, run: RunOperation) {
     this.#socket = socket;
     this.#broker = broker;
     this.#run = run;
     this.#helloTimer = setTimeout(() => this.#close(closeCodes.protocol_error, "no hello in time"), helloTimeoutMs);
-    socket.on("message", (data) => this.#onMessage(data));
+    socket.on("message", (data, isBinary) => this.#onMessage(data, isBinary));
     socket.on("pong", () => {
       this.#alive = true;
     });
@@ -77,15 +81,23 @@ export class Connection {
     this.#socket.ping();
   }
 
-  /** For a socket that has not said hello, or any at the end of a stop. */
+  /** Takes no more requests, and closes when those in flight are answered. */
   closeForStop(): void {
-    this.#close(1012, "the broker is stopping");
+    this.#stopping = true;
+    if (this.#inFlight === 0) this.#close(1012, "the broker is stopping");
   }
 
-  #onMessage(data: RawData): void {
+  terminate(): void {
+    this.#socket.terminate();
+  }
+
+  #onMessage(data: RawData, isBinary: boolean): void {
     this.#alive = true;
+    // What was sent behind the frame that ended the connection could not be answered any more.
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
     let frame: Record<string, unknown>;
     try {
+      if (isBinary) throw new MeshError("invalid_request", "A frame is text.");
       const value = parseStrictJson(data as Buffer, { maxDepth: limits.jsonDepth });
       if (typeof value !== "object" || value === null || Array.isArray(value)) {
         throw new MeshError("invalid_request", "A frame is a JSON object.");
@@ -130,8 +142,7 @@ export class Connection {
       pubkey: caller.member.pubkey,
       kind: hello.kind,
       wake: () => pump?.wake(),
-      close: (reason) =>
-        reason === "stopping" ? this.closeForStop() : this.#close(closeCodes.replaced_by_newer, reason),
+      replace: () => this.#close(closeCodes.replaced_by_newer, "replaced_by_newer"),
     };
     if (!this.#broker.connections.add(entry, this.#broker.config.connectionPolicy)) {
       this.#close(closeCodes.older_connection_kept, "older_connection_kept");
@@ -172,6 +183,10 @@ export class Connection {
       );
       return;
     }
+    if (this.#stopping) {
+      this.#reply(id, answerError(new MeshError("stopping")));
+      return;
+    }
     if (this.#inFlight >= requestsInFlightMax) {
       this.#reply(id, answerError(new MeshError("busy", undefined, { limit: requestsInFlightMax })));
       return;
@@ -181,6 +196,7 @@ export class Connection {
       this.#inFlight--;
       if (type === "ack" && answer.status === 200) open.pump?.settled((input as AckInput).history_ids);
       this.#reply(id, answer);
+      if (this.#stopping) this.closeForStop();
     });
   }
 
@@ -188,19 +204,24 @@ export class Connection {
     this.#write({ type: "reply", id, status: answer.status, body: answer.body });
   }
 
-  #write(frame: ChallengeFrame | ReplyFrame | PushFrame): void {
-    if (this.#socket.readyState !== this.#socket.OPEN) return;
+  /** How large the frame is, sent or not. */
+  #write(frame: ChallengeFrame | ReplyFrame | PushFrame): number {
+    const text = JSON.stringify(frame);
+    if (this.#socket.readyState !== this.#socket.OPEN) return text.length;
     if (this.#socket.bufferedAmount > bufferedBytesMax) {
       this.#broker.log.warn({ event: "slow_socket_dropped", buffered_bytes: this.#socket.bufferedAmount });
       this.#socket.terminate();
-      return;
+      return text.length;
     }
-    this.#socket.send(JSON.stringify(frame));
+    this.#socket.send(text);
+    return text.length;
   }
 
   #close(code: number, reason: string): void {
-    // A close reason may hold 123 bytes.
-    this.#socket.close(code, reason.slice(0, 120));
+    const bytes = Buffer.alloc(closeReasonBytes);
+    // Writes whole characters only: half of one would make the peer report a broken frame instead of the reason.
+    const { written } = utf8.encodeInto(reason, bytes);
+    this.#socket.close(code, bytes.subarray(0, written));
   }
 
   #onClose(): void {

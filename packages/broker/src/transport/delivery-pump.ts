@@ -8,16 +8,25 @@ export type DeliveryPumpOptions = {
   readonly store: Pick<DeliveryStore, "unsettled">;
   readonly meshId: string;
   readonly recipient: string;
-  readonly push: (item: HistoryItem) => void;
+  /** Returns how many bytes the frame took, roughly. */
+  readonly push: (item: HistoryItem) => number;
   readonly onFailure: (error: unknown) => void;
 };
 
-/** Pushed and not yet acknowledged, at most. */
+/**
+ * Pushed and not yet acknowledged, at most; whichever bound comes first. The bytes stay well below what makes a slow
+ * socket be dropped: else a backlog of large messages would drop every connection before its first ack.
+ */
 const windowItems = 256;
+const windowBytes = 4 * 1_048_576;
+/** In the memory at once. */
+const readItems = 32;
 
 export class DeliveryPump {
   readonly #options: DeliveryPumpOptions;
-  readonly #unacked = new Set<number>();
+  /** history_id → bytes. */
+  readonly #unacked = new Map<number, number>();
+  #unackedBytes = 0;
   #pushedUpTo = 0;
   #wanted = false;
   #running = false;
@@ -36,7 +45,10 @@ export class DeliveryPump {
   }
 
   settled(historyIds: readonly number[]): void {
-    for (const historyId of historyIds) this.#unacked.delete(historyId);
+    for (const historyId of historyIds) {
+      this.#unackedBytes -= this.#unacked.get(historyId) ?? 0;
+      this.#unacked.delete(historyId);
+    }
     this.wake();
   }
 
@@ -58,15 +70,17 @@ export class DeliveryPump {
   }
 
   async #pushNext(): Promise<void> {
-    const room = windowItems - this.#unacked.size;
+    const room = Math.min(windowItems - this.#unacked.size, readItems);
     if (room <= 0) return;
     const { store, meshId, recipient, push } = this.#options;
     const items = await store.unsettled(meshId, recipient, this.#pushedUpTo, room);
     for (const item of items) {
-      if (this.#stopped) return;
+      // The acks of what is on its way wake the pump again.
+      if (this.#stopped || this.#unackedBytes >= windowBytes) return;
+      const bytes = push(item);
       this.#pushedUpTo = item.history_id;
-      this.#unacked.add(item.history_id);
-      push(item);
+      this.#unacked.set(item.history_id, bytes);
+      this.#unackedBytes += bytes;
     }
     if (items.length === room) this.#wanted = true;
   }

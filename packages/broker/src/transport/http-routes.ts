@@ -80,13 +80,14 @@ function gatherInput(spec: OperationSpec, request: FastifyRequest): object {
 
 /** Query values are text; those that the schema wants as integers are read as such, and only in plain form. */
 function readQuery(spec: OperationSpec, query: Record<string, unknown>): Record<string, unknown> {
-  const values: Record<string, unknown> = {};
-  for (const [field, text] of Object.entries(query)) {
-    const property = spec.input.properties[field] as { type?: unknown } | undefined;
-    const wantsInteger = property?.type === "integer" && typeof text === "string" && /^[0-9]{1,16}$/.test(text);
-    values[field] = wantsInteger ? Number(text) : text;
-  }
-  return values;
+  const values = Object.entries(query).map(([field, text]): [string, unknown] => {
+    const property = Object.hasOwn(spec.input.properties, field) ? spec.input.properties[field] : undefined;
+    const { type } = (property ?? {}) as { type?: unknown };
+    const wantsInteger = type === "integer" && typeof text === "string" && /^[0-9]{1,16}$/.test(text);
+    return [field, wantsInteger ? Number(text) : text];
+  });
+  // Unlike an assignment, this keeps a field called __proto__, so that it is refused like any other unknown one.
+  return Object.fromEntries(values);
 }
 
 function registerMeshRoutes(server: FastifyInstance, broker: BrokerContext): void {
@@ -103,10 +104,9 @@ function registerMeshRoutes(server: FastifyInstance, broker: BrokerContext): voi
     "/v1/meshes/:mesh/join",
     { schema: { body: joinRequestSchema } },
     async (request, reply) => {
-      const mesh = await translateFailures(broker.members.findMesh(request.params.mesh));
-      if (mesh === undefined) throw new MeshError("invite_refused", "The invite is not good here; ask for a new one.");
+      const wanted = await translateFailures(broker.members.findMesh(request.params.mesh));
       const ports = { store: broker.members, nowMs: broker.nowMs };
-      const { joined, member } = await translateFailures(joinMesh(ports, mesh, request.body));
+      const { joined, mesh, member } = await translateFailures(joinMesh(ports, wanted, request.body));
       return reply.code(joined ? 201 : 200).send(membershipBody(mesh, member));
     },
   );

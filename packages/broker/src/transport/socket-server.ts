@@ -12,8 +12,10 @@ const connectionsMax = 10_000;
 const aliveIntervalMs = 15_000;
 
 export type SocketServer = {
-  /** No further upgrades; open sockets are told that the broker is stopping. */
+  /** No further upgrades; open sockets hear what is in flight and then that the broker is stopping. */
   readonly stop: () => void;
+  /** Cuts the sockets that have not closed. */
+  readonly terminate: () => void;
 };
 
 export function attachSocketServer(http: Server, broker: BrokerContext, run: RunOperation): SocketServer {
@@ -29,8 +31,11 @@ export function attachSocketServer(http: Server, broker: BrokerContext, run: Run
 
   const onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     const path = (request.url ?? "").split("?", 1)[0];
-    if (path !== connectPath) return refuseUpgrade(socket, "404 Not Found");
-    if (stopping || connections.size >= connectionsMax) return refuseUpgrade(socket, "503 Service Unavailable");
+    const full = stopping || connections.size >= connectionsMax;
+    if (path !== connectPath || full) {
+      refuseUpgrade(socket, path === connectPath ? "503 Service Unavailable" : "404 Not Found");
+      return;
+    }
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
       const connection = new Connection(webSocket, broker, run);
       connections.add(connection);
@@ -48,9 +53,14 @@ export function attachSocketServer(http: Server, broker: BrokerContext, run: Run
       clearInterval(aliveTimer);
       for (const connection of connections) connection.closeForStop();
     },
+    terminate: () => {
+      for (const connection of connections) connection.terminate();
+    },
   };
 }
 
 function refuseUpgrade(socket: Duplex, status: string): void {
+  // An upgraded socket has no other listener, and a peer that resets it must not end the process.
+  socket.on("error", () => socket.destroy());
   socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
 }

@@ -29,19 +29,21 @@ export async function createInvite(
   return { secret, expiresAt };
 }
 
+/** A mesh that does not exist, a wrong signature and a bad invite look alike: an outsider learns nothing. */
 export async function joinMesh(
   ports: Ports,
-  mesh: Mesh,
+  mesh: Mesh | undefined,
   request: JoinRequest,
-): Promise<{ readonly joined: boolean; readonly member: Member }> {
+): Promise<{ readonly joined: boolean; readonly mesh: Mesh; readonly member: Member }> {
   const { secret, name, pubkey, signature } = request;
   if (!isMemberName(name)) throw new MeshError("invalid_name", undefined, { field: "name" });
-  if (!verifySignature(pubkey, joinBytes({ mesh_id: mesh.id, secret, name, pubkey }), signature)) {
-    throw new MeshError("unauthorized", "The signature does not fit the public key.");
-  }
+  if (mesh === undefined) throw refuseInvite();
+  if (!verifySignature(pubkey, joinBytes({ mesh_id: mesh.id, secret, name, pubkey }), signature)) throw refuseInvite();
   const outcome = await ports.store.join(mesh.id, hashSecret(secret), { pubkey, name }, ports.nowMs());
-  if (outcome.type === "refused") {
-    throw new MeshError("invite_refused", "The invite is not good for this key; ask an owner for a new one.");
-  }
-  return { joined: outcome.type === "joined", member: outcome.member };
+  if (outcome.type === "refused") throw refuseInvite();
+  return { joined: outcome.type === "joined", mesh, member: outcome.member };
+}
+
+function refuseInvite(): MeshError {
+  return new MeshError("invite_refused", "The invite is not good for this key; ask an owner for a new one.");
 }

@@ -54,18 +54,39 @@ export function selectUnsettled(
 
 /** How many history rows one call may look at: a reader who sees little must not hold the store. */
 const scanRows = 10_000;
+/** JSON of one page: an answer must fit a frame, and large bodies must not fill the memory. A page holds at least one. */
+const pageBytes = 1_048_576;
+const readRows = 32;
 
-export function selectHistory(
-  db: Sqlite,
-  query: HistoryQuery,
-): { items: HistoryItem[]; nextAfter: number | undefined } {
-  const { meshId, reader, after, limit, topic } = query;
+type HistoryPage = { items: HistoryItem[]; nextAfter: number | undefined };
+
+export function selectHistory(db: Sqlite, query: HistoryQuery): HistoryPage {
+  const { meshId, after, limit } = query;
   const last = db
     .sql<{ last_history_id: number }>("SELECT last_history_id FROM mesh_history_counter WHERE mesh_id = ?")
     .get(meshId)?.last_history_id;
   if (last === undefined || after >= last) return { items: [], nextAfter: undefined };
   const upTo = Math.min(last, after + scanRows);
-  const rows = db
+  const items: HistoryItem[] = [];
+  let bytes = 0;
+  let readUpTo = after;
+  while (items.length < limit) {
+    const wanted = Math.min(limit - items.length, readRows);
+    const rows = selectVisible(db, query, readUpTo, upTo, wanted);
+    for (const row of rows) {
+      const item = toItem(row);
+      bytes += Buffer.byteLength(JSON.stringify(item));
+      if (bytes > pageBytes && items.length > 0) return { items, nextAfter: readUpTo };
+      items.push(item);
+      readUpTo = row.history_id;
+    }
+    if (rows.length < wanted) return { items, nextAfter: upTo < last ? upTo : undefined };
+  }
+  return { items, nextAfter: readUpTo < last ? readUpTo : undefined };
+}
+
+function selectVisible(db: Sqlite, query: HistoryQuery, after: number, upTo: number, limit: number): Row[] {
+  return db
     .sql<Row>(
       `SELECT ${columns} FROM message_history h ${joinMessages}
        WHERE h.mesh_id = ?1 AND h.history_id > ?2 AND h.history_id <= ?3
@@ -79,13 +100,7 @@ export function selectHistory(
          AND coalesce(t.body, q.body) IS NOT NULL
        ORDER BY h.history_id LIMIT ?6`,
     )
-    .all(meshId, after, upTo, topic ?? null, reader, limit);
-  const items = rows.map(toItem);
-  const lastItem = items.at(-1);
-  if (items.length === limit && lastItem !== undefined) {
-    return { items, nextAfter: lastItem.history_id < last ? lastItem.history_id : undefined };
-  }
-  return { items, nextAfter: upTo < last ? upTo : undefined };
+    .all(query.meshId, after, upTo, query.topic ?? null, query.reader, limit);
 }
 
 function toItem(row: Row): HistoryItem {

@@ -74,11 +74,12 @@ function acceptWithinBudget(tx: Sqlite, rate: RateLimit, send: SendToAccept): Co
   return acceptUnclaimed(tx, send);
 }
 
+// A fence is asked first: once it stands, its owner's send can never commit, also when another member has taken the id
+// since, and asking again must give the same fate.
 function selectFate(db: Sqlite, request: FenceRequest): FateResult {
   const { meshId, senderPubkey, clientMessageId } = request;
-  const known = fateFromStored(findAccepted(db, meshId, clientMessageId), request);
-  if (known !== undefined) return known;
-  return { fate: isFenced(db, meshId, senderPubkey, clientMessageId) ? "fenced" : "none" };
+  if (isFenced(db, meshId, senderPubkey, clientMessageId)) return { fate: "fenced" };
+  return fateFromStored(findAccepted(db, meshId, clientMessageId), request) ?? { fate: "none" };
 }
 
 function insertFence(

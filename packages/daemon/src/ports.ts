@@ -1,0 +1,134 @@
+// What the daemon's services need from outside, each with its guarantee. The stores on SQLite, the link, the clock and
+// the log implement these; tests put scripted ones in their place.
+import type { Link, LinkStatus } from "@claudemesh/client/link-contract";
+import type { NegotiatedFeatures } from "@claudemesh/protocol/features";
+import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
+import type { InboxRecord, ReceivedMessage } from "./core/inbox-message.ts";
+import type { ClaimedRow, FenceTarget, NewOutboxRow, OutboxRecord, StoredSend } from "./core/outbox-row.ts";
+import type { Acceptance, TryEnd } from "./core/try-end.ts";
+
+/** A moment that only moves forward while the process lives, whatever happens to the wall clock. */
+export type Clock = {
+  /** Milliseconds since the epoch: the wall clock at start plus what has passed since. */
+  readonly nowMs: () => number;
+  /** Calls once, after at least that long; never sooner than the next turn of the event loop. */
+  readonly setTimer: (delayMs: number, callback: () => void) => Timer;
+};
+export type Timer = { readonly cancel: () => void };
+
+export type LogFields = Readonly<Record<string, unknown>>;
+/** Lines never hold bodies, tokens or keys' secrets: callers pass ids, codes and counts. */
+export type Log = {
+  readonly debug: (fields: LogFields, message: string) => void;
+  readonly info: (fields: LogFields, message: string) => void;
+  readonly warn: (fields: LogFields, message: string) => void;
+  readonly error: (fields: LogFields, message: string) => void;
+};
+
+/** The broker, as services see it: the link of the moment. */
+export type BrokerLink = Pick<Link, "request"> & {
+  readonly status: () => LinkStatus;
+  /** True as soon as a hello has succeeded; false when none has within the time. */
+  readonly whenOnline: (timeoutMs: number) => Promise<boolean>;
+  /** Says hello anew, after a backoff: what the broker refused the member may be forgiven. */
+  readonly renew: () => void;
+};
+
+export type DueQuery = {
+  readonly nowMs: number;
+  /** Rows enqueued at or before this are past their age and not tried. */
+  readonly expiredAtOrBefore: number;
+  readonly rows: number;
+  /** Sum of payloads; the first row is taken whatever its size. */
+  readonly bytes: number;
+};
+
+/** `more`: due rows were left behind because the query's bounds were reached. */
+export type Claim = { readonly rows: readonly ClaimedRow[]; readonly more: boolean };
+
+export type PageQuery = { readonly after: string | undefined; readonly limit: number };
+export type Page<T> = { readonly items: readonly T[]; readonly nextCursor: string | undefined };
+
+export type OutboxCounts = { readonly pending: number; readonly inflight: number; readonly dead: number };
+
+/**
+ * The outbox. Everything that returns a promise is one transaction that is durable when it resolves, each transition a
+ * compare-and-set; what resolves to false found the row in another state and changed nothing.
+ */
+export type OutboxStore = {
+  /** What an id stands for, in committed rows and tombstones. One indexed read each, no write. */
+  readonly find: (clientMessageId: string) => StoredSend | undefined;
+  /** Inserts the row as pending, unless its id stands for something: then that is returned and nothing changes. */
+  readonly accept: (row: NewOutboxRow) => Promise<StoredSend | undefined>;
+  /** Makes due pending rows inflight, in the order in which they became due, and returns them in it. */
+  readonly claimDue: (query: DueQuery) => Promise<Claim>;
+  /** When the next pending row after this moment becomes due. */
+  readonly nextDueAt: (afterMs: number) => number | undefined;
+  /** Ends the try that began when the row had this many attempts. */
+  readonly endTry: (id: string, attempts: number, end: TryEnd, nowMs: number) => Promise<boolean>;
+  /** The row was committed after all: pending, inflight or dead becomes done. */
+  readonly commitLate: (id: string, acceptance: Acceptance, nowMs: number) => Promise<boolean>;
+  /** A try that was given up as unanswered has been refused after all. */
+  readonly settleLateRefusal: (id: string) => Promise<boolean>;
+  /** Crash recovery: every inflight row becomes pending, with one more try whose fate is unknown. */
+  readonly recoverInflight: (nowMs: number) => Promise<number>;
+  /** Due times that lie further ahead than this are a leftover of another clock and are brought forward. */
+  readonly boundDueTimes: (latestMs: number) => Promise<number>;
+  /** Over pending and inflight rows. */
+  readonly oldestOpenEnqueuedAt: () => number | undefined;
+  /** Pending rows enqueued at or before the moment, oldest first. */
+  readonly expired: (atOrBefore: number, limit: number) => readonly FenceTarget[];
+  readonly expireUnsentOrRefused: (ids: readonly string[], lastError: string) => Promise<number>;
+  /** Pending → dead while the broker cannot be asked; the fate stays unknown. */
+  readonly expireUnknown: (id: string, attempts: number, lastError: string) => Promise<boolean>;
+  /** Pending or dead rows of unknown fate, now known never to have committed: dead and fenced. */
+  readonly buryFenced: (id: string, attempts: number, lastError: string) => Promise<boolean>;
+  /** Dead rows of unknown fate enqueued after the moment. */
+  readonly deadOfUnknownFate: (enqueuedAfter: number, after: string, limit: number) => readonly FenceTarget[];
+  /** Replaces done rows, settled before the moment, by tombstones. Returns how many. */
+  readonly prune: (deliveredBefore: number, nowMs: number, limit: number) => Promise<number>;
+  readonly list: (status: OutboxStatus | undefined, page: PageQuery) => Page<OutboxRecord>;
+  /** By outbox id, else by client message id, with the rows it superseded and those that superseded it, oldest first. */
+  readonly inspect: (id: string) => { readonly row: OutboxRecord; readonly chain: readonly OutboxRecord[] } | undefined;
+  readonly counts: () => OutboxCounts;
+  /** Bytes of the database that hold something. */
+  readonly usedBytes: () => number;
+};
+
+export type InboxFilter = {
+  readonly since: number | undefined;
+  readonly topic: string | undefined;
+  /** Undefined: everybody; empty: nobody. */
+  readonly senders: readonly string[] | undefined;
+};
+
+export type InboxArrival = ReceivedMessage & { readonly senderName: string | undefined; readonly restored: boolean };
+
+/** The inbox. A row is durable when the promise resolves; only then may its delivery be acked. */
+export type InboxStore = {
+  /** True: a new row. False: the id was there already and nothing changed. */
+  readonly insert: (arrival: InboxArrival, receivedAt: number) => Promise<boolean>;
+  readonly list: (filter: InboxFilter, page: PageQuery) => Page<InboxRecord>;
+  readonly unreadable: () => number;
+  readonly removeReceivedBefore: (moment: number, limit: number) => Promise<number>;
+  /** Where the rebuild from history has come to; undefined: none is due. */
+  readonly rebuildAfter: () => number | undefined;
+  readonly setRebuildAfter: (historyId: number | undefined) => Promise<void>;
+};
+
+export type MemberEntry = { readonly pubkey: string; readonly name: string };
+
+/** The member list on disk. */
+export type MembersStore = {
+  readonly load: () => readonly MemberEntry[];
+  readonly change: (change: {
+    readonly put: readonly MemberEntry[];
+    readonly remove: readonly string[];
+  }) => Promise<void>;
+};
+
+/** What the broker announced last, kept for the time when it is away. */
+export type NegotiatedStore = {
+  readonly load: () => NegotiatedFeatures | undefined;
+  readonly save: (features: NegotiatedFeatures) => Promise<void>;
+};

@@ -1,0 +1,142 @@
+// Accepting one send: `POST /v1/send` without HTTP. An id that stands for something is answered from it, before any
+// check that a later world could fail; a new one is durable before its answer exists.
+import assert from "node:assert/strict";
+import type { Sealer } from "@claudemesh/client/seal";
+import { MeshError } from "@claudemesh/protocol/errors";
+import { type Address, type Destination, parseAddress } from "@claudemesh/protocol/messages/addresses";
+import { chooseClientMessageId } from "@claudemesh/protocol/messages/client-message-id";
+import type { Envelope } from "@claudemesh/protocol/messages/envelope";
+import { fingerprint, type Sha256 } from "@claudemesh/protocol/messages/fingerprint";
+import {
+  answerExisting,
+  answerInserted,
+  decideSend,
+  type SendAnswer,
+} from "@claudemesh/protocol/messages/send-decision";
+import { readSendContent, type SendContent, type SendRequest } from "@claudemesh/protocol/messages/send-request";
+import type { NewOutboxRow, StoredSend } from "../core/outbox-row.ts";
+import type { OutboxStore } from "../ports.ts";
+import { type ResolvePorts, resolveDestination, resolveLocally } from "./resolve-destination.ts";
+import type { StorageGauge } from "./storage-gauge.ts";
+
+export type AcceptPorts = ResolvePorts & {
+  readonly outbox: Pick<OutboxStore, "find" | "accept">;
+  readonly gauge: Pick<StorageGauge, "admit">;
+  readonly sealer: Pick<Sealer, "seal">;
+  readonly sha256: Sha256;
+  readonly nowMs: () => number;
+  readonly nextOutboxId: () => string;
+  /** For senders who bring no id of their own. */
+  readonly nextClientMessageId: () => string;
+  readonly inlineBytes: () => number;
+  /** A new row is durable and due. */
+  readonly onAccepted: () => void;
+};
+
+export async function acceptSend(
+  ports: AcceptPorts,
+  request: SendRequest,
+  idempotencyKey: string | undefined,
+): Promise<SendAnswer> {
+  const content = readSendContent(request);
+  const address = parseAddress(request.to);
+  const givenId = chooseClientMessageId(idempotencyKey, request.client_message_id);
+  if (givenId !== undefined) {
+    const stored = ports.outbox.find(givenId);
+    if (stored !== undefined) return answerStored(ports, givenId, stored, request.to, address, content);
+  }
+  ports.gauge.admit(content.body.length);
+  const resolution = resolveLocally(ports, address);
+  const destination = resolution.type === "found" ? resolution.destination : await resolveDestination(ports, address);
+  const row = composeRow(ports, givenId ?? ports.nextClientMessageId(), request.to, destination, content);
+  const stored = await ports.outbox.accept(row);
+  if (stored !== undefined) return answerStored(ports, row.clientMessageId, stored, request.to, address, content);
+  ports.onAccepted();
+  return answerInserted(row.clientMessageId, row.id, row.requestFingerprint);
+}
+
+/**
+ * The same `to` means what it meant then. Another one is looked up in what is known here; a name that is not known
+ * stands for itself, and no stored destination looks like that, so the answer is a mismatch.
+ */
+function answerStored(
+  ports: AcceptPorts,
+  clientMessageId: string,
+  stored: StoredSend,
+  to: string,
+  address: Address,
+  content: SendContent,
+): SendAnswer {
+  const destination = to === stored.to ? stored.destination : resolveOrNameItself(ports, address);
+  const offered = fingerprint(ports.sha256, envelopeOf("1", destination, content, content.body));
+  const decision = decideSend(stored, offered);
+  assert(decision.type !== "insert", "an id that stands for something is never inserted");
+  return answerExisting(clientMessageId, stored, decision, offered);
+}
+
+function resolveOrNameItself(ports: AcceptPorts, address: Address): Destination {
+  const resolution = resolveLocally(ports, address);
+  return resolution.type === "found" ? resolution.destination : { kind: "dm", ref: `@${resolution.name}` };
+}
+
+/** Direct messages are sealed here, once: what is stored now is sent byte for byte, however often it is tried. */
+function composeRow(
+  ports: AcceptPorts,
+  clientMessageId: string,
+  to: string,
+  destination: Destination,
+  content: SendContent,
+): NewOutboxRow {
+  const plain = envelopeOf("1", destination, content, content.body);
+  const requestFingerprint = fingerprint(ports.sha256, plain);
+  const wire =
+    destination.kind === "dm"
+      ? envelopeOf(
+          "2",
+          destination,
+          content,
+          sealBody(ports, clientMessageId, destination, requestFingerprint, content),
+        )
+      : plain;
+  const limitBytes = ports.inlineBytes();
+  if (wire.body.length > limitBytes) {
+    throw new MeshError("payload_too_large", `The message has ${wire.body.length} bytes on the wire.`, {
+      wire_bytes: wire.body.length,
+      limit_bytes: limitBytes,
+    });
+  }
+  return {
+    id: ports.nextOutboxId(),
+    clientMessageId,
+    requestFingerprint,
+    wireFingerprint: wire === plain ? requestFingerprint : fingerprint(ports.sha256, wire),
+    to,
+    destination,
+    priority: content.priority,
+    canonicalMeta: content.canonicalMeta,
+    replyToId: content.replyToId,
+    envelopeVersion: wire.version,
+    payload: wire.body,
+    enqueuedAt: ports.nowMs(),
+  };
+}
+
+function sealBody(
+  ports: AcceptPorts,
+  clientMessageId: string,
+  destination: Destination,
+  requestFingerprint: Uint8Array,
+  content: SendContent,
+): Uint8Array {
+  return ports.sealer.seal({ recipient: destination.ref, clientMessageId, requestFingerprint, body: content.body });
+}
+
+function envelopeOf(
+  version: Envelope["version"],
+  destination: Destination,
+  content: SendContent,
+  body: Uint8Array,
+): Envelope {
+  const { replyToId, priority, canonicalMeta } = content;
+  return { version, destination, replyToId, priority, canonicalMeta, body };
+}

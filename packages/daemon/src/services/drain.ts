@@ -1,0 +1,304 @@
+// Moves accepted rows to the broker. States: waiting (nothing due, or the link is down), claiming (rows are being made
+// inflight), trying (frames are out), resting (the broker asked for or needs a pause), halted (the broker refuses this
+// member; the next hello ends it). A row is inflight on disk before its first byte leaves, and leaves that state only
+// through a recorded end.
+import { type BackoffBounds, backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
+import { judgeLateAnswer } from "@claudemesh/protocol/messages/outbox-row";
+import type { FailpointName } from "@claudemesh/storage/failpoint-names";
+import type { Failpoints } from "@claudemesh/storage/failpoints";
+import { createLogLimiter, isWorthALine } from "../core/log-limiter.ts";
+import type { ClaimedRow } from "../core/outbox-row.ts";
+import { sendFrame } from "../core/send-frame.ts";
+import { type DrainSignal, endTry, readAcceptance, type TryEnd } from "../core/try-end.ts";
+import type { BrokerLink, Claim, Clock, Log, OutboxStore, Timer } from "../ports.ts";
+
+export type DrainPorts = {
+  readonly outbox: Pick<OutboxStore, "claimDue" | "nextDueAt" | "endTry" | "commitLate" | "settleLateRefusal">;
+  readonly link: Pick<BrokerLink, "request" | "renew">;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly failpoints: Failpoints<FailpointName>;
+  readonly expiredAtOrBefore: (nowMs: number) => number;
+};
+
+export type DrainOptions = {
+  readonly backoff: BackoffBounds;
+  readonly requestTimeoutMs: number;
+  /** Tries in flight, and the sum of their payloads. */
+  readonly windowRows?: number;
+  readonly windowBytes?: number;
+};
+
+export type DrainStatus =
+  | { readonly state: "running" }
+  | { readonly state: "waiting_for_broker" }
+  | { readonly state: "resting"; readonly until: number }
+  | { readonly state: "halted"; readonly reason: "unauthorized"; readonly detail: string }
+  | { readonly state: "stopped" };
+
+const defaultWindowRows = 256;
+const defaultWindowBytes = 8 * 1_048_576;
+
+export class Drain {
+  readonly #ports: DrainPorts;
+  readonly #backoff: BackoffBounds;
+  readonly #requestTimeoutMs: number;
+  readonly #windowRows: number;
+  readonly #windowBytes: number;
+  readonly #failingRows = createLogLimiter(20, 60_000);
+  readonly #open = new Set<Promise<void>>();
+  #openRows = 0;
+  #openBytes = 0;
+  #online = false;
+  #stopped = false;
+  #halted: string | undefined;
+  #claiming = false;
+  #wokenWhileClaiming = false;
+  /** Pauses in a row that no success has ended. */
+  #troubles = 0;
+  #restUntilMs = Number.NEGATIVE_INFINITY;
+  /** Due rows may have been left behind for want of room: the end of a try makes some. */
+  #moreIsDue = false;
+  #timer: Timer | undefined;
+  #timerAtMs = 0;
+
+  constructor(ports: DrainPorts, options: DrainOptions) {
+    this.#ports = ports;
+    this.#backoff = options.backoff;
+    this.#requestTimeoutMs = options.requestTimeoutMs;
+    this.#windowRows = options.windowRows ?? defaultWindowRows;
+    this.#windowBytes = options.windowBytes ?? defaultWindowBytes;
+  }
+
+  get status(): DrainStatus {
+    if (this.#stopped) return { state: "stopped" };
+    if (this.#halted !== undefined) return { state: "halted", reason: "unauthorized", detail: this.#halted };
+    if (!this.#online) return { state: "waiting_for_broker" };
+    const nowMs = this.#ports.clock.nowMs();
+    return nowMs < this.#restUntilMs ? { state: "resting", until: this.#restUntilMs } : { state: "running" };
+  }
+
+  /** A hello has succeeded. */
+  linkUp(): void {
+    this.#online = true;
+    this.#halted = undefined;
+    this.#troubles = 0;
+    this.#restUntilMs = Number.NEGATIVE_INFINITY;
+    this.wake();
+  }
+
+  linkDown(): void {
+    this.#online = false;
+    this.#cancelTimer();
+  }
+
+  /** Something may be due. */
+  wake(): void {
+    if (!this.#mayClaim()) return;
+    if (this.#claiming) {
+      this.#wokenWhileClaiming = true;
+      return;
+    }
+    this.#claiming = true;
+    this.#track(this.#claim());
+  }
+
+  /** Claims nothing more. */
+  stop(): void {
+    this.#stopped = true;
+    this.#cancelTimer();
+  }
+
+  /** Resolves when every open try has ended and its end is recorded. */
+  async settled(): Promise<void> {
+    while (this.#open.size > 0) await Promise.all(this.#open);
+  }
+
+  #mayClaim(): boolean {
+    if (this.#stopped || !this.#online || this.#halted !== undefined) return false;
+    if (this.#openRows >= this.#windowRows || this.#openBytes >= this.#windowBytes) {
+      this.#moreIsDue = true;
+      return false;
+    }
+    const resting = this.#ports.clock.nowMs() < this.#restUntilMs;
+    if (resting) this.#wakeAt(this.#restUntilMs);
+    return !resting;
+  }
+
+  async #claim(): Promise<void> {
+    const { outbox, failpoints } = this.#ports;
+    const nowMs = this.#ports.clock.nowMs();
+    let claimed: Claim;
+    try {
+      claimed = await outbox.claimDue({
+        nowMs,
+        expiredAtOrBefore: this.#ports.expiredAtOrBefore(nowMs),
+        rows: this.#windowRows - this.#openRows,
+        bytes: this.#windowBytes - this.#openBytes,
+      });
+    } catch (error) {
+      this.#ports.log.error({ event: "drain_claim_failed", err: error }, "rows could not be made inflight");
+      this.#claiming = false;
+      this.#rest();
+      return;
+    }
+    this.#moreIsDue = claimed.more;
+    for (const row of claimed.rows) this.#startTry(row);
+    if (claimed.rows.length > 0 && failpoints.active) await this.#passFailpoint();
+    this.#claiming = false;
+    if (this.#wokenWhileClaiming) {
+      this.#wokenWhileClaiming = false;
+      this.wake();
+      return;
+    }
+    const dueAtMs = outbox.nextDueAt(nowMs);
+    if (dueAtMs !== undefined) this.#wakeAt(dueAtMs);
+  }
+
+  /** The socket takes frames at once where it can; their answers are read in a later turn than the next. */
+  async #passFailpoint(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    try {
+      await this.#ports.failpoints.hit("drain.after_write");
+    } catch (error) {
+      this.#ports.log.error({ event: "failpoint_error", err: error }, "an injected error after frames were written");
+    }
+  }
+
+  #startTry(row: ClaimedRow): void {
+    this.#openRows++;
+    this.#openBytes += row.payload.length;
+    this.#track(this.#try(row));
+  }
+
+  async #try(row: ClaimedRow): Promise<void> {
+    const { link, clock, random } = this.#ports;
+    const outcome = await link.request("send", sendFrame(row), {
+      timeoutMs: this.#requestTimeoutMs,
+      onLateAnswer: (answer) => this.#track(this.#answerLate(row, answer)),
+    });
+    const facts = { attempts: row.attempts, nowMs: clock.nowMs(), random: random(), backoff: this.#backoff };
+    const { end, signal } = endTry(outcome, facts);
+    this.#heed(signal);
+    this.#logEnd(row, end);
+    await this.#record(row.id, "end of a try", () =>
+      this.#ports.outbox.endTry(row.id, row.attempts, end, clock.nowMs()),
+    );
+    this.#openRows--;
+    this.#openBytes -= row.payload.length;
+    if (end.next === "pending") this.#wakeAt(end.nextAttemptAt);
+    if (this.#moreIsDue) this.wake();
+  }
+
+  async #answerLate(row: ClaimedRow, answer: { readonly status: number; readonly body: unknown }): Promise<void> {
+    const { outbox, clock } = this.#ports;
+    const judgement = judgeLateAnswer(answer.status);
+    if (judgement === "settles_its_try") {
+      await this.#record(row.id, "late refusal", () => outbox.settleLateRefusal(row.id));
+      return;
+    }
+    const acceptance = judgement === "done" ? readAcceptance(answer.body) : undefined;
+    if (acceptance === undefined) return;
+    await this.#record(row.id, "late success", () => outbox.commitLate(row.id, acceptance, clock.nowMs()));
+  }
+
+  /** The disk may refuse for a while; what the broker said is not forgotten meanwhile, and the row keeps its place. */
+  async #record(id: string, what: string, change: () => Promise<boolean>): Promise<void> {
+    for (let failures = 1; ; failures++) {
+      try {
+        await change();
+        return;
+      } catch (error) {
+        if (isWorthALine(failures)) {
+          const fields = { event: "drain_record_failed", outbox_id: id, failures, err: error };
+          this.#ports.log.error(fields, `the ${what} could not be recorded`);
+        }
+        if (this.#stopped) return;
+      }
+      const delayMs = backoffDelayMs(failures, this.#ports.random(), this.#backoff);
+      await new Promise<void>((resolve) => {
+        this.#ports.clock.setTimer(delayMs, resolve);
+      });
+    }
+  }
+
+  #heed(signal: DrainSignal): void {
+    switch (signal.type) {
+      case "flows":
+        this.#troubles = 0;
+        return;
+      case "unauthorized":
+        if (this.#halted !== undefined) return;
+        this.#halted = signal.detail;
+        this.#ports.log.warn({ event: "drain_halted", detail: signal.detail }, "the broker refuses this member");
+        this.#ports.link.renew();
+        return;
+      case "rate_limited":
+        this.#rest(signal.retryAfterMs);
+        return;
+      case "troubled":
+      case "not_sent":
+        this.#rest();
+    }
+  }
+
+  /** Other rows would meet the same broker, so nothing more is claimed for a while. One window's failures count once. */
+  #rest(atLeastMs = 0): void {
+    const { clock, random } = this.#ports;
+    const nowMs = clock.nowMs();
+    let delayMs = atLeastMs;
+    if (nowMs >= this.#restUntilMs) delayMs = backoffDelayMs(++this.#troubles, random(), this.#backoff, atLeastMs);
+    this.#restUntilMs = Math.max(this.#restUntilMs, nowMs + delayMs);
+    this.#wakeAt(this.#restUntilMs);
+  }
+
+  #logEnd(row: ClaimedRow, end: TryEnd): void {
+    const { log, clock } = this.#ports;
+    if (end.next === "put_back") return;
+    const ids = { outbox_id: row.id, client_message_id: row.clientMessageId };
+    if (end.next === "done") {
+      if (end.acceptance.historyAvailable) return;
+      log.warn({ event: "history_pruned", ...ids }, "the broker had this message and no longer keeps it");
+      return;
+    }
+    const attempts = row.attempts + 1;
+    if (end.next === "pending" && !isWorthALine(attempts)) return;
+    const admitted = this.#failingRows.admit(clock.nowMs());
+    if (admitted === undefined) return;
+    const fields = {
+      event: `row_${end.next}`,
+      ...ids,
+      attempts,
+      last_error: end.lastError,
+      left_out: admitted.leftOut,
+    };
+    log.warn(fields, end.next === "dead" ? "the broker refused this row for good" : "this row will be tried again");
+  }
+
+  /** The earliest of what was asked for. */
+  #wakeAt(timeMs: number): void {
+    if (this.#stopped || !this.#online) return;
+    if (this.#timer !== undefined && this.#timerAtMs <= timeMs) return;
+    this.#cancelTimer();
+    this.#timerAtMs = timeMs;
+    this.#timer = this.#ports.clock.setTimer(timeMs - this.#ports.clock.nowMs(), () => {
+      this.#timer = undefined;
+      this.wake();
+    });
+  }
+
+  #cancelTimer(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  #track(work: Promise<void>): void {
+    const tracked = work
+      .catch((error: unknown) => {
+        this.#ports.log.error({ event: "drain_failed", err: error }, "draining met something it does not know");
+      })
+      .finally(() => this.#open.delete(tracked));
+    this.#open.add(tracked);
+  }
+}

@@ -1,0 +1,96 @@
+// What the daemon does when its link comes up, goes down or ends. Each service knows its own part; here is the order.
+import type { LinkStatus } from "@claudemesh/client/link-contract";
+import type { PushFrame } from "@claudemesh/protocol/wire/frames";
+import type { Log } from "../ports.ts";
+import type { Drain } from "./drain.ts";
+import type { Expiry } from "./expire.ts";
+import type { MemberDirectory } from "./member-directory.ts";
+import type { NegotiatedLimits } from "./negotiated-limits.ts";
+import type { InboxRebuild } from "./rebuild-inbox.ts";
+import type { Receiver } from "./receive.ts";
+
+/** Why the daemon cannot go on, as its log and its exit say it. */
+export type FatalEnd = { readonly reason: string; readonly message: string };
+
+export type FollowPorts = {
+  readonly limits: Pick<NegotiatedLimits, "adopt">;
+  readonly directory: Pick<MemberDirectory, "refresh">;
+  readonly drain: Pick<Drain, "linkUp" | "linkDown">;
+  readonly expiry: Pick<Expiry, "sweep" | "settleUnknownFates">;
+  readonly receiver: Pick<Receiver, "receive">;
+  readonly rebuild: Pick<InboxRebuild, "run">;
+  readonly noticeSleep: () => void;
+  readonly log: Log;
+  readonly onFatal: (end: FatalEnd) => void;
+};
+
+export type LinkFollower = {
+  readonly onStatus: (status: LinkStatus) => void;
+  readonly onPush: (push: PushFrame) => void;
+};
+
+export function followLink(ports: FollowPorts): LinkFollower {
+  let lastOffline: string | undefined;
+  const inBackground = (what: string, work: Promise<unknown>) => {
+    work.catch((error: unknown) => ports.log.error({ event: "background_failed", what, err: error }, `${what} failed`));
+  };
+  return {
+    onStatus: (status) => {
+      switch (status.state) {
+        case "connecting":
+          return;
+        case "online":
+          lastOffline = undefined;
+          return goOnline(ports, status, inBackground);
+        case "offline":
+          ports.drain.linkDown();
+          // Every failed reconnect tells the same story; it is told once.
+          if (lastOffline === status.reason) return;
+          lastOffline = status.reason;
+          ports.log.warn(
+            { event: "broker_offline", reason: status.reason, detail: status.detail },
+            "the broker is away",
+          );
+          return;
+        case "stopped":
+          ports.drain.linkDown();
+          return endForGood(ports, status);
+      }
+    },
+    onPush: (push) => {
+      if (push.type === "message") ports.receiver.receive(push);
+      else inBackground("refreshing the member list", ports.directory.refresh());
+    },
+  };
+}
+
+function goOnline(
+  ports: FollowPorts,
+  status: Extract<LinkStatus, { state: "online" }>,
+  inBackground: (what: string, work: Promise<unknown>) => void,
+): void {
+  const { features, hello } = status;
+  ports.noticeSleep();
+  ports.log.info({ event: "broker_online", mesh_id: hello.mesh_id, features }, "connected to the broker");
+  const adopted = ports.limits.adopt(features).then((refusal) => {
+    if (refusal === undefined) return;
+    const message = `[outbox] max_age_hours_override is ${refusal.overrideHours}, and this broker's window allows ${refusal.limitHours}`;
+    ports.onFatal({ reason: refusal.error, message });
+  });
+  inBackground("keeping the broker's parameters", adopted);
+  ports.drain.linkUp();
+  inBackground("refreshing the member list", ports.directory.refresh());
+  inBackground(
+    "ending old rows",
+    ports.expiry.sweep().then(() => ports.expiry.settleUnknownFates()),
+  );
+  inBackground("rebuilding the inbox", ports.rebuild.run());
+}
+
+function endForGood(ports: FollowPorts, status: Extract<LinkStatus, { state: "stopped" }>): void {
+  // Our own close is no news.
+  if (status.reason === "closed") return;
+  const fields = { event: "link_stopped", reason: status.reason, detail: status.detail };
+  ports.log.warn({ ...fields, negotiation: status.negotiation }, "the broker and this daemon cannot work together");
+  ports.onFatal({ reason: status.reason, message: `${status.reason}: ${status.detail}` });
+}

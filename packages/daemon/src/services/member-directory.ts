@@ -1,0 +1,119 @@
+// Who is in the mesh, by name and by key: the broker's last list, in memory and on disk. Asking the broker happens at
+// every hello and when a name is unknown; one question at a time, whoever waits for it.
+import { limits } from "@claudemesh/protocol/messages/limits";
+import { isMemberName, isPublicKey } from "@claudemesh/protocol/messages/names";
+import type { BrokerLink, Log, MemberEntry, MembersStore } from "../ports.ts";
+
+export type MemberDirectory = {
+  readonly keysOf: (name: string) => readonly string[];
+  readonly nameOf: (pubkey: string) => string | undefined;
+  /** True once the broker's whole list, asked for after this call, is known. */
+  readonly refresh: () => Promise<boolean>;
+};
+
+export type MemberDirectoryPorts = {
+  readonly store: MembersStore;
+  readonly link: Pick<BrokerLink, "request">;
+  readonly log: Log;
+  readonly requestTimeoutMs: number;
+};
+
+export function createMemberDirectory(ports: MemberDirectoryPorts): MemberDirectory {
+  let members = indexMembers(ports.store.load());
+  let running: Promise<boolean> | undefined;
+  let next: Promise<boolean> | undefined;
+
+  const ask = async (): Promise<boolean> => {
+    const listed = await listMembers(ports);
+    if (listed === undefined) return false;
+    const change = differenceOf(members.names, listed);
+    members = indexMembers(listed);
+    if (change.put.length + change.remove.length > 0) await ports.store.change(change);
+    return true;
+  };
+  const start = (): Promise<boolean> => {
+    running = ask()
+      .catch((error: unknown) => {
+        ports.log.warn({ event: "member_list_failed", err: error }, "the member list could not be kept");
+        return false;
+      })
+      .finally(() => {
+        running = undefined;
+      });
+    return running;
+  };
+  return {
+    keysOf: (name) => members.keys.get(name) ?? [],
+    nameOf: (pubkey) => members.names.get(pubkey),
+    // A list that was asked for earlier may lack who joined since: those who come now share the next one.
+    refresh: () => {
+      if (running === undefined) return start();
+      next ??= running.then(() => {
+        next = undefined;
+        return start();
+      });
+      return next;
+    },
+  };
+}
+
+type MemberIndex = {
+  readonly names: ReadonlyMap<string, string>;
+  readonly keys: ReadonlyMap<string, readonly string[]>;
+};
+
+function indexMembers(entries: readonly MemberEntry[]): MemberIndex {
+  const names = new Map<string, string>();
+  const keys = new Map<string, string[]>();
+  for (const { pubkey, name } of entries) {
+    names.set(pubkey, name);
+    const sameName = keys.get(name);
+    if (sameName === undefined) keys.set(name, [pubkey]);
+    else sameName.push(pubkey);
+  }
+  return { names, keys };
+}
+
+/** Every page, or undefined when one did not come: half a list would make members vanish. */
+async function listMembers({ link, requestTimeoutMs }: MemberDirectoryPorts): Promise<MemberEntry[] | undefined> {
+  const entries: MemberEntry[] = [];
+  let after: string | undefined;
+  do {
+    const input = { limit: limits.pageItems, ...(after === undefined ? {} : { after }) };
+    const outcome = await link.request("members.list", input, { timeoutMs: requestTimeoutMs });
+    if (outcome.type !== "answered" || outcome.status !== 200) return undefined;
+    const page = readMembersPage(outcome.body);
+    // A cursor that does not move on would keep us here for ever.
+    if (page === undefined || (page.nextCursor !== undefined && page.nextCursor === after)) return undefined;
+    entries.push(...page.items);
+    after = page.nextCursor;
+  } while (after !== undefined);
+  return entries;
+}
+
+function readMembersPage(
+  body: unknown,
+): { readonly items: MemberEntry[]; readonly nextCursor: string | undefined } | undefined {
+  if (typeof body !== "object" || body === null) return undefined;
+  const { items, next_cursor } = body as Record<string, unknown>;
+  if (!Array.isArray(items)) return undefined;
+  return {
+    items: items.filter(isMemberEntry).map(({ pubkey, name }) => ({ pubkey, name })),
+    nextCursor: typeof next_cursor === "string" ? next_cursor : undefined,
+  };
+}
+
+function isMemberEntry(value: unknown): value is MemberEntry {
+  const { pubkey, name } = (value ?? {}) as Record<string, unknown>;
+  return typeof pubkey === "string" && isPublicKey(pubkey) && typeof name === "string" && isMemberName(name);
+}
+
+function differenceOf(
+  known: ReadonlyMap<string, string>,
+  listed: readonly MemberEntry[],
+): { put: MemberEntry[]; remove: string[] } {
+  const put = listed.filter(({ pubkey, name }) => known.get(pubkey) !== name);
+  const listedKeys = new Set(listed.map(({ pubkey }) => pubkey));
+  const remove = [...known.keys()].filter((pubkey) => !listedKeys.has(pubkey));
+  return { put, remove };
+}

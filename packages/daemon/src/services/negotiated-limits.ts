@@ -1,0 +1,44 @@
+// What the broker announced last, and the limits that follow from it. Kept on disk, because a daemon whose broker is
+// away still has to bound what it accepts and how long it tries.
+import type { NegotiatedFeatures } from "@claudemesh/protocol/features";
+import { limits } from "@claudemesh/protocol/messages/limits";
+import { deriveMaxAge, type MaxAge } from "@claudemesh/protocol/messages/max-age";
+import { fenceProvesNothingBefore, hoursToMs } from "../core/age-limits.ts";
+import type { NegotiatedStore } from "../ports.ts";
+
+export type NegotiatedLimits = {
+  /** The largest wire body that is accepted. */
+  readonly inlineBytes: () => number;
+  /** Rows enqueued at or before this are not tried any more. */
+  readonly expiredAtOrBefore: (nowMs: number) => number;
+  /** Rows enqueued at or before this keep an unknown fate, whatever the broker says. */
+  readonly fenceProvesNothingBefore: (nowMs: number) => number;
+  /** Keeps what a hello announced. A configured age that leaves the new window is the caller's to act on. */
+  readonly adopt: (features: NegotiatedFeatures) => Promise<Extract<MaxAge, { ok: false }> | undefined>;
+};
+
+export type NegotiatedRefusal = Extract<MaxAge, { ok: false }>;
+
+/** Returns the refusal where the configured age leaves the window that was announced last. */
+export function loadNegotiatedLimits(
+  store: NegotiatedStore,
+  overrideHours: number | undefined,
+): NegotiatedLimits | NegotiatedRefusal {
+  let features = store.load();
+  const first = deriveMaxAge(features?.dedupe, overrideHours);
+  if (!first.ok) return first;
+  let maxAgeMs = hoursToMs(first.hours);
+  return {
+    inlineBytes: () => features?.inlineBytes ?? limits.inlineBytes,
+    expiredAtOrBefore: (nowMs) => nowMs - maxAgeMs,
+    fenceProvesNothingBefore: (nowMs) => fenceProvesNothingBefore(features?.dedupe, nowMs),
+    adopt: async (announced) => {
+      const changed = JSON.stringify(announced) !== JSON.stringify(features);
+      features = announced;
+      const derived = deriveMaxAge(announced.dedupe, overrideHours);
+      if (derived.ok) maxAgeMs = hoursToMs(derived.hours);
+      if (changed) await store.save(announced);
+      return derived.ok ? undefined : derived;
+    },
+  };
+}

@@ -1,0 +1,120 @@
+// Messages from the broker into the inbox. A delivery is acked only after its row is durable; one that was there
+// already is acked too, or it would come again for ever.
+import type { Sealer } from "@claudemesh/client/seal";
+import { limits } from "@claudemesh/protocol/messages/limits";
+import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
+import { readMessage } from "../core/inbox-message.ts";
+import { createLogLimiter } from "../core/log-limiter.ts";
+import type { BrokerLink, Clock, InboxStore, Log, Timer } from "../ports.ts";
+
+export type ReceivePorts = {
+  readonly inbox: Pick<InboxStore, "insert">;
+  readonly link: Pick<BrokerLink, "request">;
+  readonly sealer: Pick<Sealer, "open">;
+  readonly nameOf: (pubkey: string) => string | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly requestTimeoutMs: number;
+};
+
+/** How long a delivery waits that the disk refused, and an ack that the broker did not take. */
+const retryMs = 5_000;
+/** Deliveries held for a retry. The broker still has what is dropped here, and sends it again after the next hello. */
+const heldMax = 1_000;
+
+export class Receiver {
+  readonly #ports: ReceivePorts;
+  readonly #failures = createLogLimiter(10, 60_000);
+  readonly #open = new Set<Promise<void>>();
+  #toAck = new Set<number>();
+  #ackScheduled = false;
+  #held: HistoryItem[] = [];
+  #retryTimer: Timer | undefined;
+  #stopped = false;
+
+  constructor(ports: ReceivePorts) {
+    this.#ports = ports;
+  }
+
+  receive(item: HistoryItem): void {
+    if (this.#stopped) return;
+    const work = this.#store(item).finally(() => this.#open.delete(work));
+    this.#open.add(work);
+  }
+
+  /** Takes nothing more in. What is not acked comes again. */
+  stop(): void {
+    this.#stopped = true;
+    this.#retryTimer?.cancel();
+  }
+
+  /** Resolves when every message taken in so far is stored or given up, and its ack handed to the link. */
+  async settled(): Promise<void> {
+    while (this.#open.size > 0) await Promise.all(this.#open);
+    this.#sendAcks();
+  }
+
+  async #store(item: HistoryItem): Promise<void> {
+    const { inbox, sealer, nameOf, clock, log } = this.#ports;
+    const message = readMessage(item, sealer.open);
+    const senderName = nameOf(message.senderPubkey);
+    let isNew: boolean;
+    try {
+      isNew = await inbox.insert({ ...message, senderName, restored: false }, clock.nowMs());
+    } catch (error) {
+      this.#hold(item, error);
+      return;
+    }
+    if (isNew && message.unreadable) {
+      const fields = { event: "unreadable_message", history_id: item.history_id, sender: item.sender_pubkey };
+      log.warn(fields, "a sealed message could not be opened and is kept as it came");
+    }
+    this.#ack(item.history_id);
+  }
+
+  #hold(item: HistoryItem, error: unknown): void {
+    const admitted = this.#failures.admit(this.#ports.clock.nowMs());
+    if (admitted !== undefined) {
+      const fields = { event: "inbox_insert_failed", history_id: item.history_id, err: error, ...admitted };
+      this.#ports.log.error(fields, "a message could not be stored and is not acked");
+    }
+    if (this.#held.length < heldMax) this.#held.push(item);
+    this.#retryLater();
+  }
+
+  #ack(historyId: number): void {
+    this.#toAck.add(historyId);
+    if (this.#ackScheduled) return;
+    this.#ackScheduled = true;
+    // Everything that the same commit made durable goes into one frame.
+    setImmediate(() => this.#sendAcks());
+  }
+
+  #sendAcks(): void {
+    this.#ackScheduled = false;
+    const historyIds = [...this.#toAck];
+    this.#toAck = new Set();
+    for (let from = 0; from < historyIds.length; from += limits.acksPerFrame) {
+      const chunk = historyIds.slice(from, from + limits.acksPerFrame);
+      const { link, requestTimeoutMs } = this.#ports;
+      void link.request("ack", { history_ids: chunk }, { timeoutMs: requestTimeoutMs }).then((outcome) => {
+        if (outcome.type === "answered" && outcome.status === 200) return;
+        // After a lost connection the broker delivers again, and the duplicate is acked.
+        if (outcome.type === "connection_lost" || outcome.type === "not_sent") return;
+        for (const historyId of chunk) this.#toAck.add(historyId);
+        this.#retryLater();
+      });
+    }
+  }
+
+  #retryLater(): void {
+    if (this.#stopped || this.#retryTimer !== undefined) return;
+    this.#retryTimer = this.#ports.clock.setTimer(retryMs, () => {
+      this.#retryTimer = undefined;
+      const held = this.#held;
+      this.#held = [];
+      for (const item of held) this.receive(item);
+      this.#sendAcks();
+    });
+  }
+}

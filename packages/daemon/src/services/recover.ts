@@ -1,0 +1,17 @@
+// What a start does with what the last process left behind: tries that were cut off become unanswered tries, and due
+// times from a clock that ran ahead are brought back.
+import type { BackoffBounds } from "@claudemesh/protocol/messages/backoff";
+import type { Log, OutboxStore } from "../ports.ts";
+
+export async function recoverOutbox(
+  outbox: Pick<OutboxStore, "recoverInflight" | "boundDueTimes">,
+  nowMs: number,
+  backoff: BackoffBounds,
+  log: Log,
+): Promise<void> {
+  const interrupted = await outbox.recoverInflight(nowMs);
+  const broughtForward = await outbox.boundDueTimes(nowMs + backoff.maxMs);
+  if (interrupted + broughtForward === 0) return;
+  const fields = { event: "outbox_recovered", interrupted, brought_forward: broughtForward };
+  log.info(fields, "the outbox is as the last process left it, with its open tries counted as unanswered");
+}

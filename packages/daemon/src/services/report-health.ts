@@ -1,0 +1,51 @@
+// How the daemon is doing, as facts: the broker, the drain, the outbox, the inbox, the disk. One word sums them up for
+// monitors that read no further.
+import type { LinkStatus } from "@claudemesh/client/link-contract";
+import type { InboxStore, OutboxStore } from "../ports.ts";
+import type { DrainStatus } from "./drain.ts";
+import type { StorageGauge } from "./storage-gauge.ts";
+
+export type HealthPorts = {
+  readonly mesh: { readonly id: string; readonly name: string };
+  readonly member: { readonly name: string; readonly pubkey: string };
+  readonly linkStatus: () => LinkStatus;
+  readonly drainStatus: () => DrainStatus;
+  readonly outbox: Pick<OutboxStore, "counts">;
+  readonly inbox: Pick<InboxStore, "unreadable" | "rebuildAfter">;
+  readonly gauge: Pick<StorageGauge, "usedBytes" | "maxBytes">;
+  readonly startedAt: number;
+};
+
+export function reportHealth(ports: HealthPorts): Record<string, unknown> {
+  const link = ports.linkStatus();
+  const drain = ports.drainStatus();
+  const healthy = link.state === "online" && (drain.state === "running" || drain.state === "resting");
+  return {
+    status: healthy ? "ok" : "degraded",
+    mesh: ports.mesh.name,
+    mesh_id: ports.mesh.id,
+    member: ports.member,
+    pid: process.pid,
+    started_at: ports.startedAt,
+    broker: showLink(link),
+    drain,
+    outbox: {
+      ...ports.outbox.counts(),
+      used_bytes: ports.gauge.usedBytes(),
+      max_bytes: ports.gauge.maxBytes,
+    },
+    inbox: { unreadable: ports.inbox.unreadable(), rebuilding: ports.inbox.rebuildAfter() !== undefined },
+  };
+}
+
+function showLink(status: LinkStatus): Record<string, unknown> {
+  switch (status.state) {
+    case "connecting":
+      return { state: "connecting" };
+    case "online":
+      return { state: "online" };
+    case "offline":
+    case "stopped":
+      return { state: status.state, reason: status.reason, detail: status.detail };
+  }
+}

@@ -1,0 +1,150 @@
+// Starts one daemon and stops it again: takes the folder's lock, opens the stores, wires the services, listens. No
+// rules here; each is in the service it belongs to.
+import process from "node:process";
+import { type MeshConfig, type MeshPaths, meshPaths, readMeshConfig } from "@claudemesh/client/home";
+import { identityOf, type MemberKeys, readKeyFile } from "@claudemesh/client/keys";
+import { openLink } from "@claudemesh/client/link";
+import type { Link, LinkOptions } from "@claudemesh/client/link-contract";
+import { LocalFileError } from "@claudemesh/client/private-files";
+import { StorageError } from "@claudemesh/storage/errors";
+import { acquireInstanceLock } from "@claudemesh/storage/instance-lock";
+import { type DaemonSettings, readDaemonConfig } from "./config.ts";
+import { containerSigns, isInContainer } from "./files/container.ts";
+import { ensureLocalToken } from "./files/local-token.ts";
+import { openLogFile } from "./files/log-file.ts";
+import { announceFiles, withdrawFiles } from "./files/running-files.ts";
+import { createDaemonLog, readFailpoints } from "./log.ts";
+import { ReleaseStack } from "./release-stack.ts";
+import type { LinkEvents } from "./services/broker-link.ts";
+import { StartRefused } from "./start-refused.ts";
+import { openStores } from "./stores/sqlite/open-stores.ts";
+import { createSystemClock, type SystemClock } from "./system-clock.ts";
+import { startLocalServer } from "./transport/server.ts";
+import { packageVersion } from "./version.ts";
+import { wireServices } from "./wire-services.ts";
+
+export type StartOptions = {
+  readonly home: string;
+  readonly mesh: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** What /v1/version and the hello say; the package's own where absent. */
+  readonly version?: string;
+  /** Above config.toml and the environment. */
+  readonly overrides?: DaemonSettings;
+  readonly clock?: SystemClock;
+  /** How to reach a broker; a link of the client package where absent. */
+  readonly connect?: (options: LinkOptions) => Link;
+};
+
+export type DaemonExit = { readonly reason: string; readonly exitCode: 0 | 1; readonly message: string };
+
+export type RunningDaemon = {
+  readonly socket: string;
+  /** Undefined: Unix socket only. */
+  readonly httpPort: number | undefined;
+  /** Stops accepting, finishes the open transaction, leaves rows for the next start. Within 5 s; again is harmless. */
+  readonly stop: () => Promise<void>;
+  /** Resolves once everything is closed, whoever asked for it. */
+  readonly stopped: Promise<DaemonExit>;
+};
+
+/** How long open requests may take to be answered once the daemon stops. */
+const requestGraceMs = 2_000;
+
+/** Rejects with StartRefused, or with what the home has to say about the mesh's name. */
+export async function startDaemon(options: StartOptions): Promise<RunningDaemon> {
+  // Everything this process ever makes is for its owner alone.
+  process.umask(0o077);
+  const paths = meshPaths(options.home, options.mesh);
+  const resources = new ReleaseStack();
+  try {
+    return await startWith(options, paths, resources);
+  } catch (error) {
+    await resources.releaseAll();
+    throw asStartRefused(error, paths);
+  }
+}
+
+async function startWith(options: StartOptions, paths: MeshPaths, resources: ReleaseStack): Promise<RunningDaemon> {
+  const mesh = readMeshConfig(paths);
+  const keys = readKeyFile(paths.keypair);
+  const lock = await acquireInstanceLock(paths.lock);
+  resources.push(() => lock.release());
+  const logFile = openLogFile({ path: paths.log });
+  resources.push(() => logFile.close());
+  const log = createDaemonLog(logFile, mesh.name);
+  resources.onError = (error) => log.error({ event: "release_failed", err: error }, "something did not close cleanly");
+  const config = readDaemonConfig({ path: paths.config, overrides: options.overrides ?? {}, env: options.env });
+  const failpoints = readFailpoints(options.env.CLAUDEMESH_FAILPOINTS ?? "", log);
+  const clock = options.clock ?? createSystemClock();
+  const version = options.version ?? packageVersion();
+  const connect = options.connect ?? openLink;
+  const stores = await openStores(paths, clock, failpoints, log);
+  resources.push(() => stores.close());
+
+  let exit: (end: DaemonExit) => void = () => undefined;
+  const exiting = new Promise<DaemonExit>((resolve) => {
+    exit = resolve;
+  });
+  const services = await wireServices({
+    config,
+    mesh,
+    keys,
+    clock,
+    log,
+    failpoints,
+    stores,
+    openLink: (events) => connect(linkOptions(mesh, keys, version, events)),
+    onFatal: ({ reason, message }) => exit({ reason, exitCode: 1, message }),
+  });
+  resources.push(() => services.stop());
+  const server = await startLocalServer({
+    config: config.ipc,
+    api: services.localApi(version),
+    token: ensureLocalToken(paths.localToken),
+    socketPath: paths.sock,
+    tcpEnabled: config.ipc.tcpEnabled ?? !isInContainer(containerSigns(options.env)),
+    clock,
+    log,
+  });
+  resources.push(() => server.close(requestGraceMs));
+  resources.push(() => withdrawFiles(paths));
+  announceFiles(paths, server.httpPort, stores.schema);
+  services.start();
+  log.info({ event: "daemon_started", version, http_port: server.httpPort ?? null }, "the daemon serves");
+
+  const stopped = exiting.then(async (end) => {
+    log.info({ event: "daemon_stopping", reason: end.reason }, end.message);
+    await resources.releaseAll();
+    return end;
+  });
+  return {
+    socket: paths.sock,
+    httpPort: server.httpPort,
+    stop: async () => {
+      exit({ reason: "stopped", exitCode: 0, message: "stopped as asked" });
+      await stopped;
+    },
+    stopped,
+  };
+}
+
+function linkOptions(mesh: MeshConfig, keys: MemberKeys, version: string, events: LinkEvents): LinkOptions {
+  return {
+    url: mesh.broker,
+    identity: identityOf(keys, mesh.id),
+    kind: "daemon",
+    agent: `claudemesh-daemon/${version}`,
+    ...events,
+  };
+}
+
+function asStartRefused(error: unknown, paths: MeshPaths): unknown {
+  if (error instanceof LocalFileError) return new StartRefused("files_unusable", error.message, error);
+  if (!(error instanceof StorageError)) return error;
+  if (error.kind === "locked") {
+    const message = `A daemon for ${paths.mesh} is running already on ${paths.dir}; there is one per folder.`;
+    return new StartRefused("already_running", message, error);
+  }
+  return new StartRefused("storage_unavailable", `The daemon's files cannot be used: ${error.message}.`, error);
+}

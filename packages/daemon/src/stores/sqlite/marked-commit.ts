@@ -1,0 +1,38 @@
+// The group commit of one database, with fault points around the batches that matter to them and around no other.
+import type { FailpointName } from "@claudemesh/storage/failpoint-names";
+import type { Failpoints } from "@claudemesh/storage/failpoints";
+import { GroupCommit } from "@claudemesh/storage/group-commit";
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+
+export type MarkedCommit = {
+  readonly commit: GroupCommit;
+  /** Called inside a transaction: fault points apply to the batch that it belongs to. */
+  readonly note: () => void;
+};
+
+/** Without fault points it is a plain group commit. */
+export function createMarkedCommit(
+  db: Sqlite,
+  failpoints: Failpoints<FailpointName>,
+  points: { readonly before?: FailpointName; readonly after: FailpointName },
+): MarkedCommit {
+  if (!failpoints.active) return { commit: new GroupCommit(db), note: () => undefined };
+  let noted = false;
+  let committing = false;
+  const commit = new GroupCommit(db, {
+    beforeCommit: () => {
+      committing = noted;
+      noted = false;
+      if (committing && points.before !== undefined) failpoints.hitSync(points.before);
+    },
+    afterCommit: () => {
+      if (committing) failpoints.hitSync(points.after);
+    },
+  });
+  return {
+    commit,
+    note: () => {
+      noted = true;
+    },
+  };
+}

@@ -1,0 +1,91 @@
+// Opening outbox.db and inbox.db: checked before anything is written, then migrated. A damaged outbox stops the start
+// and stays as it is; a damaged inbox is set aside, because the broker's history can rebuild it.
+import { existsSync, renameSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { StorageError } from "@claudemesh/storage/errors";
+import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
+import { openSqlite, Sqlite } from "@claudemesh/storage/sqlite";
+import { findIntegrityProblems, type IntegrityDepth } from "@claudemesh/storage/sqlite-integrity";
+import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
+import type { Log } from "../../ports.ts";
+import { StartRefused } from "../../start-refused.ts";
+import { setRebuildAfter } from "./inbox-store.ts";
+
+export type OpenDatabase = { readonly db: Sqlite; readonly schema: number };
+
+export function outboxMigrations(): Migration[] {
+  return loadMigrations("daemon-outbox", new URL("./migrations/outbox/", import.meta.url));
+}
+
+export function inboxMigrations(): Migration[] {
+  return loadMigrations("daemon-inbox", new URL("./migrations/inbox/", import.meta.url));
+}
+
+export async function openOutboxDatabase(path: string): Promise<OpenDatabase> {
+  const problems = existsSync(path) ? findProblemsReadOnly(path, "full") : [];
+  if (problems.length > 0) {
+    throw new StartRefused(
+      "outbox_corrupt",
+      `${path} is damaged (${problems[0]}) and nothing in it was changed. Copy the folder, then restore outbox.db from a backup; \`claudemesh daemon recover\` will do this for you once your version has it.`,
+    );
+  }
+  return migrated(openSqlite({ path }), outboxMigrations());
+}
+
+/** `setAside` is where a damaged inbox went. */
+export async function openInboxDatabase(
+  path: string,
+  timestamp: string,
+  log: Log,
+): Promise<OpenDatabase & { readonly setAside: string | undefined }> {
+  const problems = existsSync(path) ? findProblemsReadOnly(path, "quick") : [];
+  if (problems.length === 0)
+    return { ...(await migrated(openSqlite({ path }), inboxMigrations())), setAside: undefined };
+  const setAside = `${path}.corrupt-${timestamp}`;
+  for (const suffix of ["-wal", "-shm", ""]) renameIfPresent(path + suffix, setAside + suffix);
+  log.warn(
+    { event: "inbox_corruption_recovered", set_aside: setAside, problem: problems[0] },
+    "the inbox was damaged; it is set aside and will be rebuilt from the broker's history",
+  );
+  const opened = await migrated(openSqlite({ path }), inboxMigrations());
+  opened.db.transaction(() => setRebuildAfter(opened.db, 0));
+  return { ...opened, setAside };
+}
+
+/** Read-only, so that looking at a damaged file leaves it and its log as they are. */
+function findProblemsReadOnly(path: string, depth: IntegrityDepth): string[] {
+  let connection: DatabaseSync | undefined;
+  try {
+    connection = new DatabaseSync(path, { readOnly: true });
+    return findIntegrityProblems(new Sqlite(connection, path), depth);
+  } catch (error) {
+    if (isDamage(error)) return [error instanceof Error ? error.message : String(error)];
+    throw error;
+  } finally {
+    connection?.close();
+  }
+}
+
+const corruptCodes = new Set([11, 26]);
+
+function isDamage(error: unknown): boolean {
+  if (error instanceof StorageError) return error.kind === "corrupt";
+  const { errcode } = (error ?? {}) as { errcode?: unknown };
+  return typeof errcode === "number" && corruptCodes.has(errcode & 0xff);
+}
+
+async function migrated(db: Sqlite, migrations: readonly Migration[]): Promise<OpenDatabase> {
+  try {
+    await migrateSqlite(db, migrations);
+  } catch (error) {
+    db.close();
+    const newer = error instanceof StorageError && (error.kind === "schema_newer" || error.kind === "schema_changed");
+    if (newer) throw new StartRefused("schema_newer", `${db.path}: ${error.message}.`, error);
+    throw error;
+  }
+  return { db, schema: migrations.length };
+}
+
+function renameIfPresent(from: string, to: string): void {
+  if (existsSync(from)) renameSync(from, to);
+}

@@ -1,0 +1,149 @@
+// Reading the outbox without changing it: pages and chains for people, and what the services look for. Each query is
+// served by an index, whatever the number of rows that are done.
+import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type { FenceTarget, OutboxRecord } from "../../core/outbox-row.ts";
+import type { OutboxCounts, Page, PageQuery } from "../../ports.ts";
+
+const recordColumns = `id, client_message_id, request_fingerprint, wire_fingerprint, to_address, destination_kind,
+  destination_ref, priority, meta, reply_to_id, envelope_version, enqueued_at, attempts, unanswered, fenced,
+  next_attempt_at, status, last_error, delivered_at, broker_message_id, history_id, aborted_at, aborted_by,
+  superseded_by`;
+
+/** Requeues make chains; one this long is a loop somebody wrote by hand. */
+const chainRowsMax = 1_000;
+
+export function selectNextDueAt(db: Sqlite, afterMs: number): number | undefined {
+  const row = db
+    .sql<{ due: number | null }>(
+      "SELECT min(next_attempt_at) AS due FROM outbox WHERE status = 'pending' AND next_attempt_at > ?",
+    )
+    .get(afterMs);
+  return row?.due ?? undefined;
+}
+
+/** Of the rows that may still be tried, also those that are out just now. */
+export function selectOldestOpen(db: Sqlite): number | undefined {
+  const oldest = (status: "pending" | "inflight") =>
+    db.sql<{ oldest: number | null }>(`SELECT min(enqueued_at) AS oldest FROM outbox WHERE status = '${status}'`).get()
+      ?.oldest ?? Number.POSITIVE_INFINITY;
+  const enqueuedAt = Math.min(oldest("pending"), oldest("inflight"));
+  return enqueuedAt === Number.POSITIVE_INFINITY ? undefined : enqueuedAt;
+}
+
+type FenceRow = {
+  id: string;
+  client_message_id: string;
+  wire_fingerprint: Uint8Array;
+  enqueued_at: number;
+  status: OutboxStatus;
+  attempts: number;
+  unanswered: number;
+  fenced: number;
+};
+
+const fenceColumns = "id, client_message_id, wire_fingerprint, enqueued_at, status, attempts, unanswered, fenced";
+
+function toFenceTarget(row: FenceRow): FenceTarget {
+  return {
+    id: row.id,
+    clientMessageId: row.client_message_id,
+    wireFingerprint: row.wire_fingerprint,
+    enqueuedAt: row.enqueued_at,
+    status: row.status,
+    attempts: row.attempts,
+    unanswered: row.unanswered,
+    fenced: row.fenced === 1,
+  };
+}
+
+export function selectExpired(db: Sqlite, atOrBefore: number, limit: number): FenceTarget[] {
+  return db
+    .sql<FenceRow>(
+      `SELECT ${fenceColumns} FROM outbox WHERE status = 'pending' AND enqueued_at <= ? ORDER BY enqueued_at LIMIT ?`,
+    )
+    .all(atOrBefore, limit)
+    .map(toFenceTarget);
+}
+
+export function selectDeadOfUnknownFate(
+  db: Sqlite,
+  enqueuedAfter: number,
+  after: string,
+  limit: number,
+): FenceTarget[] {
+  return db
+    .sql<FenceRow>(
+      `SELECT ${fenceColumns} FROM outbox
+       WHERE status = 'dead' AND unanswered > 0 AND fenced = 0 AND enqueued_at > ? AND id > ? ORDER BY id LIMIT ?`,
+    )
+    .all(enqueuedAfter, after, limit)
+    .map(toFenceTarget);
+}
+
+export function listRows(db: Sqlite, status: OutboxStatus | undefined, page: PageQuery): Page<OutboxRecord> {
+  const after = page.after ?? "";
+  // The status stands in the text, not in a value, because only then does SQLite see that a partial index serves it.
+  const where = status === undefined ? "id > ?" : `status = '${status}' AND id > ?`;
+  const rows = db
+    .sql<OutboxRecord>(`SELECT ${recordColumns} FROM outbox WHERE ${where} ORDER BY id LIMIT ?`)
+    .all(after, page.limit + 1);
+  const items = rows.slice(0, page.limit);
+  return { items, nextCursor: rows.length > page.limit ? items.at(-1)?.id : undefined };
+}
+
+export function inspectRow(db: Sqlite, id: string): { row: OutboxRecord; chain: OutboxRecord[] } | undefined {
+  const row = selectRecord(db, "id", id) ?? selectRecord(db, "client_message_id", id) ?? selectTombstoneRecord(db, id);
+  if (row === undefined) return undefined;
+  const chain = [row];
+  let first = row;
+  while (chain.length < chainRowsMax) {
+    const before = selectRecord(db, "superseded_by", first.id);
+    if (before === undefined) break;
+    chain.unshift(before);
+    first = before;
+  }
+  let last = row;
+  while (last.superseded_by !== null && chain.length < chainRowsMax) {
+    const next = selectRecord(db, "id", last.superseded_by) ?? selectTombstoneRecord(db, last.superseded_by);
+    if (next === undefined) break;
+    chain.push(next);
+    last = next;
+  }
+  return { row, chain };
+}
+
+function selectRecord(
+  db: Sqlite,
+  column: "id" | "client_message_id" | "superseded_by",
+  value: string,
+): OutboxRecord | undefined {
+  return db.sql<OutboxRecord>(`SELECT ${recordColumns} FROM outbox WHERE ${column} = ?`).get(value);
+}
+
+/** What a tombstone no longer holds reads as it did for every done row: tried, answered, nothing left to say. */
+function selectTombstoneRecord(db: Sqlite, id: string): OutboxRecord | undefined {
+  return db
+    .sql<OutboxRecord>(
+      `SELECT id, client_message_id, request_fingerprint, wire_fingerprint, to_address, destination_kind,
+         destination_ref, priority, meta, reply_to_id, envelope_version, enqueued_at, attempts, 0 AS unanswered,
+         0 AS fenced, delivered_at AS next_attempt_at, 'done' AS status, NULL AS last_error, delivered_at,
+         broker_message_id, history_id, NULL AS aborted_at, NULL AS aborted_by, NULL AS superseded_by
+       FROM outbox_tombstone WHERE id = ? OR client_message_id = ? ORDER BY id = ? DESC LIMIT 1`,
+    )
+    .get(id, id, id);
+}
+
+export function countRows(db: Sqlite): OutboxCounts {
+  const count = (status: "pending" | "inflight" | "dead") =>
+    db.sql<{ rows: number }>(`SELECT count(*) AS rows FROM outbox WHERE status = '${status}'`).get()?.rows ?? 0;
+  return { pending: count("pending"), inflight: count("inflight"), dead: count("dead") };
+}
+
+export function measureUsedBytes(db: Sqlite): number {
+  const read = (pragma: "page_count" | "freelist_count" | "page_size") => {
+    const row = db.sql<Record<string, number>>(`PRAGMA ${pragma}`).get();
+    return row?.[pragma] ?? 0;
+  };
+  return (read("page_count") - read("freelist_count")) * read("page_size");
+}

@@ -1,0 +1,87 @@
+// Real stores on SQLite in memory, and a log that remembers.
+import { type FailpointName, failpointNames } from "@claudemesh/storage/failpoint-names";
+import { createFailpoints, type Failpoints, parseFailpoints } from "@claudemesh/storage/failpoints";
+import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
+import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
+import type { NewOutboxRow } from "../core/outbox-row.ts";
+import type { Clock, InboxStore, Log, LogFields, MembersStore, NegotiatedStore, OutboxStore } from "../ports.ts";
+import { createSqliteInboxStore } from "../stores/sqlite/inbox-store.ts";
+import { createMarkedCommit } from "../stores/sqlite/marked-commit.ts";
+import { createSqliteMembersStore, createSqliteNegotiatedStore } from "../stores/sqlite/members-store.ts";
+import { inboxMigrations, outboxMigrations } from "../stores/sqlite/open-databases.ts";
+import { createSqliteOutboxStore } from "../stores/sqlite/outbox-store.ts";
+import { createRowIds } from "../stores/sqlite/time-ordered-ids.ts";
+
+export type TestStores = {
+  readonly outboxDb: Sqlite;
+  readonly inboxDb: Sqlite;
+  readonly outbox: OutboxStore;
+  readonly inbox: InboxStore;
+  readonly members: MembersStore;
+  readonly negotiated: NegotiatedStore;
+  readonly nextOutboxId: () => string;
+};
+
+export function failpointsOf(text: string): Failpoints<FailpointName> {
+  return createFailpoints(parseFailpoints(text, failpointNames));
+}
+
+export const noFailpoints = failpointsOf("");
+
+export async function openTestStores(clock: Pick<Clock, "nowMs">, failpoints = noFailpoints): Promise<TestStores> {
+  const outboxDb = openSqlite({ path: ":memory:" });
+  const inboxDb = openSqlite({ path: ":memory:" });
+  await migrateSqlite(outboxDb, outboxMigrations());
+  await migrateSqlite(inboxDb, inboxMigrations());
+  const outboxCommit = createMarkedCommit(outboxDb, failpoints, {
+    before: "outbox.before_commit",
+    after: "outbox.after_commit",
+  });
+  const inboxCommit = createMarkedCommit(inboxDb, failpoints, { after: "inbox.after_commit" });
+  return {
+    outboxDb,
+    inboxDb,
+    outbox: createSqliteOutboxStore(outboxDb, outboxCommit),
+    inbox: createSqliteInboxStore(inboxDb, inboxCommit, createRowIds(inboxDb, "inbox", clock.nowMs)),
+    members: createSqliteMembersStore(outboxDb, outboxCommit.commit),
+    negotiated: createSqliteNegotiatedStore(outboxDb, outboxCommit.commit),
+    nextOutboxId: createRowIds(outboxDb, "outbox", clock.nowMs),
+  };
+}
+
+/** A row to accept; a test names what it cares about. */
+export function newRow(stores: TestStores, clock: Clock, given: Partial<NewOutboxRow> = {}): NewOutboxRow {
+  const id = stores.nextOutboxId();
+  return {
+    id,
+    clientMessageId: `client-${id}`,
+    requestFingerprint: new Uint8Array(32).fill(1),
+    wireFingerprint: new Uint8Array(32).fill(2),
+    to: "#general",
+    destination: { kind: "topic", ref: "general" },
+    priority: "next",
+    canonicalMeta: "",
+    replyToId: undefined,
+    envelopeVersion: "1",
+    payload: new TextEncoder().encode("hello"),
+    enqueuedAt: clock.nowMs(),
+    ...given,
+  };
+}
+
+export type LogLine = LogFields & { readonly level: string; readonly msg: string };
+
+export function recordingLog(): Log & { readonly lines: LogLine[]; readonly events: () => unknown[] } {
+  const lines: LogLine[] = [];
+  const at = (level: string) => (fields: LogFields, msg: string) => {
+    lines.push({ level, msg, ...fields });
+  };
+  return {
+    lines,
+    events: () => lines.map(({ event }) => event),
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+  };
+}

@@ -1,0 +1,83 @@
+// Query strings as schemas and values. Every parameter is known by name; what is not is refused, like an unknown field.
+import { MeshError } from "@claudemesh/protocol/errors";
+import { isUlid } from "@claudemesh/protocol/ids";
+import { limits } from "@claudemesh/protocol/messages/limits";
+import { isMemberName, isName, isPublicKey } from "@claudemesh/protocol/messages/names";
+import { outboxStatuses } from "@claudemesh/protocol/messages/outbox-row";
+import type { PageQuery } from "../ports.ts";
+
+const text = { type: "string", maxLength: 256 } as const;
+
+function query<const P>(properties: P) {
+  return { type: "object", additionalProperties: false, properties } as const;
+}
+
+export const noQuery = query({});
+export const inboxQuery = query({ since: text, topic: text, from: text, limit: text, cursor: text });
+export const outboxQuery = query({
+  status: { type: "string", enum: outboxStatuses },
+  limit: text,
+  cursor: text,
+});
+export const outboxParams = {
+  type: "object",
+  additionalProperties: false,
+  required: ["id"],
+  properties: { id: { type: "string", minLength: 1, maxLength: limits.clientMessageIdCharacters } },
+} as const;
+
+/** What is left of a query once its schema has accepted it. */
+type Accepted<Schema extends { readonly properties: object }> = {
+  readonly [Name in keyof Schema["properties"]]?: string;
+};
+export type InboxQuery = Accepted<typeof inboxQuery>;
+export type OutboxQuery = Accepted<typeof outboxQuery>;
+
+export function readPage(given: { readonly limit?: string; readonly cursor?: string }): PageQuery {
+  return { after: readCursor(given.cursor), limit: readLimit(given.limit) };
+}
+
+function readLimit(given: string | undefined): number {
+  if (given === undefined) return limits.pageItemsDefault;
+  const limit = /^[0-9]{1,4}$/.test(given) ? Number(given) : 0;
+  if (limit >= 1 && limit <= limits.pageItems) return limit;
+  throw new MeshError("invalid_request", `limit is a whole number from 1 to ${limits.pageItems}.`, { field: "limit" });
+}
+
+function readCursor(given: string | undefined): string | undefined {
+  if (given === undefined || isUlid(given)) return given;
+  throw new MeshError("invalid_request", "cursor is the next_cursor of an earlier page.", { field: "cursor" });
+}
+
+const isoTime =
+  /^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:[0-9]{2}))?$/;
+
+/** Milliseconds since the epoch, or an ISO 8601 date or time with its zone. */
+export function readSince(given: string | undefined): number | undefined {
+  if (given === undefined) return undefined;
+  if (/^[0-9]{1,15}$/.test(given)) return Math.min(Number(given), 2 ** 48 - 1);
+  const timeMs = isoTime.test(given) ? Date.parse(given) : Number.NaN;
+  if (!Number.isNaN(timeMs)) return Math.max(0, timeMs);
+  const message = "since is milliseconds since the epoch, or an ISO 8601 time with its zone.";
+  throw new MeshError("invalid_request", message, { field: "since" });
+}
+
+export function readTopic(given: string | undefined): string | undefined {
+  if (given === undefined) return undefined;
+  const name = given.replace(/^(?:#|topic:)/, "");
+  if (isName(name)) return name;
+  throw new MeshError("invalid_name", undefined, { field: "topic" });
+}
+
+export type SenderFilter = { readonly pubkey: string } | { readonly name: string } | "self";
+
+/** A member by key or by name, written as an address or bare. */
+export function readSender(given: string | undefined): SenderFilter | undefined {
+  if (given === undefined) return undefined;
+  if (given === "@self") return "self";
+  const pubkey = given.replace(/^dm:/, "");
+  if (isPublicKey(pubkey)) return { pubkey };
+  const name = given.replace(/^@/, "");
+  if (isMemberName(name)) return { name };
+  throw new MeshError("invalid_address", "from is a member: @name, or dm:<public key hex>.", { field: "from" });
+}

@@ -1,0 +1,148 @@
+// The local API on its two doors: a Unix socket that only the owner can open, and the loopback where it is wanted. Both
+// feed one HTTP server, so that the bound on requests in flight holds over both.
+import { lstatSync, unlinkSync } from "node:fs";
+import { createServer, type Server, type Socket } from "node:net";
+import process from "node:process";
+import { createHttpServer } from "@claudemesh/http/server";
+import type { MeshError } from "@claudemesh/protocol/errors";
+import type { DaemonConfig } from "../config.ts";
+import { createLogLimiter } from "../core/log-limiter.ts";
+import { createTokenCheck } from "../files/local-token.ts";
+import type { Clock, Log } from "../ports.ts";
+import { StartRefused } from "../start-refused.ts";
+import { addGuards } from "./guards.ts";
+import { type LocalApi, registerRoutes } from "./routes.ts";
+
+export type LocalServerOptions = {
+  readonly config: DaemonConfig["ipc"];
+  readonly api: LocalApi;
+  readonly token: string;
+  readonly socketPath: string;
+  readonly tcpEnabled: boolean;
+  readonly clock: Pick<Clock, "nowMs">;
+  readonly log: Log;
+};
+
+export type LocalServer = {
+  /** Undefined: Unix socket only. */
+  readonly httpPort: number | undefined;
+  /** Takes no new request and resolves when the open ones are answered, or at the latest after the time given. */
+  readonly close: (graceMs: number) => Promise<void>;
+};
+
+export async function startLocalServer(options: LocalServerOptions): Promise<LocalServer> {
+  const { config, log, clock } = options;
+  const loopbackSockets = new WeakSet<Socket>();
+  let stopping = false;
+  let openRequests = 0;
+  let onIdle: (() => void) | undefined;
+
+  const app = createHttpServer({
+    maxBodyBytes: config.maxBodyBytes,
+    maxInFlight: config.maxInFlight,
+    busyCode: "daemon_busy",
+    onError: createErrorLog(log, clock),
+  });
+  app.addHook("onRequest", (_request, reply, done) => {
+    openRequests++;
+    reply.raw.once("close", () => {
+      openRequests--;
+      if (openRequests === 0) onIdle?.();
+    });
+    done();
+  });
+  addGuards(app, {
+    token: options.token,
+    isToken: createTokenCheck(options.token),
+    allowedOrigins: config.allowedOrigins,
+    publicHealthCheck: config.publicHealthCheck,
+    log,
+    isLoopback: (socket) => loopbackSockets.has(socket) || socket.remoteAddress !== undefined,
+    isStopping: () => stopping,
+  });
+  registerRoutes(app, options.api);
+  await app.ready();
+
+  await listenPrivately(app.server, options.socketPath);
+  let loopback: { readonly server: Server; readonly port: number } | undefined;
+  if (options.tcpEnabled) {
+    loopback = await listenOnLoopback((socket) => {
+      loopbackSockets.add(socket);
+      app.server.emit("connection", socket);
+    });
+  }
+  return {
+    httpPort: loopback?.port,
+    close: async (graceMs) => {
+      stopping = true;
+      loopback?.server.close();
+      app.server.close();
+      app.server.closeIdleConnections();
+      if (openRequests > 0) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, graceMs);
+          onIdle = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+        });
+      }
+      app.server.closeAllConnections();
+      await app.close();
+    },
+  };
+}
+
+/** Binding makes the file, so the umask of that moment is its mode: never wider, not even for an instant. */
+async function listenPrivately(server: Server, path: string): Promise<void> {
+  removeStaleSocket(path);
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error) => {
+      reject(new StartRefused("cannot_listen", `The socket ${path} cannot be opened: ${error.message}.`, error));
+    });
+    const before = process.umask(0o177);
+    try {
+      server.listen({ path }, resolve);
+    } finally {
+      process.umask(before);
+    }
+  });
+}
+
+/** Called with the instance lock held, so whoever made it is gone. */
+function removeStaleSocket(path: string): void {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return;
+  if (!stats.isSocket()) {
+    throw new StartRefused("cannot_listen", `${path} is in the way and is not a socket; move it away.`);
+  }
+  unlinkSync(path);
+}
+
+async function listenOnLoopback(onConnection: (socket: Socket) => void): Promise<{ server: Server; port: number }> {
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, onConnection);
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error) => {
+      reject(new StartRefused("cannot_listen", `The loopback cannot be listened on: ${error.message}.`, error));
+    });
+    server.listen({ host: "127.0.0.1", port: 0 }, resolve);
+  });
+  const address = server.address();
+  if (address === null || typeof address === "string")
+    throw new StartRefused("cannot_listen", "The loopback gave no port.");
+  return { server, port: address.port };
+}
+
+/** Refusals are somebody else's mistake and can come in any number; each of our own failures is worth a line. */
+function createErrorLog(log: Log, clock: Pick<Clock, "nowMs">) {
+  const refusals = createLogLimiter(60, 60_000);
+  return (error: MeshError, request: { readonly method: string; readonly route: string }) => {
+    const fields = { event: "request_failed", code: error.code, status: error.status, ...request };
+    if (error.status >= 500 && error.code !== "stopping") {
+      log[error.level]({ ...fields, err: error.cause ?? error }, error.message);
+      return;
+    }
+    const admitted = refusals.admit(clock.nowMs());
+    if (admitted !== undefined) log[error.level]({ ...fields, left_out: admitted.leftOut }, "a request was refused");
+  };
+}

@@ -1,0 +1,161 @@
+// Puts the services together: who gets which port. Nothing is decided here.
+import { randomBytes } from "node:crypto";
+import type { MeshConfig } from "@claudemesh/client/home";
+import type { MemberKeys } from "@claudemesh/client/keys";
+import type { Link } from "@claudemesh/client/link-contract";
+import { loadSealer } from "@claudemesh/client/seal";
+import { createUlidGenerator } from "@claudemesh/protocol/ids";
+import type { FailpointName } from "@claudemesh/storage/failpoint-names";
+import type { Failpoints } from "@claudemesh/storage/failpoints";
+import type { DaemonConfig } from "./config.ts";
+import type { Log } from "./ports.ts";
+import type { AcceptPorts } from "./services/accept-send.ts";
+import { type LinkEvents, ManagedBrokerLink } from "./services/broker-link.ts";
+import { Drain } from "./services/drain.ts";
+import { Expiry } from "./services/expire.ts";
+import { type FatalEnd, followLink } from "./services/follow-link.ts";
+import { createHeartbeat } from "./services/heartbeat.ts";
+import { keepHouse } from "./services/housekeeping.ts";
+import { createMemberDirectory } from "./services/member-directory.ts";
+import { loadNegotiatedLimits, type NegotiatedLimits } from "./services/negotiated-limits.ts";
+import { InboxRebuild } from "./services/rebuild-inbox.ts";
+import { Receiver } from "./services/receive.ts";
+import { recoverOutbox } from "./services/recover.ts";
+import type { HealthPorts } from "./services/report-health.ts";
+import { createStorageGauge } from "./services/storage-gauge.ts";
+import { nodeSha256 } from "./sha256.ts";
+import { StartRefused } from "./start-refused.ts";
+import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
+import type { SystemClock } from "./system-clock.ts";
+import type { LocalApi } from "./transport/routes.ts";
+
+export type WiringOptions = {
+  readonly config: DaemonConfig;
+  readonly mesh: MeshConfig;
+  readonly keys: MemberKeys;
+  readonly clock: SystemClock;
+  readonly log: Log;
+  readonly failpoints: Failpoints<FailpointName>;
+  readonly stores: DaemonStores;
+  readonly openLink: (events: LinkEvents) => Link;
+  readonly onFatal: (end: FatalEnd) => void;
+};
+
+export type DaemonServices = {
+  readonly localApi: (version: string) => LocalApi;
+  /** Connects and begins to work. */
+  readonly start: () => void;
+  /** Lets open tries end for a moment, then ends the link and records what is left. */
+  readonly stop: () => Promise<void>;
+};
+
+const beatsPerHousekeeping = 60;
+/** How long a stop waits for answers that are on their way, and then for the disk. */
+const answerGraceMs = 1_000;
+const recordGraceMs = 500;
+
+export async function wireServices(options: WiringOptions): Promise<DaemonServices> {
+  const { config, mesh, keys, clock, log, failpoints, stores } = options;
+  const { outbox, inbox } = stores;
+  const { backoff, requestTimeoutMs } = config.outbox;
+  const ownPubkey = keys.ed25519.public_key;
+  const random = Math.random;
+  const limits = loadLimits(stores, config);
+  await recoverOutbox(outbox, clock.nowMs(), backoff, log);
+  const sealer = await loadSealer(keys);
+  const link: ManagedBrokerLink = new ManagedBrokerLink({
+    open: options.openLink,
+    onStatus: (status) => follower.onStatus(status),
+    onPush: (push) => follower.onPush(push),
+    clock,
+    random,
+    backoff,
+  });
+  const gauge = createStorageGauge(outbox, config.outbox.maxBytes, log);
+  const directory = createMemberDirectory({ store: stores.members, link, log, requestTimeoutMs });
+  const { nameOf } = directory;
+  const drain = new Drain(
+    { outbox, link, clock, random, log, failpoints, expiredAtOrBefore: limits.expiredAtOrBefore },
+    { backoff, requestTimeoutMs },
+  );
+  const expiry = new Expiry({ outbox, link, clock, log, limits, requestTimeoutMs });
+  const receiver = new Receiver({ inbox, link, sealer, nameOf, clock, log, requestTimeoutMs });
+  const { inlineBytes } = limits;
+  const rebuild = new InboxRebuild({
+    ownPubkey,
+    inbox,
+    link,
+    sealer,
+    nameOf,
+    inlineBytes,
+    clock,
+    log,
+    requestTimeoutMs,
+  });
+  const { noticeSleep } = clock;
+  const { onFatal } = options;
+  const follower = followLink({ limits, directory, drain, expiry, receiver, rebuild, noticeSleep, log, onFatal });
+  const heart = createHeartbeat(clock, log, async (beat, isStopping) => {
+    noticeSleep();
+    await expiry.sweep();
+    if (beat % beatsPerHousekeeping !== 0) return;
+    const { doneRetentionDays } = config.outbox;
+    const retention = { doneRetentionDays, inboxRetentionDays: config.inbox.retentionDays };
+    await keepHouse({ outbox, inbox, clock, log }, retention, isStopping);
+  });
+  const startedAt = clock.nowMs();
+  const accept: AcceptPorts = {
+    ownPubkey,
+    directory,
+    link,
+    outbox,
+    gauge,
+    sealer,
+    sha256: nodeSha256,
+    nowMs: clock.nowMs,
+    nextOutboxId: stores.nextOutboxId,
+    nextClientMessageId: createUlidGenerator({ nowMs: clock.nowMs, randomBytes }),
+    inlineBytes,
+    onAccepted: () => drain.wake(),
+  };
+  const member = { name: mesh.member_name, pubkey: ownPubkey };
+  const drainStatus = () => drain.status;
+  const health: HealthPorts = { mesh, member, linkStatus: link.status, drainStatus, outbox, inbox, gauge, startedAt };
+  return {
+    localApi: (version) => ({ version, mesh, ownPubkey, accept, outbox, inbox, directory, health }),
+    start: () => {
+      link.start();
+      heart.start();
+    },
+    stop: () => {
+      heart.stop();
+      return endWork(drain, receiver, link);
+    },
+  };
+}
+
+/** Answers that are on their way may still come; then the link ends, and what it cut off is recorded. */
+async function endWork(drain: Drain, receiver: Receiver, link: ManagedBrokerLink): Promise<void> {
+  drain.stop();
+  receiver.stop();
+  await within(answerGraceMs, drain.settled());
+  await link.close();
+  await within(recordGraceMs, Promise.all([drain.settled(), receiver.settled()]));
+}
+
+function loadLimits(stores: DaemonStores, config: DaemonConfig): NegotiatedLimits {
+  const limits = loadNegotiatedLimits(stores.negotiated, config.outbox.maxAgeHoursOverride);
+  if (!("ok" in limits)) return limits;
+  const { error, overrideHours, limitHours } = limits;
+  const message = `${error}: [outbox] max_age_hours_override is ${overrideHours}, and the broker's window allows ${limitHours}.`;
+  throw new StartRefused("outbox_max_age_above_dedupe_window", message);
+}
+
+async function within(limitMs: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, limitMs);
+  });
+  await Promise.race([work, limit]);
+  clearTimeout(timer);
+}

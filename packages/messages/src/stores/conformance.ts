@@ -1,0 +1,28 @@
+// What every MessagesStore owes the services above it, as one suite over a harness. Each back end's test file supplies
+// the harness and adds what is particular to it.
+import { afterEach, beforeEach, describe } from "vitest";
+import type { RateLimit } from "../core/rate-limit.ts";
+import { ampleRate, type MessagesHarness, World } from "./conformance-world.ts";
+import { describeAccept } from "./suites/accept/conformance.ts";
+import { describeFences } from "./suites/fence/conformance.ts";
+import { describeLimiter, tightRate } from "./suites/limiter/conformance.ts";
+import { describeModel, modelRate } from "./suites/model/conformance.ts";
+import { describeReading } from "./suites/reading/conformance.ts";
+
+export function describeMessagesConformance(harness: MessagesHarness): void {
+  const withWorld = (name: string, rate: RateLimit, body: (world: () => World) => void) =>
+    describe(name, () => {
+      let world: World;
+      beforeEach(async () => {
+        world = await World.start(harness, rate);
+      });
+      afterEach(() => world.close());
+      body(() => world);
+    });
+
+  withWorld("accept", ampleRate, describeAccept);
+  withWorld("fence", ampleRate, describeFences);
+  withWorld("limiter", tightRate, describeLimiter);
+  withWorld("reading", ampleRate, describeReading);
+  describe("model", () => describeModel(() => World.start(harness, modelRate)));
+}
