@@ -1,0 +1,50 @@
+// `claudemesh broker serve`: a broker in the foreground until SIGINT or SIGTERM.
+import { existsSync } from "node:fs";
+import { brokerOptions, readBrokerConfig } from "@claudemesh/broker/config";
+import { startBroker } from "@claudemesh/broker/start";
+import { type Command, Option } from "commander";
+import { type CommonOptions, examples, run, withJson } from "../command.ts";
+import type { Shell } from "../shell.ts";
+import { stopSignal } from "../signals.ts";
+
+type Options = CommonOptions & { readonly config?: string; readonly [flag: string]: string | boolean | undefined };
+
+export function define(command: Command, shell: Shell): void {
+  withJson(command).option("--config <path>", "settings file (default: ./broker.toml where it exists)");
+  for (const known of Object.values(brokerOptions)) {
+    const described = `${known.expects} (default: ${known.fallback}; ${known.env})`;
+    command.addOption(new Option(`--${known.flag} <value>`, described));
+  }
+  command.action((options: Options) => run(shell, options, () => serve(shell, options)));
+  examples(
+    command,
+    "claudemesh broker serve",
+    "claudemesh broker serve --listen 127.0.0.1:0 --store sqlite:/tmp/b.db --json",
+  );
+}
+
+async function serve(shell: Shell, options: Options): Promise<undefined> {
+  const flags: Record<string, string | undefined> = {};
+  for (const known of Object.values(brokerOptions)) {
+    const value = options[camelCase(known.flag)];
+    if (typeof value === "string") flags[known.flag] = value;
+  }
+  const toml = options.config ?? (existsSync("broker.toml") ? "broker.toml" : undefined);
+  const broker = await startBroker(readBrokerConfig(flags, shell.env, toml));
+  const stopped = stopSignal();
+  if (options.json === true) {
+    const ready = { event: "ready", url: broker.url, admin_token_file: broker.adminTokenFile, store: broker.storePath };
+    shell.out(JSON.stringify({ ...ready, pid: process.pid }));
+  } else {
+    shell.out(`Broker at ${broker.url}\nStore       ${broker.storePath}\nAdmin token ${broker.adminTokenFile}`);
+    const create = `claudemesh mesh create <name> --broker ${broker.url} --admin-token-file ${broker.adminTokenFile}`;
+    shell.out(`Create a mesh with:  ${create}\nStop with Ctrl-C.`);
+  }
+  await stopped;
+  await broker.stop();
+  return undefined;
+}
+
+function camelCase(flag: string): string {
+  return flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}

@@ -1,0 +1,25 @@
+// `claudemesh daemon status`: what the daemon says of itself.
+import type { Command } from "commander";
+import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { withDaemon } from "../daemon-access.ts";
+import { expectBody } from "../exit-codes.ts";
+import { formatTable } from "../output/table.ts";
+import { pathsFor, type Shell } from "../shell.ts";
+
+export function define(command: Command, shell: Shell): void {
+  withMesh(command).action((options: CommonOptions) =>
+    run(shell, options, async () => {
+      const health = await withDaemon(pathsFor(shell, options), async (daemon) => expectBody(await daemon.health()));
+      return { value: health, text: formatTable(["WHAT", "IS"], flatten(health), shell.columns) };
+    }),
+  );
+  examples(command, "claudemesh daemon status", "claudemesh daemon status --json");
+}
+
+function flatten(value: object, prefix = ""): string[][] {
+  return Object.entries(value).flatMap(([key, inner]) => {
+    const name = prefix === "" ? key : `${prefix}.${key}`;
+    if (typeof inner === "object" && inner !== null) return flatten(inner, name);
+    return [[name, String(inner)]];
+  });
+}

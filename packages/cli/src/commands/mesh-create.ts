@@ -1,0 +1,54 @@
+// `claudemesh mesh create`: a new mesh on a broker, owned by this home.
+import { readFileSync } from "node:fs";
+import type { Command } from "commander";
+import { examples, run, withJson } from "../command.ts";
+import { asMember } from "../member.ts";
+import { createMembership, defaultMemberName } from "../membership.ts";
+import { pathsFor, type Shell } from "../shell.ts";
+
+type Options = { broker: string; name?: string; adminTokenFile?: string; json?: boolean };
+
+export function define(command: Command, shell: Shell): void {
+  withJson(command)
+    .argument("<name>", "name of the mesh")
+    .requiredOption("--broker <url>", "where the broker is, for example ws://127.0.0.1:7600")
+    .option("--name <member>", "your name in the mesh (default: your user name)")
+    .option("--admin-token-file <path>", "the broker's admin token (or CLAUDEMESH_ADMIN_TOKEN holds the token itself)")
+    .action((mesh: string, options: Options) => run(shell, options, () => createAndInvite(shell, mesh, options)));
+  examples(
+    command,
+    "claudemesh mesh create acme --broker ws://127.0.0.1:7600 --admin-token-file broker.db.admin-token",
+  );
+}
+
+async function createAndInvite(shell: Shell, mesh: string, options: Options) {
+  const membership = await createMembership({
+    home: shell.home,
+    mesh,
+    broker: options.broker,
+    adminToken: readAdminToken(shell, options),
+    name: options.name ?? defaultMemberName(),
+  });
+  const { invite } = (await asMember(shell, pathsFor(shell, { mesh }), (call) => call("invite.create", {}))) as {
+    invite: string;
+  };
+  const { mesh_id, member_pubkey, name } = membership;
+  return {
+    value: { mesh, mesh_id, member_pubkey, invite },
+    text: [
+      `Mesh ${mesh} is there, and ${name} owns it.`,
+      "Let somebody in (once):",
+      `  claudemesh mesh join ${invite} --name <name>`,
+      `Start your daemon:  claudemesh daemon up --mesh ${mesh}`,
+    ].join("\n"),
+  };
+}
+
+function readAdminToken(shell: Shell, options: Options): string {
+  if (options.adminTokenFile !== undefined) return readFileSync(options.adminTokenFile, "utf8").trim();
+  const token = shell.env.CLAUDEMESH_ADMIN_TOKEN;
+  if (token !== undefined && token !== "") return token;
+  throw new Error(
+    "Creating a mesh needs the broker's admin token: give --admin-token-file <path> (the broker prints the path when it starts) or set CLAUDEMESH_ADMIN_TOKEN.",
+  );
+}

@@ -1,0 +1,34 @@
+// `claudemesh mesh invite`: one invite for one new key.
+import { type Command, InvalidArgumentError } from "commander";
+import { examples, run, withMesh } from "../command.ts";
+import { asMember } from "../member.ts";
+import { formatTime } from "../output/table.ts";
+import { pathsFor, type Shell } from "../shell.ts";
+
+type Options = { mesh?: string; json?: boolean; validFor?: number };
+
+export function define(command: Command, shell: Shell): void {
+  withMesh(command)
+    .option("--valid-for <time>", "how long, as 30m, 12h or 7d (default: 7d)", parseDuration)
+    .action((options: Options) => run(shell, options, () => invite(shell, options)));
+  examples(command, "claudemesh mesh invite", "claudemesh mesh invite --valid-for 1h --json");
+}
+
+async function invite(shell: Shell, options: Options) {
+  const input = options.validFor === undefined ? {} : { expires_in_s: options.validFor };
+  const value = (await asMember(shell, pathsFor(shell, options), (call) => call("invite.create", input))) as {
+    invite: string;
+    expires_at: number;
+  };
+  const text = `${value.invite}\nGood for one member until ${formatTime(value.expires_at)} UTC. It is not shown again.`;
+  return { value, text };
+}
+
+const secondsPerUnit: Readonly<Record<string, number>> = { m: 60, h: 3_600, d: 86_400 };
+
+function parseDuration(text: string): number {
+  const match = /^([1-9][0-9]{0,5})([mhd])$/.exec(text);
+  const seconds = Number(match?.[1]) * (secondsPerUnit[match?.[2] ?? ""] ?? Number.NaN);
+  if (!(seconds <= 2_592_000)) throw new InvalidArgumentError("It takes a time such as 30m, 12h or 7d, at most 30d.");
+  return seconds;
+}

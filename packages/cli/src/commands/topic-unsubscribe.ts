@@ -1,0 +1,17 @@
+// `claudemesh topic unsubscribe`: again changes nothing more.
+import type { Command } from "commander";
+import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { asMember } from "../member.ts";
+import { pathsFor, type Shell } from "../shell.ts";
+
+export function define(command: Command, shell: Shell): void {
+  withMesh(command)
+    .argument("<name>", "name of the topic")
+    .action((name: string, options: CommonOptions) =>
+      run(shell, options, async () => {
+        const value = await asMember(shell, pathsFor(shell, options), (call) => call("topic.unsubscribe", { name }));
+        return { value, text: `You no longer receive #${name}.` };
+      }),
+    );
+  examples(command, "claudemesh topic unsubscribe builds");
+}

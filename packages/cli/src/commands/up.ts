@@ -1,0 +1,118 @@
+// `claudemesh up`: a broker, one mesh and a daemon in this process, on SQLite under the home. Nothing to configure;
+// starting again finds everything as it was.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { readBrokerConfig } from "@claudemesh/broker/config";
+import { type RunningBroker, startBroker } from "@claudemesh/broker/start";
+import { ensurePrivateDir, meshPaths, readMeshConfig, writeMeshConfig } from "@claudemesh/client/home";
+import { startDaemon } from "@claudemesh/daemon/start";
+import { MeshError } from "@claudemesh/protocol/errors";
+import type { Command } from "commander";
+import { examples, run, withJson } from "../command.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { createMembership, defaultMemberName } from "../membership.ts";
+import type { Shell } from "../shell.ts";
+import { stopSignal } from "../signals.ts";
+
+type Options = { json?: boolean; mesh: string; name?: string; listen?: string };
+
+export function define(command: Command, shell: Shell): void {
+  withJson(command)
+    .option("--mesh <name>", "name of the mesh", "local")
+    .option("--name <member>", "your name in the mesh (default: your user name)")
+    .option("--listen <host:port>", "where the broker listens (default: 127.0.0.1:7600, or a free port if taken)")
+    .action((options: Options) => run(shell, options, () => up(shell, options)));
+  examples(command, "claudemesh up", "CLAUDEMESH_HOME=/tmp/mesh claudemesh up --listen 127.0.0.1:0 --json");
+}
+
+async function up(shell: Shell, options: Options): Promise<undefined> {
+  const paths = meshPaths(shell.home, options.mesh);
+  ensurePrivateDir(shell.home);
+  const broker = await startLocalBroker(shell, options.listen);
+  try {
+    await ensureMesh(shell, options, broker);
+    const daemon = await startDaemon({
+      home: shell.home,
+      mesh: options.mesh,
+      env: shell.env,
+      version: shell.version,
+    });
+    const asked = stopSignal();
+    announce(shell, options, broker, daemon);
+    const end = await Promise.race([asked, daemon.stopped]);
+    await daemon.stop();
+    if (typeof end === "object" && end.exitCode !== 0) {
+      shell.err(`claudemesh: the daemon stopped: ${end.message}; see ${paths.log}`);
+      process.exitCode = exitCodes.failed;
+    }
+  } finally {
+    await broker.stop();
+  }
+  return undefined;
+}
+
+async function startLocalBroker(shell: Shell, listen: string | undefined): Promise<RunningBroker> {
+  const folder = join(shell.home, "broker");
+  ensurePrivateDir(folder);
+  const start = (address: string) => {
+    const flags = { listen: address, store: `sqlite:${join(folder, "broker.db")}`, "log-level": "warn" };
+    return startBroker(readBrokerConfig(flags, shell.env, undefined));
+  };
+  if (listen !== undefined) return start(listen);
+  try {
+    return await start("127.0.0.1:7600");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+    return start("127.0.0.1:0");
+  }
+}
+
+/** The mesh is made once; later the config only follows the broker to its port. */
+async function ensureMesh(shell: Shell, options: Options, broker: RunningBroker): Promise<void> {
+  const paths = meshPaths(shell.home, options.mesh);
+  if (existsSync(paths.config)) {
+    const config = readMeshConfig(paths);
+    if (!(await broker.hasMesh(config.id))) {
+      throw new MeshError(
+        "exists_with_other_content",
+        `This home's mesh ${options.mesh} lives on another broker (${config.broker}); run \`claudemesh daemon up --mesh ${options.mesh}\`, or choose another name with --mesh.`,
+      );
+    }
+    if (config.broker !== broker.url) writeMeshConfig(paths, { ...config, broker: broker.url });
+    return;
+  }
+  await createMembership({
+    home: shell.home,
+    mesh: options.mesh,
+    broker: broker.url,
+    adminToken: readFileSync(broker.adminTokenFile, "utf8").trim(),
+    name: options.name ?? defaultMemberName(),
+  });
+}
+
+function announce(
+  shell: Shell,
+  options: Options,
+  broker: RunningBroker,
+  daemon: { readonly socket: string; readonly httpPort: number | undefined },
+): void {
+  const { mesh } = options;
+  if (options.json === true) {
+    const places = { url: broker.url, admin_token_file: broker.adminTokenFile, socket: daemon.socket };
+    const ready = { event: "ready", mesh, ...places, http_port: daemon.httpPort ?? null, home: shell.home };
+    shell.out(JSON.stringify({ ...ready, pid: process.pid }));
+    return;
+  }
+  const lines = [
+    `claudemesh is up: mesh ${mesh}, broker ${broker.url}`,
+    `Everything is kept in ${shell.home}`,
+    "",
+    "In another terminal:",
+    '  npx claudemesh send @self "hello"',
+    "  npx claudemesh inbox",
+    `Let another peer in:  npx claudemesh mesh invite --mesh ${mesh}`,
+    "",
+    "Ctrl-C stops it; starting again finds everything as it was.",
+  ];
+  shell.out(lines.join("\n"));
+}

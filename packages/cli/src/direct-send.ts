@@ -1,0 +1,62 @@
+// A send without a daemon: resolves the address with the broker, seals a direct message as the daemon would, and gives
+// the frame's input. The same id and content make the same bytes, so that sending again is a duplicate, not a conflict.
+import { hash, randomBytes } from "node:crypto";
+import type { BrokerCall } from "@claudemesh/client/broker";
+import type { MeshPaths } from "@claudemesh/client/home";
+import { readKeyFile } from "@claudemesh/client/keys";
+import { loadSealer } from "@claudemesh/client/seal";
+import { encodeBase64 } from "@claudemesh/protocol/encoding/base64";
+import { MeshError } from "@claudemesh/protocol/errors";
+import { createUlidGenerator } from "@claudemesh/protocol/ids";
+import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
+import { type Destination, parseAddress } from "@claudemesh/protocol/messages/addresses";
+import { chooseClientMessageId } from "@claudemesh/protocol/messages/client-message-id";
+import { fingerprint, type Sha256 } from "@claudemesh/protocol/messages/fingerprint";
+import { readSendContent, type SendRequest } from "@claudemesh/protocol/messages/send-request";
+import { readAll } from "./member.ts";
+
+const sha256: Sha256 = {
+  bytes: (data) => hash("sha256", data, "buffer"),
+  hex: (data) => hash("sha256", data, "hex"),
+};
+
+export async function buildDirectSend(
+  paths: MeshPaths,
+  request: SendRequest,
+  call: BrokerCall,
+): Promise<AcceptRequest> {
+  const content = readSendContent(request);
+  const clientMessageId =
+    chooseClientMessageId(undefined, request.client_message_id) ??
+    createUlidGenerator({ nowMs: Date.now, randomBytes })();
+  const keys = readKeyFile(paths.keypair);
+  const destination = await resolve(request.to, keys.ed25519.public_key, call);
+  const common = {
+    client_message_id: clientMessageId,
+    destination,
+    priority: content.priority,
+    ...(request.meta === undefined ? {} : { meta: request.meta }),
+    ...(content.replyToId === undefined ? {} : { reply_to_id: content.replyToId }),
+  };
+  if (destination.kind !== "dm") return { ...common, body_base64: encodeBase64(content.body) };
+  const sealer = await loadSealer(keys);
+  const sealed = sealer.seal({
+    recipient: destination.ref,
+    clientMessageId,
+    requestFingerprint: fingerprint(sha256, { version: "1", destination, ...content }),
+    body: content.body,
+  });
+  return { ...common, envelope_version: "2", body_base64: encodeBase64(sealed) };
+}
+
+async function resolve(to: string, self: string, call: BrokerCall): Promise<Destination> {
+  const address = parseAddress(to);
+  if (address.type === "resolved") return address.destination;
+  if (address.type === "self") return { kind: "dm", ref: self };
+  const members = await readAll<{ pubkey: string; name: string }>(call, "members.list");
+  const candidates = members.filter((member) => member.name === address.name).map((member) => member.pubkey);
+  const [only, ...others] = candidates;
+  if (only === undefined) throw new MeshError("destination_not_found", `There is no member called ${address.name}.`);
+  if (others.length > 0) throw new MeshError("destination_ambiguous", undefined, { candidates });
+  return { kind: "dm", ref: only };
+}

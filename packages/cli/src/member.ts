@@ -1,0 +1,28 @@
+// Calls to the broker as the member of this home, for commands that the daemon does not carry.
+import { type BrokerCall, withBroker } from "@claudemesh/client/broker";
+import { type MeshPaths, readMeshConfig } from "@claudemesh/client/home";
+import { identityOf, readKeyFile } from "@claudemesh/client/keys";
+import type { Shell } from "./shell.ts";
+
+export async function asMember<T>(shell: Shell, paths: MeshPaths, use: (call: BrokerCall) => Promise<T>): Promise<T> {
+  const config = readMeshConfig(paths);
+  const identity = identityOf(readKeyFile(paths.keypair), config.id);
+  return withBroker({ broker: config.broker, identity, agent: `claudemesh-cli/${shell.version}` }, use);
+}
+
+type PageBody<Item> = { readonly items: readonly Item[]; readonly next_cursor: string | null };
+
+/** Every item of a paged operation. Bounded by what a mesh can hold, not by us: a list is read to its end. */
+export async function readAll<Item>(
+  call: BrokerCall,
+  operation: "members.list" | "topic.list" | "token.list",
+): Promise<Item[]> {
+  const items: Item[] = [];
+  let after: string | undefined;
+  do {
+    const page = (await call(operation, { limit: 1000, ...(after === undefined ? {} : { after }) })) as PageBody<Item>;
+    items.push(...page.items);
+    after = page.next_cursor ?? undefined;
+  } while (after !== undefined);
+  return items;
+}
