@@ -1,0 +1,40 @@
+// Documents that name files must not rot: every path and every relative link in them leads somewhere.
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+
+const root = new URL("../", import.meta.url);
+const pages = [
+  ...readdirSync(root).filter((name) => name.endsWith(".md")),
+  ...readdirSync(new URL("docs/", root)).flatMap((name) => (name.endsWith(".md") ? [`docs/${name}`] : [])),
+  ...readdirSync(new URL("docs/decisions/", root)).map((name) => `docs/decisions/${name}`),
+];
+const textOf = (page: string) => readFileSync(new URL(page, root), "utf8");
+const isThere = (path: string, base: URL) => existsSync(fileURLToPath(new URL(path, base)));
+
+describe("the documents", () => {
+  test.for(pages)("%s links only to what exists", (page) => {
+    const links = [...textOf(page).matchAll(/\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)/g)].map(
+      ([, target = ""]) => target,
+    );
+    expect(links.filter((target) => !isThere(target, new URL(page, root)))).toEqual([]);
+  });
+
+  test.for(pages)("%s names only files and folders that exist", (page) => {
+    const named = [...textOf(page).matchAll(/`((?:packages|tests|scripts|docs|bench)(?:\/[A-Za-z0-9._-]+)*)`/g)];
+    expect(named.map(([, path = ""]) => path).filter((path) => !isThere(path, root))).toEqual([]);
+  });
+
+  test("the invariants are numbered without a gap, and each names its place and its test", () => {
+    const rows = [...textOf("docs/invariants.md").matchAll(/^\| MSG-(\d+) \|(.*)\|$/gm)];
+    expect(rows.map(([, number]) => Number(number))).toEqual(rows.map((_, index) => index + 1));
+    expect(rows.length).toBeGreaterThan(10);
+    for (const [line] of rows) expect(line.match(/`[^`]+\.ts`/g)?.length ?? 0, line).toBeGreaterThanOrEqual(2);
+  });
+
+  test("ARCHITECTURE.md has a row for every package", () => {
+    const page = textOf("ARCHITECTURE.md");
+    const packages = readdirSync(new URL("packages/", root));
+    expect(packages.filter((name) => !page.includes(`\`packages/${name}\``))).toEqual([]);
+  });
+});

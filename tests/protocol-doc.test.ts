@@ -1,0 +1,61 @@
+// docs/protocol.md is a contract for other implementations: every example on the page is what the code accepts.
+import { readFileSync } from "node:fs";
+import { createSchemaCompiler } from "@claudemesh/http/validation";
+import { negotiate } from "@claudemesh/protocol/features";
+import { type JsonObject, parseStrictJsonText } from "@claudemesh/protocol/json";
+import { helloFrameSchema } from "@claudemesh/protocol/wire/frames";
+import { type OperationName, operations } from "@claudemesh/protocol/wire/operations";
+import { describe, expect, test } from "vitest";
+
+const page = readFileSync(new URL("../docs/protocol.md", import.meta.url), "utf8");
+const examples = [...page.matchAll(/```json (\S+)\n([^`]+)\n```/g)].map(([, kind = "", text = ""]) => ({
+  kind,
+  frame: parseStrictJsonText(text, { maxDepth: 64 }) as JsonObject,
+}));
+const compile = createSchemaCompiler();
+
+describe("docs/protocol.md", () => {
+  test("shows an example of every operation", () => {
+    const shown = new Set(examples.map((example) => example.kind));
+    expect(Object.keys(operations).filter((name) => !shown.has(name))).toEqual([]);
+  });
+
+  test("leaves no example unchecked", () => {
+    const fences = page.match(/```json/g) ?? [];
+    expect(examples.length).toBe(fences.length);
+    expect(examples.length).toBeGreaterThan(20);
+  });
+
+  test.for(examples)("its $kind example is a frame that the code takes", ({ kind, frame }) => {
+    expect(frame.type).toBe(kind);
+    if (kind === "hello") {
+      expect(compile(helloFrameSchema)(frame)).toBeUndefined();
+    } else if (kind === "challenge") {
+      expect(negotiate(frame.features as never)).toMatchObject({ ok: true });
+    } else if (kind === "reply") {
+      expect(frame).toMatchObject({ id: expect.any(Number), status: expect.any(Number), body: expect.any(Object) });
+    } else if (kind === "message") {
+      const shape = [
+        "accepted_at",
+        "body",
+        "broker_message_id",
+        "client_message_id",
+        "destination",
+        "envelope_version",
+      ];
+      const rest = ["history_id", "meta", "priority", "reply_to_id", "sender_pubkey", "type"];
+      expect(Object.keys(frame).sort()).toEqual([...shape, ...rest]);
+    } else {
+      const { type: _type, id, ...input } = frame;
+      expect(id).toEqual(expect.any(Number));
+      expect(compile(operations[kind as OperationName].input)(input)).toBeUndefined();
+    }
+  });
+
+  test("lists every operation's route", () => {
+    for (const [name, spec] of Object.entries(operations)) {
+      if (!("http" in spec)) continue;
+      expect(page, name).toContain(`\`${spec.http.method} ${spec.http.path}`);
+    }
+  });
+});

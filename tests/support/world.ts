@@ -1,0 +1,157 @@
+// A small mesh of real processes on this machine: one broker and some peers, each in a home of its own, in one
+// temporary folder that goes away with the test.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createDaemonClient, type DaemonClient, type InboxItem, type OutboxItem } from "@claudemesh/client/daemon";
+import { LongRunning, runJson } from "./process.ts";
+
+type BrokerReady = { readonly url: string; readonly admin_token_file: string };
+type DaemonReady = { readonly socket: string; readonly http_port: number | null };
+
+export type Failpoints = { readonly failpoints?: string };
+
+const failpointEnv = ({ failpoints }: Failpoints): Record<string, string> =>
+  failpoints === undefined ? {} : { CLAUDEMESH_FAILPOINTS: failpoints };
+
+export class World {
+  readonly folder = mkdtempSync(join(tmpdir(), "cm-"));
+  readonly mesh = "acme";
+  readonly storePath = join(this.folder, "broker.db");
+  readonly #peers: Peer[] = [];
+  readonly #brokerFlags: readonly string[];
+  #broker: LongRunning<BrokerReady> | undefined;
+  #listen = "127.0.0.1:0";
+
+  constructor(brokerFlags: readonly string[] = []) {
+    this.#brokerFlags = brokerFlags;
+  }
+
+  /** Comes back on the port that it had. */
+  async startBroker(options: Failpoints = {}): Promise<BrokerReady> {
+    const args = ["broker", "serve", "--listen", this.#listen, "--store", `sqlite:${this.storePath}`];
+    this.#broker = new LongRunning([...args, "--log-level", "warn", ...this.#brokerFlags], {
+      home: this.folder,
+      env: failpointEnv(options),
+    });
+    const ready = await this.#broker.ready;
+    this.#listen = new URL(ready.url).host;
+    return ready;
+  }
+
+  get broker(): LongRunning<BrokerReady> {
+    if (this.#broker === undefined) throw new Error("the broker has not been started");
+    return this.#broker;
+  }
+
+  get brokerUrl(): string {
+    return `http://${this.#listen}`;
+  }
+
+  /** The first peer creates the mesh and invites the others. */
+  async addPeer(name: string): Promise<Peer> {
+    const peer = new Peer(name, join(this.folder, name), this.mesh);
+    const [owner] = this.#peers;
+    const at = { home: peer.home, cwd: this.folder };
+    if (owner === undefined) {
+      const tokenFile = `${this.storePath}.admin-token`;
+      const args = ["mesh", "create", this.mesh, "--broker", this.brokerUrl, "--admin-token-file", tokenFile];
+      const created = await runJson<{ member_pubkey: string }>([...args, "--name", name], at);
+      peer.pubkey = created.member_pubkey;
+    } else {
+      const { invite } = await runJson<{ invite: string }>(["mesh", "invite"], { home: owner.home });
+      const joined = await runJson<{ member_pubkey: string }>(["mesh", "join", invite, "--name", name], at);
+      peer.pubkey = joined.member_pubkey;
+    }
+    this.#peers.push(peer);
+    return peer;
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#peers.map((peer) => peer.kill()));
+    await this.#broker?.kill();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+export class Peer {
+  readonly name: string;
+  readonly home: string;
+  readonly mesh: string;
+  pubkey = "";
+  #process: LongRunning<DaemonReady> | undefined;
+  #client: DaemonClient | undefined;
+
+  constructor(name: string, home: string, mesh: string) {
+    this.name = name;
+    this.home = home;
+    this.mesh = mesh;
+  }
+
+  get folder(): string {
+    return join(this.home, "daemon", this.mesh);
+  }
+
+  get process(): LongRunning<DaemonReady> {
+    if (this.#process === undefined) throw new Error(`${this.name} has not been started`);
+    return this.#process;
+  }
+
+  get client(): DaemonClient {
+    this.#client ??= createDaemonClient({ socketPath: join(this.folder, "sock"), timeoutMs: 30_000 });
+    return this.#client;
+  }
+
+  async start(options: Failpoints = {}): Promise<DaemonReady> {
+    this.#process = new LongRunning(["daemon", "up", "--mesh", this.mesh, "--foreground"], {
+      home: this.home,
+      env: failpointEnv(options),
+    });
+    return this.#process.ready;
+  }
+
+  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+    this.#client?.close();
+    this.#client = undefined;
+    await this.#process?.kill(signal);
+  }
+
+  async inbox(): Promise<InboxItem[]> {
+    return readPages((cursor) => this.client.inbox({ limit: 1000, ...cursor }));
+  }
+
+  async outbox(): Promise<OutboxItem[]> {
+    return readPages((cursor) => this.client.outbox({ limit: 1000, ...cursor }));
+  }
+}
+
+async function readPages<Item>(
+  read: (cursor: { cursor?: string }) => Promise<{ status: number; body: unknown }>,
+): Promise<Item[]> {
+  const items: Item[] = [];
+  let cursor: string | undefined;
+  do {
+    const { status, body } = await read(cursor === undefined ? {} : { cursor });
+    if (status !== 200) throw new Error(`reading a page answered ${status}: ${JSON.stringify(body)}`);
+    const page = body as { items: Item[]; next_cursor: string | null };
+    items.push(...page.items);
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined);
+  return items;
+}
+
+/** Asks until the answer is there. Waits for a state, never for a time; the bound only ends a test that has failed. */
+export async function until<T>(
+  what: string,
+  ask: () => Promise<T | undefined> | T | undefined,
+  boundMs = 60_000,
+): Promise<T> {
+  const deadline = performance.now() + boundMs;
+  for (;;) {
+    const answer = await ask();
+    if (answer !== undefined && answer !== false) return answer;
+    if (performance.now() > deadline) throw new Error(`this never came true: ${what}`);
+    await sleep(20);
+  }
+}
