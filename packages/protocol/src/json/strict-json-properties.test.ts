@@ -3,7 +3,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { readByGrammar } from "./grammar-reader.ts";
-import { parseStrictJson, parseStrictJsonText, StrictJsonError, type StrictJsonReason } from "./strict-json.ts";
+import {
+  type JsonValue,
+  parseStrictJson,
+  parseStrictJsonText,
+  StrictJsonError,
+  type StrictJsonReason,
+  writeStrictJson,
+} from "./strict-json.ts";
 
 const MAX_DEPTH = 4;
 const utf8 = new TextEncoder();
@@ -136,6 +143,25 @@ describe("a document without the refused features", () => {
       }),
       { numRuns: 1000 },
     );
+  });
+});
+
+describe("a value that was read", () => {
+  it("can be written so that it is read again, large numbers included", () => {
+    let large = 0;
+    fc.assert(
+      fc.property(documentText, (text) => {
+        const verdict = judgeByGrammar(text);
+        fc.pre(verdict.reason === undefined);
+        const written = writeStrictJson(verdict.value as JsonValue);
+        if (written !== JSON.stringify(verdict.value)) large += 1;
+        // JSON has one zero; its sign is lost in writing.
+        const expected = JSON.stringify(verdict.value);
+        expect(JSON.stringify(parseStrictJsonText(written, { maxDepth: MAX_DEPTH }))).toBe(expected);
+      }),
+      { numRuns: 2000 },
+    );
+    expect(large).toBeGreaterThan(20);
   });
 });
 

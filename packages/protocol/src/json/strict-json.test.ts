@@ -3,7 +3,15 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { canonicalJson } from "../canonical/canonical-json.ts";
-import { parseStrictJson, parseStrictJsonText, StrictJsonError, type StrictJsonLimits } from "./strict-json.ts";
+import {
+  type JsonValue,
+  parseOwnJsonText,
+  parseStrictJson,
+  parseStrictJsonText,
+  StrictJsonError,
+  type StrictJsonLimits,
+  writeStrictJson,
+} from "./strict-json.ts";
 
 interface Vector {
   name: string;
@@ -84,6 +92,30 @@ describe("values", () => {
     expect(Object.keys(value as object)).toEqual(["__proto__"]);
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
     expect((value as { admin?: unknown }).admin).toBeUndefined();
+  });
+});
+
+describe("a key with an escape", () => {
+  // V8 remembers the keys of a shape and can take `\\n`, `\"` or `\u0061` for a remembered key `\\`.
+  const readKeys = (text: string) => Object.keys(parseStrictJsonText(text, { maxDepth: 2 }) as object);
+
+  it("is never taken for a key of an earlier document", () => {
+    JSON.parse('{"seen":1,"\\\\":2}');
+    expect(readKeys('{"seen":1,"\\\\":2}')).toEqual(["seen", "\\"]);
+    expect(readKeys('{"seen":1,"\\n":2}')).toEqual(["seen", "\n"]);
+    expect(readKeys('{"seen":1,"\\"":2}')).toEqual(["seen", '"']);
+    expect(readKeys('{"seen":1,"\\u0061"  :2}')).toEqual(["seen", "a"]);
+    JSON.parse('{"seen":1,"a key that is longer than the look-ahead \\\\":2}');
+    expect(readKeys('{"seen":1,"a key that is longer than the look-ahead \\n":2}')).toEqual([
+      "seen",
+      "a key that is longer than the look-ahead \n",
+    ]);
+  });
+
+  it("is found to be a duplicate whatever came before", () => {
+    JSON.parse('{"seen":1,"\\\\":2}');
+    expect(refuse('{"seen":1,"\\u0073een":2}').reason).toBe("duplicate_key");
+    expect(refuse('{"\\n":1,"\\u000a":2}').reason).toBe("duplicate_key");
   });
 });
 
@@ -170,5 +202,38 @@ describe("size", () => {
       reason: "too_large",
       offset: 1,
     });
+  });
+});
+
+describe("a written text", () => {
+  it.each<[JsonValue, string]>([
+    [2 ** 53 - 1, "9007199254740991"],
+    [2 ** 53, "9007199254740992e0"],
+    [-(2 ** 53), "-9007199254740992e0"],
+    [1e16, "10000000000000000e0"],
+    [1e21, "1e+21"],
+    [0.1234567890123456, "0.1234567890123456"],
+    [
+      { n: [1e17, "90071992547409929007"], k90071992547409929007: 1 },
+      '{"n":[100000000000000000e0,"90071992547409929007"],"k90071992547409929007":1}',
+    ],
+    ['"90071992547409929007\\', '"\\"90071992547409929007\\\\"'],
+  ])("of %j is %s, which reads back", (value, text) => {
+    expect(writeStrictJson(value)).toBe(text);
+    expect(parseStrictJsonText(writeStrictJson(value), { maxDepth: 8 })).toEqual(value);
+    expect(parseOwnJsonText(writeStrictJson(value))).toEqual(value);
+    expect(parseOwnJsonText(JSON.stringify(value))).toEqual(value);
+  });
+});
+
+describe("a text of our own", () => {
+  it("is read whatever its depth, and with keys as they were written", () => {
+    JSON.parse('{"own":1,"\\\\":2}');
+    expect(parseOwnJsonText('{"own":1,"\\n":2}')).toEqual({ own: 1, "\n": 2 });
+    expect(JSON.stringify(parseOwnJsonText(`${"[".repeat(2000)}${"]".repeat(2000)}`))).toHaveLength(4000);
+  });
+
+  it("that was damaged is refused", () => {
+    expect(refusalOf(() => parseOwnJsonText('{"a":1')).reason).toBe("invalid_json");
   });
 });

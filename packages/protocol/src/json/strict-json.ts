@@ -1,7 +1,8 @@
-// The one JSON reader for input from outside (HTTP bodies, WebSocket frames, files others wrote). It accepts
-// RFC 8259 JSON and refuses what two readers could understand differently: bytes that are not UTF-8, a byte
-// order mark, duplicate keys, lone surrogates, integers a double cannot hold, numbers that overflow, too much
-// depth. Rules about fields (0x00 in a string, unknown names, sizes of parts) live with the messages.
+// The one JSON reader for input from outside (HTTP bodies, WebSocket frames, files others wrote), and the writer
+// whose every text it accepts. The reader takes RFC 8259 JSON and refuses what two readers could understand
+// differently: bytes that are not UTF-8, a byte order mark, duplicate keys, lone surrogates, integers a double
+// cannot hold, numbers that overflow, too much depth. Rules about fields (0x00 in a string, unknown names, sizes
+// of parts) live with the messages.
 import { type JsonObject, type JsonOffence, type JsonValue, readByGrammar } from "./grammar-reader.ts";
 
 export type { JsonObject, JsonValue } from "./grammar-reader.ts";
@@ -51,6 +52,27 @@ export function parseStrictJsonText(text: string, limits: StrictJsonLimits): Jso
     throw new StrictJsonError("too_large", Math.min(maxBytes, text.length));
   }
   return readText(text, text.isWellFormed(), limits.maxDepth, (offset) => offset);
+}
+
+/**
+ * Reads JSON that we wrote and stored ourselves, canonical text for one: any depth, and its large integers are
+ * the doubles they were written from. JSON.parse is no substitute (see `countMembersInText`).
+ */
+export function parseOwnJsonText(text: string): JsonValue {
+  return parseStrictJsonText(markLargeIntegers(text), { maxDepth: Number.MAX_SAFE_INTEGER });
+}
+
+/** JSON text that the strict reader accepts again, which that of JSON.stringify is not if it has a number like 1e16. */
+export function writeStrictJson(value: JsonValue): string {
+  return markLargeIntegers(JSON.stringify(value));
+}
+
+/** Doubles from 2^53 to 1e21 are written as integers, which the strict reader refuses; an exponent says "double". */
+function markLargeIntegers(text: string): string {
+  if (!/[0-9]{16}/.test(text)) return text;
+  return text.replace(/"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*/g, (token) =>
+    /^-?[0-9]+$/.test(token) && !Number.isSafeInteger(Number(token)) ? `${token}e0` : token,
+  );
 }
 
 function readText(
@@ -154,7 +176,7 @@ function findClosingQuote(text: string, start: number): number {
   }
 }
 
-/** All keys of all objects inside; undefined when a number or, where escapes can hide one, a string is suspect. */
+/** All keys of all objects inside; undefined when a number or, where escapes can hide a surrogate, a string is suspect. */
 function countMembersIfPlain(root: JsonValue, mayHideSurrogates: boolean): number | undefined {
   let count = 0;
   const pending: (JsonValue[] | JsonObject)[] = [];
@@ -175,9 +197,7 @@ function countMembersIfPlain(root: JsonValue, mayHideSurrogates: boolean): numbe
       members = container;
     } else {
       // Keys before values: V8 finds the values of a new shape faster once its keys were listed.
-      const keys = Object.keys(container);
-      count += keys.length;
-      if (mayHideSurrogates && !keys.every((key) => key.isWellFormed())) return undefined;
+      count += Object.keys(container).length;
       members = Object.values(container);
     }
   }

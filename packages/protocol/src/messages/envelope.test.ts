@@ -95,6 +95,10 @@ describe("mentions", () => {
     expect(readMentions({ other: [alice] })).toEqual([]);
   });
 
+  it("are meta's own, never what an object inherits", () => {
+    expect(readMentions(Object.create({ mentions: [alice] }))).toEqual([]);
+  });
+
   it("are sorted and distinct public keys", () => {
     expect(readMentions({ mentions: [] })).toEqual([]);
     expect(readMentions({ mentions: [alice] })).toEqual([alice]);

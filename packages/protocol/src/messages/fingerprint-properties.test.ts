@@ -16,9 +16,12 @@ const sha256: Sha256 = {
 
 const name = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,12}$/);
 const publicKey = fc.stringMatching(/^[0-9a-f]{64}$/);
-const text = fc
-  .string({ unit: "binary", maxLength: 6 })
-  .filter((value) => !value.includes("\0") && value.isWellFormed());
+const character = fc.oneof(
+  fc.integer({ min: 0x01, max: 0xd7ff }),
+  fc.integer({ min: 0xe000, max: 0x10ffff }),
+  fc.constantFrom(0x22, 0x5c, 0x1f, 0x7f, 0x2028, 0xfb33, 0x1f600),
+);
+const text = fc.string({ unit: character.map((code) => String.fromCodePoint(code)), maxLength: 6 });
 const meta = fc
   .array(
     fc.tuple(text, fc.oneof(text, fc.integer(), fc.boolean(), fc.constant(null), fc.array(text, { maxLength: 2 }))),

@@ -66,10 +66,14 @@ function expectedVerdict(status: number): TryVerdict {
 }
 
 describe("a try", () => {
-  it.each(statuses)("answered with %i has the verdict of the contract", (status) => {
-    const verdict = judgeTry({ type: "answered", status });
-    expect(verdict).toEqual(expectedVerdict(status));
-    expect(canTransition("inflight", verdict.next)).toBe(true);
+  it.each([1, 2, 3, 4, 5])("answered with any status of %ixx has the verdict of the contract", (hundred) => {
+    const ofHundred = statuses.filter((status) => Math.floor(status / 100) === hundred);
+    expect(ofHundred).toHaveLength(100);
+    for (const status of ofHundred) {
+      const verdict = judgeTry({ type: "answered", status });
+      expect(verdict, `${status}`).toEqual(expectedVerdict(status));
+      expect(canTransition("inflight", verdict.next), `${status}`).toBe(true);
+    }
   });
 
   it.each([
@@ -106,11 +110,13 @@ describe("a try", () => {
 });
 
 describe("a late answer", () => {
-  it.each(statuses)("of %i moves a row only if it is a success", (status) => {
-    const verdict = expectedVerdict(status);
-    const settles = "counts" in verdict && verdict.counts === "refused";
-    const expected = verdict.next === "done" ? "done" : settles ? "settles_its_try" : "nothing";
-    expect(judgeLateAnswer(status)).toBe(expected);
+  it("of any status moves a row only if it is a success, and settles its try only if it is a refusal", () => {
+    for (const status of statuses) {
+      const verdict = expectedVerdict(status);
+      const settles = "counts" in verdict && verdict.counts === "refused";
+      const expected = verdict.next === "done" ? "done" : settles ? "settles_its_try" : "nothing";
+      expect(judgeLateAnswer(status), `${status}`).toBe(expected);
+    }
   });
 
   it("that is a success can make a pending or dead row done, and no other", () => {

@@ -1,7 +1,7 @@
 // Invites as one line of text: the published ones, random ones there and back, and what damage does to them.
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { MeshError } from "../errors/errors.ts";
 import { decodeInvite, encodeInvite, type Invite } from "./invite.ts";
 
@@ -89,11 +89,16 @@ describe("an invite", () => {
   });
 
   it("tells people to copy it again, and nothing of the secret", () => {
-    const [{ text, invite: value } = { text: "", invite: undefined }] = vectors.invites;
-    const refused = vi.fn(() => decodeInvite(`${text}!`));
-    expect(refused).toThrow(MeshError);
-    const body = JSON.stringify((refused.mock.results[0]?.value as MeshError).toBody());
-    expect(body).toContain("copy the whole line again");
-    expect(body).not.toContain(value?.secret);
+    for (const { text, invite: value } of vectors.invites.filter(({ invite: it }) => it.secret.length > 8)) {
+      let refused: unknown;
+      try {
+        decodeInvite(`${text}!`);
+      } catch (error) {
+        refused = error;
+      }
+      if (!(refused instanceof MeshError)) throw new Error("a damaged invite was read");
+      expect(refused.message).toContain("copy the whole line again");
+      expect(JSON.stringify(refused.toBody())).not.toContain(value.secret);
+    }
   });
 });
