@@ -19,7 +19,7 @@ const mayImport = {
     ["protocol", "storage", "http", "client"],
     "a daemon reaches a broker over the network only, never in process",
   ],
-  cli: [["protocol", "client", "daemon", "broker"], "a command calls the SDK, or starts a daemon or a broker"],
+  cli: [["protocol", "http", "client", "daemon", "broker"], "a command calls the SDK, or starts a daemon or a broker"],
   conformance: [["protocol"], "anyone can run it against any implementation, so it knows only the agreement"],
 };
 

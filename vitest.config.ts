@@ -13,7 +13,7 @@ export default defineConfig({
         test: {
           ...base,
           name: "unit",
-          include: ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts"],
+          include: ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts", "bench/**/*.test.ts"],
           exclude: long,
         },
       },

@@ -42,14 +42,15 @@ export async function startPrivatePostgres(
   return startServer({ command, signal: "INT", folder, port, account, answers });
 }
 
-/** As for PostgreSQL. */
+/** As for PostgreSQL; on a port of one's choice where it must come back to where it was. */
 export async function startPrivateRedis(
   answers: (port: number) => Promise<boolean>,
+  wantedPort?: number,
 ): Promise<PrivateServer | undefined> {
   const redis = findBinary("redis-server");
   if (redis === undefined) return undefined;
   const folder = mkdtempSync(join(tmpdir(), "claudemesh-redis-"));
-  const port = await findFreePort();
+  const port = wantedPort ?? (await findFreePort());
   const command = [redis, "--port", String(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder];
   return startServer({ command, signal: "TERM", folder, port, account: undefined, answers });
 }

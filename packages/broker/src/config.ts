@@ -14,10 +14,22 @@ import { parse as parseToml } from "smol-toml";
 export const logLevels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
 export type BrokerLogLevel = (typeof logLevels)[number];
 
+export type StoreConfig =
+  | { readonly kind: "sqlite"; readonly path: string }
+  /** With its password, where it has one: never to be logged. */
+  | { readonly kind: "postgres"; readonly url: string };
+
 export type BrokerConfig = {
   readonly listen: { readonly host: string; readonly port: number };
-  /** Path of the SQLite file. */
-  readonly storePath: string;
+  readonly store: StoreConfig;
+  /** For the limiter and signals between brokers; goes with PostgreSQL. */
+  readonly redisUrl: string | undefined;
+  /** New sends pass while Redis is away, instead of being refused. */
+  readonly limiterOpen: boolean;
+  /** Undefined: beside the SQLite file, or ./broker.admin-token. */
+  readonly adminTokenFile: string | undefined;
+  /** How often deliveries are looked for whose signal from another broker was lost; goes with PostgreSQL. */
+  readonly deliverySweepSeconds: number | undefined;
   readonly rateLimit: RateLimit;
   readonly inlineBytes: number;
   readonly dedupe: DedupeParameters;
@@ -36,23 +48,38 @@ type Option<T> = {
   readonly flag: string;
   readonly key: string;
   readonly env: string;
-  readonly fallback: string;
+  /** Undefined: the option may be absent. */
+  readonly fallback: string | undefined;
   readonly expects: string;
   readonly parse: (text: string) => T | undefined;
+  /** A flag that needs no value: its being there means true. */
+  readonly isSwitch: boolean;
 };
+
+const named = (flag: string) => ({
+  flag,
+  key: flag.replaceAll("-", "_"),
+  env: `CLAUDEMESH_${flag.replaceAll("-", "_").toUpperCase()}`,
+});
 
 const option = <T>(
   flag: string,
   fallback: string,
   expects: string,
   parse: (text: string) => T | undefined,
-): Option<T> => ({
-  flag,
-  key: flag.replaceAll("-", "_"),
-  env: `CLAUDEMESH_${flag.replaceAll("-", "_").toUpperCase()}`,
-  fallback,
+): Option<T> & { readonly fallback: string } => ({ ...named(flag), fallback, expects, parse, isSwitch: false });
+
+const optional = <T>(flag: string, expects: string, parse: (text: string) => T | undefined): Option<T> => ({
+  ...named(flag),
+  fallback: undefined,
   expects,
   parse,
+  isSwitch: false,
+});
+
+const onOff = (flag: string, expects: string): Option<boolean> & { readonly fallback: string } => ({
+  ...option(flag, "false", expects, (text) => ({ true: true, false: false })[text]),
+  isSwitch: true,
 });
 
 const oneOf =
@@ -63,7 +90,19 @@ const oneOf =
 /** In the order that help shows them. */
 export const brokerOptions = {
   listen: option("listen", "127.0.0.1:7600", "host:port, port 0 picks a free one", parseListen),
-  storePath: option("store", "sqlite:./broker.db", "sqlite:<path>", parseStore),
+  store: option("store", "sqlite:./broker.db", "sqlite:<path> or postgres://<user>@<host>/<database>", parseStore),
+  redisUrl: optional("redis", "redis://<host>[:<port>], needed with PostgreSQL", parseRedis),
+  limiterOpen: onOff("limiter-open", "true: while Redis is away new sends pass uncounted, instead of being refused"),
+  adminTokenFile: optional(
+    "admin-token-file",
+    "path; by default beside the SQLite file, or ./broker.admin-token. Brokers side by side share one file's content",
+    (text) => (text === "" ? undefined : text),
+  ),
+  deliverySweepSeconds: optional(
+    "delivery-sweep-seconds",
+    "seconds between looks for deliveries whose signal from another broker was lost, 1–86400; 5 with PostgreSQL",
+    parseSweepSeconds,
+  ),
   rateLimit: option("rate-limit", "6000/60s", "<messages>/<seconds>s, per mesh", parseRateLimit),
   inlineBytes: option(
     "max-inline-bytes",
@@ -94,15 +133,26 @@ export function readBrokerConfig(
   tomlPath: string | undefined,
 ): BrokerConfig {
   const toml = tomlPath === undefined ? {} : readToml(tomlPath);
-  const read = <T>(known: Option<T>): T => {
+  const readOptional = <T>(known: Option<T>): T | undefined => {
     const [text, origin] = sourceOf(known, flags, env, toml);
+    if (text === undefined) return undefined;
     const value = known.parse(text);
-    if (value === undefined) throw new BrokerConfigError(`${origin} is "${text}"; it takes ${known.expects}.`);
+    if (value === undefined)
+      throw new BrokerConfigError(`${origin} is "${withoutSecret(text)}"; it takes ${known.expects}.`);
+    return value;
+  };
+  const read = <T>(known: Option<T> & { readonly fallback: string }): T => {
+    const value = readOptional(known);
+    if (value === undefined) throw new BrokerConfigError(`--${known.flag} is missing; it takes ${known.expects}.`);
     return value;
   };
   return {
     listen: read(brokerOptions.listen),
-    storePath: read(brokerOptions.storePath),
+    store: read(brokerOptions.store),
+    redisUrl: readOptional(brokerOptions.redisUrl),
+    limiterOpen: read(brokerOptions.limiterOpen),
+    adminTokenFile: readOptional(brokerOptions.adminTokenFile),
+    deliverySweepSeconds: readOptional(brokerOptions.deliverySweepSeconds),
     rateLimit: read(brokerOptions.rateLimit),
     inlineBytes: read(brokerOptions.inlineBytes),
     dedupe: read(brokerOptions.dedupe),
@@ -117,7 +167,7 @@ function sourceOf(
   flags: BrokerFlags,
   env: Readonly<Record<string, string | undefined>>,
   toml: Readonly<Record<string, string>>,
-): [text: string, origin: string] {
+): [text: string | undefined, origin: string] {
   const flag = flags[known.flag];
   if (flag !== undefined) return [flag, `--${known.flag}`];
   const variable = env[known.env];
@@ -134,18 +184,25 @@ function readToml(path: string): Record<string, string> {
   } catch (error) {
     throw new BrokerConfigError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
-  const keys = new Set<string>(Object.values(brokerOptions).map((known) => known.key));
+  const known = new Map<string, Option<unknown>>(Object.values(brokerOptions).map((each) => [each.key, each]));
   const settings: Record<string, string> = {};
   for (const [key, value] of Object.entries(table)) {
-    if (!keys.has(key)) {
-      throw new BrokerConfigError(`${path} has the unknown key ${key}; it takes ${[...keys].join(", ")}.`);
+    const option = known.get(key);
+    if (option === undefined) {
+      throw new BrokerConfigError(`${path} has the unknown key ${key}; it takes ${[...known.keys()].join(", ")}.`);
     }
-    if (typeof value !== "string" && typeof value !== "number") {
+    const fits = typeof value === "string" || typeof value === "number";
+    if (!fits && !(option.isSwitch && typeof value === "boolean")) {
       throw new BrokerConfigError(`${key} in ${path} must be a string or a number.`);
     }
     settings[key] = String(value);
   }
   return settings;
+}
+
+/** A place as it may be shown: an address keeps its host and loses its user and password. */
+export function withoutSecret(text: string): string {
+  return text.replace(/\/\/[^/]*@/, "//");
 }
 
 function parseListen(text: string): BrokerConfig["listen"] | undefined {
@@ -156,8 +213,27 @@ function parseListen(text: string): BrokerConfig["listen"] | undefined {
   return { host: match[1].replace(/^\[|\]$/g, ""), port };
 }
 
-function parseStore(text: string): string | undefined {
-  return text.startsWith("sqlite:") && text.length > 7 ? text.slice(7) : undefined;
+function parseStore(text: string): StoreConfig | undefined {
+  if (text.startsWith("sqlite:") && text.length > 7) return { kind: "sqlite", path: text.slice(7) };
+  const url = parseUrl(text, ["postgres:", "postgresql:"]);
+  // The server would take the user's name for a database that is not named, which nobody means.
+  return url === undefined || url.pathname.length < 2 ? undefined : { kind: "postgres", url: text };
+}
+
+function parseRedis(text: string): string | undefined {
+  return parseUrl(text, ["redis:", "rediss:"]) && text;
+}
+
+function parseUrl(text: string, protocols: readonly string[]): URL | undefined {
+  const url = URL.parse(text);
+  if (url === null || !protocols.includes(url.protocol)) return undefined;
+  // A socket in the file system is named by a parameter.
+  return url.hostname !== "" || url.searchParams.has("host") ? url : undefined;
+}
+
+function parseSweepSeconds(text: string): number | undefined {
+  const seconds = /^[0-9]{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  return seconds >= 1 && seconds <= 86_400 ? seconds : undefined;
 }
 
 function parseInlineBytes(text: string): number | undefined {

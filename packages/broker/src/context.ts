@@ -13,6 +13,8 @@ export type BrokerContext = {
   readonly members: MembersStore;
   readonly messages: MessagesStore;
   readonly connections: ConnectionRegistry;
+  /** Resolves when store and limiter answer; rejects with what does not. */
+  readonly checkReady: () => Promise<void>;
   readonly failpoints: Failpoints<FailpointName>;
   readonly log: Logger;
   readonly nowMs: () => number;

@@ -1,11 +1,13 @@
 // The frame around every command: which options all of them have, how success and failure are printed, and which exit
 // code follows. A command's own file only says what it does.
 import type { Command } from "commander";
-import { failureOf } from "./exit-codes.ts";
+import { neutralise } from "./output/printable.ts";
 import type { Shell } from "./shell.ts";
 
 /** One command's file. `define` adds arguments, options and the action. */
-export type CommandModule = { readonly define: (command: Command, shell: Shell) => void };
+export type CommandModule = {
+  readonly define: (command: Command, shell: Shell, loadWhole: () => Promise<Command>) => void;
+};
 
 export type CommonOptions = { readonly json?: boolean; readonly mesh?: string };
 
@@ -25,21 +27,22 @@ export function examples(command: Command, ...lines: readonly string[]): Command
 }
 
 /** Runs a command's work and ends the process with its documented exit code. */
-export function run<Options extends CommonOptions>(
+export async function run<Options extends CommonOptions>(
   shell: Shell,
   options: Options,
   work: () => Promise<Outcome | undefined>,
 ): Promise<void> {
-  return work().then(
-    (outcome) => {
-      if (outcome !== undefined) shell.out(options.json === true ? JSON.stringify(outcome.value) : outcome.text);
-    },
-    (error: unknown) => {
-      const { exitCode, body } = failureOf(error);
-      if (options.json === true) shell.out(JSON.stringify(body));
-      shell.err(`claudemesh: ${body.message}`);
-      if (shell.env.CLAUDEMESH_DEBUG !== undefined && error instanceof Error) shell.err(error.stack ?? "");
-      process.exitCode = exitCode;
-    },
-  );
+  try {
+    const outcome = await work();
+    if (outcome === undefined) return;
+    shell.out(options.json === true ? JSON.stringify(outcome.value) : neutralise(outcome.text));
+  } catch (error) {
+    // Loaded only now: most runs succeed, and what knows all kinds of failure knows half the product.
+    const { failureOf } = await import("./failure.ts");
+    const { exitCode, body } = failureOf(error);
+    if (options.json === true) shell.out(JSON.stringify(body));
+    shell.err(`claudemesh: ${neutralise(body.message)}`);
+    if (shell.env.CLAUDEMESH_DEBUG !== undefined && error instanceof Error) shell.err(error.stack ?? "");
+    process.exitCode = exitCode;
+  }
 }

@@ -1,16 +1,15 @@
 // A send without a daemon: resolves the address with the broker, seals a direct message as the daemon would, and gives
 // the frame's input. The same id and content make the same bytes, so that sending again is a duplicate, not a conflict.
-import { hash, randomBytes } from "node:crypto";
+import { hash } from "node:crypto";
 import type { BrokerCall } from "@claudemesh/client/broker";
 import type { MeshPaths } from "@claudemesh/client/home";
 import { readKeyFile } from "@claudemesh/client/keys";
 import { loadSealer } from "@claudemesh/client/seal";
 import { encodeBase64 } from "@claudemesh/protocol/encoding/base64";
 import { MeshError } from "@claudemesh/protocol/errors";
-import { createUlidGenerator } from "@claudemesh/protocol/ids";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import { type Destination, parseAddress } from "@claudemesh/protocol/messages/addresses";
-import { chooseClientMessageId } from "@claudemesh/protocol/messages/client-message-id";
+import { isClientMessageId } from "@claudemesh/protocol/messages/client-message-id";
 import { fingerprint, type Sha256 } from "@claudemesh/protocol/messages/fingerprint";
 import { readSendContent, type SendRequest } from "@claudemesh/protocol/messages/send-request";
 import { readAll } from "./member.ts";
@@ -22,13 +21,12 @@ const sha256: Sha256 = {
 
 export async function buildDirectSend(
   paths: MeshPaths,
-  request: SendRequest,
+  request: SendRequest & { readonly client_message_id: string },
   call: BrokerCall,
 ): Promise<AcceptRequest> {
   const content = readSendContent(request);
-  const clientMessageId =
-    chooseClientMessageId(undefined, request.client_message_id) ??
-    createUlidGenerator({ nowMs: Date.now, randomBytes })();
+  const clientMessageId = request.client_message_id;
+  if (!isClientMessageId(clientMessageId)) throw new MeshError("invalid_client_message_id");
   const keys = readKeyFile(paths.keypair);
   const destination = await resolve(request.to, keys.ed25519.public_key, call);
   const common = {

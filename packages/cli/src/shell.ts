@@ -11,6 +11,8 @@ export type Shell = {
   readonly err: (text: string) => void;
   /** Columns of the terminal; undefined when the output is no terminal. */
   readonly columns: number | undefined;
+  /** Resolves when whoever read our output has gone. */
+  readonly readerGone: Promise<void>;
 };
 
 export function createShell(process: NodeJS.Process): Shell {
@@ -19,9 +21,24 @@ export function createShell(process: NodeJS.Process): Shell {
     home: homeDir(process.env),
     version: readVersion(),
     out: (text) => process.stdout.write(`${text}\n`),
-    err: (text) => process.stderr.write(`${text}\n`),
+    // The stream is made on first use, and most commands have nothing to say on it.
+    err: (text) => {
+      if (process.stderr.listenerCount("error") === 0) void watchReader(process.stderr);
+      process.stderr.write(`${text}\n`);
+    },
     columns: process.stdout.isTTY ? process.stdout.columns : undefined,
+    readerGone: watchReader(process.stdout),
   };
+}
+
+/** `claudemesh inbox | head` is no failure, and a daemon outlives the terminal that started it. */
+function watchReader(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EPIPE") throw error;
+      resolve();
+    });
+  });
 }
 
 function readVersion(): string {

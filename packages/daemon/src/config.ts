@@ -5,6 +5,7 @@ import { createSchemaCompiler } from "@claudemesh/http/validation";
 import { type BackoffBounds, defaultBackoff } from "@claudemesh/protocol/messages/backoff";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { parse as parseToml, TomlError } from "smol-toml";
+import { type ClonePolicy, clonePolicies } from "./core/host-fingerprint.ts";
 import { StartRefused } from "./start-refused.ts";
 
 export type DaemonConfig = {
@@ -19,6 +20,7 @@ export type DaemonConfig = {
     /** Undefined: on, except in a container. */
     readonly tcpEnabled: boolean | undefined;
     readonly maxInFlight: number;
+    readonly maxStreams: number;
     readonly maxBodyBytes: number;
     readonly allowedOrigins: readonly string[];
     readonly publicHealthCheck: boolean;
@@ -26,6 +28,10 @@ export type DaemonConfig = {
   readonly inbox: {
     /** Undefined: for ever. */
     readonly retentionDays: number | undefined;
+  };
+  readonly clone: {
+    /** What a start does on another host than the one before. */
+    readonly policy: ClonePolicy;
   };
 };
 
@@ -42,11 +48,13 @@ export type DaemonSettings = {
   readonly ipc?: {
     readonly tcp_enabled?: boolean;
     readonly max_in_flight?: number;
+    readonly max_streams?: number;
     readonly max_body_bytes?: number;
     readonly allowed_origins?: readonly string[];
     readonly public_health_check?: boolean;
   };
   readonly inbox?: { readonly retention_days?: number };
+  readonly clone?: { readonly policy?: ClonePolicy };
 };
 
 const dayMs = 86_400_000;
@@ -66,11 +74,13 @@ const settingsSchema = section({
   ipc: section({
     tcp_enabled: { type: "boolean" },
     max_in_flight: whole(1, 65_536),
+    max_streams: whole(1, 1_024),
     max_body_bytes: whole(1_024, limits.requestBytes),
     allowed_origins: { type: "array", items: { type: "string", minLength: 1 } },
     public_health_check: { type: "boolean" },
   }),
   inbox: section({ retention_days: whole(1, 36_500) }),
+  clone: section({ policy: { type: "string", enum: clonePolicies } }),
 });
 
 const fileSchema = section({
@@ -89,6 +99,7 @@ const defaults = {
   maxBytes: 2 ** 31,
   doneRetentionDays: 30,
   maxInFlight: 64,
+  maxStreams: 32,
 };
 
 export type ConfigSources = {
@@ -101,7 +112,7 @@ export function readDaemonConfig(sources: ConfigSources): DaemonConfig {
   const file = readSettings(sources.path);
   const environment = settingsFromEnvironment(sources.env);
   checkSettings(settingsSchema, sources.overrides, "the settings given at start");
-  const { outbox, ipc, inbox } = mergeSettings(mergeSettings(file, environment), sources.overrides);
+  const { outbox, ipc, inbox, clone } = mergeSettings(mergeSettings(file, environment), sources.overrides);
   const minMs = outbox?.backoff_min_ms ?? defaultBackoff.minMs;
   const maxMs = outbox?.backoff_max_ms ?? Math.max(defaultBackoff.maxMs, minMs);
   if (maxMs < minMs) {
@@ -118,11 +129,13 @@ export function readDaemonConfig(sources: ConfigSources): DaemonConfig {
     ipc: {
       tcpEnabled: ipc?.tcp_enabled,
       maxInFlight: ipc?.max_in_flight ?? defaults.maxInFlight,
+      maxStreams: ipc?.max_streams ?? defaults.maxStreams,
       maxBodyBytes: ipc?.max_body_bytes ?? limits.requestBytes,
       allowedOrigins: ipc?.allowed_origins ?? [],
       publicHealthCheck: ipc?.public_health_check ?? false,
     },
     inbox: { retentionDays: inbox?.retention_days },
+    clone: { policy: clone?.policy ?? "refuse" },
   };
 }
 
@@ -156,5 +169,6 @@ function mergeSettings(below: DaemonSettings, above: DaemonSettings): DaemonSett
     outbox: { ...below.outbox, ...above.outbox },
     ipc: { ...below.ipc, ...above.ipc },
     inbox: { ...below.inbox, ...above.inbox },
+    clone: { ...below.clone, ...above.clone },
   };
 }

@@ -4,7 +4,9 @@ import type { Link, LinkStatus } from "@claudemesh/client/link-contract";
 import type { NegotiatedFeatures } from "@claudemesh/protocol/features";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
 import type { InboxRecord, ReceivedMessage } from "./core/inbox-message.ts";
+import type { InboxEntry } from "./core/message-facts.ts";
 import type { ClaimedRow, FenceTarget, NewOutboxRow, OutboxRecord, StoredSend } from "./core/outbox-row.ts";
+import type { RequeueOrder, RequeueOutcome, RequeueTarget, StoredContent } from "./core/requeue.ts";
 import type { Acceptance, TryEnd } from "./core/try-end.ts";
 
 /** A moment that only moves forward while the process lives, whatever happens to the wall clock. */
@@ -95,6 +97,20 @@ export type OutboxStore = {
   readonly usedBytes: () => number;
 };
 
+/** Requeues, on the same database. Reads see rows and tombstones. */
+export type RequeueStore = {
+  /** By outbox id, else by client message id. */
+  readonly find: (id: string) => RequeueTarget | undefined;
+  readonly content: (id: string) => StoredContent | undefined;
+  readonly isConsumed: (clientMessageId: string) => boolean;
+  /** Retires the old row and inserts the new one, durably and both, or changes nothing. Undefined: no such row. */
+  readonly requeue: (order: RequeueOrder) => Promise<RequeueOutcome | undefined>;
+  /** Lets no try of a pending row begin before the moment, and returns when it was due; undefined: nothing changed. */
+  readonly holdBack: (id: string, untilMs: number) => Promise<number | undefined>;
+  /** A pending row is due at this moment at the latest. */
+  readonly bringForward: (id: string, dueAtMs: number) => Promise<void>;
+};
+
 export type InboxFilter = {
   readonly since: number | undefined;
   readonly topic: string | undefined;
@@ -104,17 +120,59 @@ export type InboxFilter = {
 
 export type InboxArrival = ReceivedMessage & { readonly senderName: string | undefined; readonly restored: boolean };
 
+/** What arrived after an id, in the order of arrival. `upTo` is where to go on, also past rows that are no news. */
+export type InboxNews = { readonly items: readonly InboxRecord[]; readonly upTo: string; readonly more: boolean };
+
 /** The inbox. A row is durable when the promise resolves; only then may its delivery be acked. */
 export type InboxStore = {
-  /** True: a new row. False: the id was there already and nothing changed. */
+  /**
+   * True: a new row, or the first live delivery of one that was restored. False: the id is known, also where retention
+   * has removed its message, and nothing changed.
+   */
   readonly insert: (arrival: InboxArrival, receivedAt: number) => Promise<boolean>;
   readonly list: (filter: InboxFilter, page: PageQuery) => Page<InboxRecord>;
+  /** Messages whose text has all the words. No text is an error. */
+  readonly search: (text: string, page: PageQuery) => Page<InboxRecord>;
+  /**
+   * One bounded step through live arrivals. Ids grow in the order in which rows become visible, so that no row ever
+   * appears before one that was read here.
+   */
+  readonly news: (after: string) => InboxNews;
+  /** The largest id ever given; undefined where nothing ever arrived. */
+  readonly lastId: () => string | undefined;
   readonly unreadable: () => number;
-  readonly removeReceivedBefore: (moment: number, limit: number) => Promise<number>;
+  /** Replaces the oldest messages received before the moment by tombstones. Returns how many. */
+  readonly removeReceivedBefore: (moment: number, nowMs: number, limit: number) => Promise<number>;
   /** Where the rebuild from history has come to; undefined: none is due. */
   readonly rebuildAfter: () => number | undefined;
   readonly setRebuildAfter: (historyId: number | undefined) => Promise<void>;
 };
+
+/** Single messages of the inbox, also those that retention has removed. */
+export type InboxEntries = {
+  /** By inbox id, else by client message id. */
+  readonly find: (id: string) => InboxEntry | undefined;
+  /** Sets the mark once, durably; a mark that is there stays. Undefined: no such message. */
+  readonly markRead: (id: string, nowMs: number) => Promise<InboxEntry | undefined>;
+};
+
+/** One bounded step from the newest row towards the oldest; `before` is where the next one begins, where there is more. */
+type BrokerIdStep = (
+  brokerMessageId: string,
+  before: string | undefined,
+) => { readonly found: string | undefined; readonly before: string | undefined };
+
+/** Row ids by the broker's id of their message. */
+export type BrokerIdSearch = {
+  readonly outbox: BrokerIdStep;
+  readonly tombstones: BrokerIdStep;
+  readonly inbox: BrokerIdStep;
+};
+
+export type OutboxChange = { readonly id: string; readonly client_message_id: string; readonly status: OutboxStatus };
+
+/** Tells of every change of a row's status once it is committed, in its order, until the returned function is called. */
+export type WatchOutbox = (onChange: (change: OutboxChange) => void) => () => void;
 
 export type MemberEntry = { readonly pubkey: string; readonly name: string };
 

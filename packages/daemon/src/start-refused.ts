@@ -7,7 +7,11 @@ export type StartRefusalReason =
   | "config_invalid"
   /** The folder lacks a key, or a file in it is not ours alone. */
   | "files_unusable"
+  /** An ephemeral daemon was asked for where the folder has keys of its own. */
+  | "keys_in_the_way"
   | "outbox_corrupt"
+  /** The keys belong to another host, and `[clone] policy` says to refuse. */
+  | "host_changed"
   | "schema_newer"
   | "outbox_max_age_above_dedupe_window"
   /** Something that is not a socket stands where the socket goes, or the address is taken. */

@@ -1,21 +1,26 @@
 // Starts one daemon and stops it again: takes the folder's lock, opens the stores, wires the services, listens. No
 // rules here; each is in the service it belongs to.
 import process from "node:process";
-import { type MeshConfig, type MeshPaths, meshPaths, readMeshConfig } from "@claudemesh/client/home";
-import { identityOf, type MemberKeys, readKeyFile } from "@claudemesh/client/keys";
+import { type MeshConfig, type MeshPaths, meshPaths } from "@claudemesh/client/home";
+import { identityOf, type MemberKeys } from "@claudemesh/client/keys";
 import { openLink } from "@claudemesh/client/link";
 import type { Link, LinkOptions } from "@claudemesh/client/link-contract";
 import { LocalFileError } from "@claudemesh/client/private-files";
 import { StorageError } from "@claudemesh/storage/errors";
-import { acquireInstanceLock } from "@claudemesh/storage/instance-lock";
 import { type DaemonSettings, readDaemonConfig } from "./config.ts";
+import type { HostFacts } from "./core/host-fingerprint.ts";
+import { createFarewell, type EphemeralOrder } from "./ephemeral.ts";
 import { containerSigns, isInContainer } from "./files/container.ts";
-import { ensureLocalToken } from "./files/local-token.ts";
+import { openLocalTokens } from "./files/local-token.ts";
 import { openLogFile } from "./files/log-file.ts";
 import { announceFiles, withdrawFiles } from "./files/running-files.ts";
+import { readHostFacts } from "./files/this-host.ts";
 import { createDaemonLog, readFailpoints } from "./log.ts";
+import { openMember } from "./open-member.ts";
 import { ReleaseStack } from "./release-stack.ts";
 import type { LinkEvents } from "./services/broker-link.ts";
+import { confirmHost } from "./services/confirm-host.ts";
+import { endAfter } from "./services/time-to-live.ts";
 import { StartRefused } from "./start-refused.ts";
 import { openStores } from "./stores/sqlite/open-stores.ts";
 import { createSystemClock, type SystemClock } from "./system-clock.ts";
@@ -34,6 +39,9 @@ export type StartOptions = {
   readonly clock?: SystemClock;
   /** How to reach a broker; a link of the client package where absent. */
   readonly connect?: (options: LinkOptions) => Link;
+  /** A member for this run alone, instead of the one whose keys lie in the folder. */
+  readonly ephemeral?: EphemeralOrder;
+  readonly readHost?: () => HostFacts;
 };
 
 export type DaemonExit = { readonly reason: string; readonly exitCode: 0 | 1; readonly message: string };
@@ -65,22 +73,25 @@ export async function startDaemon(options: StartOptions): Promise<RunningDaemon>
   }
 }
 
-async function startWith(options: StartOptions, paths: MeshPaths, resources: ReleaseStack): Promise<RunningDaemon> {
-  const mesh = readMeshConfig(paths);
-  const keys = readKeyFile(paths.keypair);
-  const lock = await acquireInstanceLock(paths.lock);
-  resources.push(() => lock.release());
+async function startWith(options: StartOptions, folder: MeshPaths, resources: ReleaseStack): Promise<RunningDaemon> {
+  const { ephemeral } = options;
+  const { mesh, keys, paths } = await openMember(ephemeral, folder, resources);
   const logFile = openLogFile({ path: paths.log });
   resources.push(() => logFile.close());
   const log = createDaemonLog(logFile, mesh.name);
   resources.onError = (error) => log.error({ event: "release_failed", err: error }, "something did not close cleanly");
   const config = readDaemonConfig({ path: paths.config, overrides: options.overrides ?? {}, env: options.env });
+  if (ephemeral === undefined) {
+    confirmHost({ paths, facts: (options.readHost ?? readHostFacts)(), policy: config.clone.policy, log });
+  }
   const failpoints = readFailpoints(options.env.CLAUDEMESH_FAILPOINTS ?? "", log);
   const clock = options.clock ?? createSystemClock();
   const version = options.version ?? packageVersion();
   const connect = options.connect ?? openLink;
   const stores = await openStores(paths, clock, failpoints, log);
   resources.push(() => stores.close());
+  const farewell = ephemeral === undefined ? undefined : createFarewell(stores.outbox);
+  resources.push(() => farewell?.countUnsent());
 
   let exit: (end: DaemonExit) => void = () => undefined;
   const exiting = new Promise<DaemonExit>((resolve) => {
@@ -98,10 +109,12 @@ async function startWith(options: StartOptions, paths: MeshPaths, resources: Rel
     onFatal: ({ reason, message }) => exit({ reason, exitCode: 1, message }),
   });
   resources.push(() => services.stop());
+  resources.push(() => farewell?.waitForDrain());
+  const tokens = openLocalTokens(paths.localToken, clock);
   const server = await startLocalServer({
     config: config.ipc,
-    api: services.localApi(version),
-    token: ensureLocalToken(paths.localToken),
+    api: services.localApi({ version, rotateToken: tokens.rotate }),
+    tokens,
     socketPath: paths.sock,
     tcpEnabled: config.ipc.tcpEnabled ?? !isInContainer(containerSigns(options.env)),
     clock,
@@ -111,12 +124,17 @@ async function startWith(options: StartOptions, paths: MeshPaths, resources: Rel
   resources.push(() => withdrawFiles(paths));
   announceFiles(paths, server.httpPort, stores.schema);
   services.start();
+  if (ephemeral !== undefined) {
+    const message = "the time to live is over";
+    const timer = endAfter(clock, ephemeral.ttlMs, () => exit({ reason: "ttl_over", exitCode: 0, message }));
+    resources.push(() => timer.cancel());
+  }
   log.info({ event: "daemon_started", version, http_port: server.httpPort ?? null }, "the daemon serves");
 
   const stopped = exiting.then(async (end) => {
     log.info({ event: "daemon_stopping", reason: end.reason }, end.message);
     await resources.releaseAll();
-    return end;
+    return farewell?.amend(end) ?? end;
   });
   return {
     socket: paths.sock,

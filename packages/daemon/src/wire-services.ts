@@ -14,7 +14,7 @@ import { type LinkEvents, ManagedBrokerLink } from "./services/broker-link.ts";
 import { Drain } from "./services/drain.ts";
 import { Expiry } from "./services/expire.ts";
 import { type FatalEnd, followLink } from "./services/follow-link.ts";
-import { createHeartbeat } from "./services/heartbeat.ts";
+import { createHeartbeat, type Heartbeat } from "./services/heartbeat.ts";
 import { keepHouse } from "./services/housekeeping.ts";
 import { createMemberDirectory } from "./services/member-directory.ts";
 import { loadNegotiatedLimits, type NegotiatedLimits } from "./services/negotiated-limits.ts";
@@ -28,6 +28,8 @@ import { StartRefused } from "./start-refused.ts";
 import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
 import type { SystemClock } from "./system-clock.ts";
 import type { LocalApi } from "./transport/routes.ts";
+import { wireControl } from "./wire-control.ts";
+import { wireOperator } from "./wire-operator.ts";
 
 export type WiringOptions = {
   readonly config: DaemonConfig;
@@ -42,7 +44,7 @@ export type WiringOptions = {
 };
 
 export type DaemonServices = {
-  readonly localApi: (version: string) => LocalApi;
+  readonly localApi: (facts: Pick<LocalApi, "version" | "rotateToken">) => LocalApi;
   /** Connects and begins to work. */
   readonly start: () => void;
   /** Lets open tries end for a moment, then ends the link and records what is left. */
@@ -74,35 +76,24 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const gauge = createStorageGauge(outbox, config.outbox.maxBytes, log);
   const directory = createMemberDirectory({ store: stores.members, link, log, requestTimeoutMs });
   const { nameOf } = directory;
+  const { maxStreams } = config.ipc;
+  const given = { mesh, stores, link, directory, limits, gauge, clock, log, maxStreams, requestTimeoutMs };
+  const control = wireControl(given);
+  const { events, onTryEnd, onStored } = control;
+  const { inlineBytes, expiredAtOrBefore } = limits;
   const drain = new Drain(
-    { outbox, link, clock, random, log, failpoints, expiredAtOrBefore: limits.expiredAtOrBefore },
+    { outbox, link, clock, random, log, failpoints, expiredAtOrBefore, onTryEnd },
     { backoff, requestTimeoutMs },
   );
   const expiry = new Expiry({ outbox, link, clock, log, limits, requestTimeoutMs });
-  const receiver = new Receiver({ inbox, link, sealer, nameOf, clock, log, requestTimeoutMs });
-  const { inlineBytes } = limits;
-  const rebuild = new InboxRebuild({
-    ownPubkey,
-    inbox,
-    link,
-    sealer,
-    nameOf,
-    inlineBytes,
-    clock,
-    log,
-    requestTimeoutMs,
-  });
+  const receiver = new Receiver({ inbox, link, sealer, nameOf, clock, log, requestTimeoutMs, onStored });
+  const restoring = { ownPubkey, inbox, link, sealer, nameOf, inlineBytes, clock, log, requestTimeoutMs };
+  const rebuild = new InboxRebuild(restoring);
   const { noticeSleep } = clock;
   const { onFatal } = options;
-  const follower = followLink({ limits, directory, drain, expiry, receiver, rebuild, noticeSleep, log, onFatal });
-  const heart = createHeartbeat(clock, log, async (beat, isStopping) => {
-    noticeSleep();
-    await expiry.sweep();
-    if (beat % beatsPerHousekeeping !== 0) return;
-    const { doneRetentionDays } = config.outbox;
-    const retention = { doneRetentionDays, inboxRetentionDays: config.inbox.retentionDays };
-    await keepHouse({ outbox, inbox, clock, log }, retention, isStopping);
-  });
+  const followed = { limits, directory, drain, expiry, receiver, rebuild, events, noticeSleep, log, onFatal };
+  const follower = followLink(followed);
+  const heart = createRegularWork(options, expiry);
   const startedAt = clock.nowMs();
   const accept: AcceptPorts = {
     ownPubkey,
@@ -119,10 +110,18 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
     onAccepted: () => drain.wake(),
   };
   const member = { name: mesh.member_name, pubkey: ownPubkey };
+  const ownName = mesh.member_name;
+  const operator = wireOperator({ stores, accept, sealer, link, limits, clock, log, ownName, requestTimeoutMs });
   const drainStatus = () => drain.status;
-  const health: HealthPorts = { mesh, member, linkStatus: link.status, drainStatus, outbox, inbox, gauge, startedAt };
+  const observed = { linkStatus: link.status, drainStatus, streams: () => events.streams };
+  const health: HealthPorts = { mesh, member, ...observed, outbox, inbox, gauge, startedAt };
   return {
-    localApi: (version) => ({ version, mesh, ownPubkey, accept, outbox, inbox, directory, health }),
+    localApi: (facts) => ({
+      ...operator,
+      ...control.api,
+      ...facts,
+      ...{ mesh, ownPubkey, accept, outbox, inbox, directory, health },
+    }),
     start: () => {
       link.start();
       heart.start();
@@ -132,6 +131,19 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
       return endWork(drain, receiver, link);
     },
   };
+}
+
+function createRegularWork(options: WiringOptions, expiry: Pick<Expiry, "sweep">): Heartbeat {
+  const { config, clock, log, stores } = options;
+  const { doneRetentionDays } = config.outbox;
+  const retention = { doneRetentionDays, inboxRetentionDays: config.inbox.retentionDays };
+  return createHeartbeat(clock, log, async (beat, isStopping) => {
+    clock.noticeSleep();
+    await expiry.sweep();
+    if (beat % beatsPerHousekeeping !== 0) return;
+    const { outbox, inbox } = stores;
+    await keepHouse({ outbox, inbox, clock, log }, retention, isStopping);
+  });
 }
 
 /** Answers that are on their way may still come; then the link ends, and what it cut off is recorded. */

@@ -1,10 +1,17 @@
 // The Fastify instance that daemon and broker build their routes on: strict JSON in, one error shape out, bounded
 // bodies, bounded requests in flight. Routes, credentials and guards belong to the packages that use it.
 import { type ErrorCode, MeshError } from "@claudemesh/protocol/errors";
-import { parseStrictJson, StrictJsonError } from "@claudemesh/protocol/json";
+import { parseStrictJson, StrictJsonError, writeStrictJson } from "@claudemesh/protocol/json";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { createSchemaCompiler } from "./validation.ts";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** The answer goes on until one side has enough: bounded by whoever gives it, and no request in flight here. */
+    longLived?: boolean;
+  }
+}
 
 export type HttpServerOptions = {
   readonly maxBodyBytes: number;
@@ -35,6 +42,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   });
   server.server.headersTimeout = headersTimeoutMs;
   readStrictJson(server);
+  // What our own clients read back strictly must be written so: a large double as a double.
+  server.setReplySerializer((payload) => writeStrictJson(payload as object));
   validateStrictly(server);
   refuseWhileStopping(server);
   boundRequestsInFlight(server, options);
@@ -83,11 +92,20 @@ function refuseWhileStopping(server: FastifyInstance): void {
     if (stopping) done(new MeshError("stopping"));
     else done();
   });
+  // A connection that was busy when the stop began would otherwise idle until its keep-alive runs out.
+  server.addHook("onSend", (_request, reply, payload, done) => {
+    if (stopping) reply.header("connection", "close");
+    done(null, payload);
+  });
 }
 
 function boundRequestsInFlight(server: FastifyInstance, options: HttpServerOptions): void {
   let inFlight = 0;
-  server.addHook("onRequest", (_request, reply, done) => {
+  server.addHook("onRequest", (request, reply, done) => {
+    if (request.routeOptions.config?.longLived === true) {
+      done();
+      return;
+    }
     inFlight++;
     reply.raw.once("close", () => {
       inFlight--;

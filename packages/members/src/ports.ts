@@ -31,6 +31,16 @@ export type JoinOutcome =
   /** Unknown, expired or used by another key, or a revoked member. One answer for all: a caller learns nothing. */
   | { readonly type: "refused" };
 
+export type RevokeOutcome =
+  | "revoked"
+  /** As after a lost answer: nothing more happens. */
+  | "already_revoked"
+  | "not_found"
+  /** A mesh keeps at least one owner. */
+  | "last_owner"
+  /** Whoever asks is not, or no longer, a live owner of the mesh. */
+  | "not_an_owner";
+
 export type Page<T> = { readonly items: readonly T[]; readonly nextCursor: string | undefined };
 
 export type MembersStore = {
@@ -42,6 +52,8 @@ export type MembersStore = {
   ) => Promise<CreateMeshOutcome>;
   readonly findMesh: (nameOrId: string) => Promise<Mesh | undefined>;
   readonly findMember: (meshId: string, pubkey: string) => Promise<Member | undefined>;
+  /** Those of these keys that are no live members. */
+  readonly findRevoked: (meshId: string, pubkeys: readonly string[]) => Promise<string[]>;
   /** In order of public key; revoked members are not listed. */
   readonly listMembers: (meshId: string, after: string, limit: number) => Promise<Page<Member>>;
   readonly addInvite: (
@@ -49,7 +61,10 @@ export type MembersStore = {
     invite: { secretHash: Uint8Array; createdBy: string; expiresAt: number },
     nowMs: number,
   ) => Promise<void>;
-  /** The invite is spent in the transaction that adds the member, so that it lets in one key and no more. */
+  /**
+   * The invite is spent in the transaction that adds the member, so that it lets in one key and no more. It is good
+   * while the member that made it is: a former owner lets nobody in.
+   */
   readonly join: (
     meshId: string,
     secretHash: Uint8Array,
@@ -66,4 +81,9 @@ export type MembersStore = {
   readonly listTokens: (meshId: string, pubkey: string, after: string, limit: number) => Promise<Page<TokenRecord>>;
   /** False: no such token of this member. */
   readonly revokeToken: (meshId: string, pubkey: string, tokenId: string, nowMs: number) => Promise<boolean>;
+  /**
+   * Ends a membership and its tokens under the mesh's lock: an accept of this member commits before it, or sees it
+   * and is refused.
+   */
+  readonly revokeMember: (meshId: string, by: string, pubkey: string, nowMs: number) => Promise<RevokeOutcome>;
 };

@@ -2,6 +2,10 @@
 import type { AcceptResult } from "@claudemesh/protocol/messages/accept-result";
 import type { Envelope } from "@claudemesh/protocol/messages/envelope";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
+import type { MembershipStore } from "./ports/memberships.ts";
+import type { PresenceStore } from "./ports/presence.ts";
+import type { QueueStore } from "./ports/queues.ts";
+import type { MentionStore, MessageStateStore, SearchStore } from "./ports/reading.ts";
 
 /** One send, read and fingerprinted, with the ids and times that it will have if it is accepted. */
 export type SendToAccept = {
@@ -99,6 +103,8 @@ export type TopicStore = {
   /** False: no such topic. */
   readonly subscribe: (meshId: string, topic: string, pubkey: string, nowMs: number) => Promise<boolean>;
   readonly unsubscribe: (meshId: string, topic: string, pubkey: string) => Promise<boolean>;
+  /** Topic and subscriptions go together; what was posted stays in history. Without the topic nothing happens. */
+  readonly delete: (meshId: string, topic: string) => Promise<void>;
 };
 
 export type MessagesStore = {
@@ -107,6 +113,12 @@ export type MessagesStore = {
   readonly deliveries: DeliveryStore;
   readonly history: HistoryStore;
   readonly topics: TopicStore;
+  readonly queues: QueueStore;
+  readonly memberships: MembershipStore;
+  readonly presence: PresenceStore;
+  readonly mentions: MentionStore;
+  readonly search: SearchStore;
+  readonly messageState: MessageStateStore;
   /** Forgets up to `limit` records of spent budget from windows that are over; returns how many. */
   readonly sweepLimiter: (nowMs: number, limit: number) => Promise<number>;
 };

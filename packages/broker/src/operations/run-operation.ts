@@ -6,7 +6,8 @@ import { type Answer, answerError } from "@claudemesh/protocol/messages/accept-r
 import { type OperationName, operations } from "@claudemesh/protocol/wire/operations";
 import type { BrokerContext } from "../context.ts";
 import { toMeshError } from "../storage-failure.ts";
-import { type Caller, handlers } from "./handlers.ts";
+import type { Caller } from "./handler.ts";
+import { handlers } from "./handlers.ts";
 
 export type RunOperation = (name: OperationName, caller: Caller, input: object) => Promise<Answer>;
 

@@ -1,5 +1,5 @@
-// Which members are connected to this broker process, and who must hear of new deliveries. Knows nothing of sockets'
-// insides or of other brokers.
+// Which members are connected to this broker process, and who must hear of what: new deliveries, the end of a
+// membership, that somebody came or went. Knows nothing of sockets' insides or of other brokers.
 import type { ConnectionPolicy } from "@claudemesh/protocol/features";
 
 export type RegisteredConnection = {
@@ -10,10 +10,13 @@ export type RegisteredConnection = {
   readonly wake: () => void;
   /** A newer daemon of the same member takes its place. */
   readonly replace: () => void;
+  /** Its member is none any more. */
+  readonly cut: () => void;
 };
 
 export class ConnectionRegistry {
   readonly #byMember = new Map<string, Set<RegisteredConnection>>();
+  readonly #presenceListeners = new Set<(meshId: string) => void>();
 
   /**
    * Among daemons of one member the policy decides who stays; clients come and go. False: the newcomer must leave.
@@ -40,6 +43,20 @@ export class ConnectionRegistry {
     if (present === undefined) return;
     present.delete(connection);
     if (present.size === 0) this.#byMember.delete(key);
+  }
+
+  onPresenceChange(listener: (meshId: string) => void): void {
+    this.#presenceListeners.add(listener);
+  }
+
+  /** Somebody may have come, gone, or changed whether it is seen. */
+  presenceChanged(meshId: string): void {
+    for (const listener of this.#presenceListeners) listener(meshId);
+  }
+
+  /** Ends every connection of a former member. */
+  cut(meshId: string, pubkey: string): void {
+    for (const connection of [...(this.#byMember.get(keyOf(meshId, pubkey)) ?? [])]) connection.cut();
   }
 
   wake(meshId: string, pubkeys: readonly string[]): void {

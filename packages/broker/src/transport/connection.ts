@@ -2,9 +2,10 @@
 // that it names; pushing is the delivery pump's work.
 import { randomBytes } from "node:crypto";
 import { createSchemaCompiler } from "@claudemesh/http/validation";
+import type { Member } from "@claudemesh/members/ports";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { announceFeatures, closeCodes } from "@claudemesh/protocol/features";
-import { parseStrictJson } from "@claudemesh/protocol/json";
+import { parseStrictJson, writeStrictJson } from "@claudemesh/protocol/json";
 import { type Answer, answerError } from "@claudemesh/protocol/messages/accept-result";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import {
@@ -19,12 +20,13 @@ import {
 import type { AckInput } from "@claudemesh/protocol/wire/operations";
 import type { RawData, WebSocket } from "ws";
 import type { BrokerContext } from "../context.ts";
-import type { Caller } from "../operations/handlers.ts";
+import type { Caller } from "../operations/handler.ts";
 import { isOperationName, type RunOperation } from "../operations/run-operation.ts";
 import { toMeshError } from "../storage-failure.ts";
 import { authenticateHello } from "./authenticate-hello.ts";
 import type { RegisteredConnection } from "./connection-registry.ts";
 import { DeliveryPump } from "./delivery-pump.ts";
+import type { PresenceKeeper, PresentDaemon } from "./presence-keeper.ts";
 
 /** A socket that takes longer to say who it is, is closed. */
 const helloTimeoutMs = 10_000;
@@ -37,28 +39,28 @@ const utf8 = new TextEncoder();
 
 const refuseHello = createSchemaCompiler()(helloFrameSchema);
 
-type OpenState = {
-  readonly caller: Caller;
-  readonly pump: DeliveryPump | undefined;
-  readonly entry: RegisteredConnection;
-};
+type OpenState = { readonly caller: Caller; readonly pump: DeliveryPump | undefined };
 
 export class Connection {
   readonly #socket: WebSocket;
   readonly #broker: BrokerContext;
   readonly #run: RunOperation;
+  readonly #presence: PresenceKeeper;
   readonly #nonce = randomBytes(32).toString("hex");
   readonly #helloTimer: NodeJS.Timeout;
   #helloSeen = false;
+  #registered: RegisteredConnection | undefined;
+  #present: PresentDaemon | undefined;
   #open: OpenState | undefined;
   #inFlight = 0;
   #alive = true;
   #stopping = false;
 
-  constructor(socket: WebSocket, broker: BrokerContext, run: RunOperation) {
+  constructor(socket: WebSocket, broker: BrokerContext, run: RunOperation, presence: PresenceKeeper) {
     this.#socket = socket;
     this.#broker = broker;
     this.#run = run;
+    this.#presence = presence;
     this.#helloTimer = setTimeout(() => this.#close(closeCodes.protocol_error, "no hello in time"), helloTimeoutMs);
     socket.on("message", (data, isBinary) => this.#onMessage(data, isBinary));
     socket.on("pong", () => {
@@ -89,6 +91,11 @@ export class Connection {
 
   terminate(): void {
     this.#socket.terminate();
+  }
+
+  /** Whose connection this is, once that is known. */
+  get member(): Member | undefined {
+    return this.#open?.caller.member;
   }
 
   #onMessage(data: RawData, isBinary: boolean): void {
@@ -132,8 +139,7 @@ export class Connection {
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     clearTimeout(this.#helloTimer);
     if (caller === undefined) {
-      this.#reply(hello.id, answerError(new MeshError("unauthorized")));
-      this.#close(closeCodes.unauthorized, "unauthorized");
+      this.#refuse(hello);
       return;
     }
     const pump = hello.kind === "daemon" ? this.#createPump(caller) : undefined;
@@ -141,19 +147,45 @@ export class Connection {
       meshId: caller.mesh.id,
       pubkey: caller.member.pubkey,
       kind: hello.kind,
-      wake: () => pump?.wake(),
+      // Nothing is pushed before the hello is answered.
+      wake: () => this.#open?.pump?.wake(),
       replace: () => this.#close(closeCodes.replaced_by_newer, "replaced_by_newer"),
+      cut: () => this.#cut(caller),
     };
     if (!this.#broker.connections.add(entry, this.#broker.config.connectionPolicy)) {
       this.#close(closeCodes.older_connection_kept, "older_connection_kept");
       return;
     }
-    this.#open = { caller, pump, entry };
+    this.#registered = entry;
+    // A revocation cuts the connections that it finds; one that came while this hello was checked has not found it.
+    const member = await this.#broker.members.findMember(entry.meshId, entry.pubkey);
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    if (member === undefined || member.revoked) {
+      this.#refuse(hello);
+      return;
+    }
+    this.#open = { caller, pump };
     this.#broker.log.info({ event: "connected", mesh: caller.mesh.name, member: caller.member.name, kind: hello.kind });
     const { pubkey, name, role } = caller.member;
     const body: HelloReplyBody = { mesh: caller.mesh.name, mesh_id: caller.mesh.id, member: { pubkey, name, role } };
     this.#reply(hello.id, { status: 200, body });
-    pump?.wake();
+    if (pump === undefined) return;
+    pump.wake();
+    this.#present = {
+      lease: { meshId: entry.meshId, pubkey: entry.pubkey, connectionId: this.#broker.nextId() },
+      push: (frame) => this.#write(frame),
+    };
+    this.#presence.join(this.#present);
+  }
+
+  #refuse(hello: HelloFrame): void {
+    this.#reply(hello.id, answerError(new MeshError("unauthorized")));
+    this.#close(closeCodes.unauthorized, "unauthorized");
+  }
+
+  #cut({ member }: Caller): void {
+    if (this.#open !== undefined) this.#write({ type: "member_revoked", pubkey: member.pubkey });
+    this.#close(closeCodes.member_revoked, "member_revoked");
   }
 
   #createPump(caller: Caller): DeliveryPump {
@@ -206,7 +238,7 @@ export class Connection {
 
   /** How large the frame is, sent or not. */
   #write(frame: ChallengeFrame | ReplyFrame | PushFrame): number {
-    const text = JSON.stringify(frame);
+    const text = writeStrictJson(frame);
     if (this.#socket.readyState !== this.#socket.OPEN) return text.length;
     if (this.#socket.bufferedAmount > bufferedBytesMax) {
       this.#broker.log.warn({ event: "slow_socket_dropped", buffered_bytes: this.#socket.bufferedAmount });
@@ -226,9 +258,9 @@ export class Connection {
 
   #onClose(): void {
     clearTimeout(this.#helloTimer);
-    if (this.#open === undefined) return;
-    this.#open.pump?.stop();
-    this.#broker.connections.remove(this.#open.entry);
+    if (this.#registered !== undefined) this.#broker.connections.remove(this.#registered);
+    if (this.#present !== undefined) this.#presence.leave(this.#present);
+    this.#open?.pump?.stop();
     this.#open = undefined;
   }
 }

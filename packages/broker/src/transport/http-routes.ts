@@ -16,7 +16,7 @@ import {
 import { type OperationName, type OperationSpec, operations } from "@claudemesh/protocol/wire/operations";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { BrokerContext } from "../context.ts";
-import type { Caller } from "../operations/handlers.ts";
+import type { Caller } from "../operations/handler.ts";
 import { operationNames, type RunOperation } from "../operations/run-operation.ts";
 import { toMeshError } from "../storage-failure.ts";
 
@@ -29,7 +29,7 @@ export function registerHttpRoutes(server: FastifyInstance, broker: BrokerContex
   server.get("/healthz", async () => ({ status: "ok" }));
   server.get("/readyz", async (_request, reply) => {
     try {
-      await broker.members.findMesh("");
+      await broker.checkReady();
       return { status: "ready" };
     } catch (error) {
       return reply.code(503).send(toMeshError(error).toBody());
@@ -50,7 +50,8 @@ function registerOperation(
     url: `/v1/meshes/:mesh${http.path}`,
     handler: async (request, reply) => {
       const caller = await authenticate(broker, request);
-      return sendAnswer(reply, await run(name, caller, gatherInput(spec, request)));
+      const answer = await run(name, caller, gatherInput(spec, request));
+      return sendAnswer(reply, http.names === undefined ? answer : nameFieldBack(answer, http.names));
     },
   });
 }
@@ -73,9 +74,29 @@ function gatherInput(spec: OperationSpec, request: FastifyRequest): object {
     if (typeof request.body !== "object" || request.body === null || Array.isArray(request.body)) {
       throw new MeshError("invalid_request", "The body must be a JSON object.");
     }
-    take(request.body);
+    take(spec.http?.names === undefined ? request.body : nameFields(request.body, spec.http.names));
   }
   return input;
+}
+
+/** A body's own names as the input's. */
+function nameFields(body: object, names: Readonly<Record<string, string>>): object {
+  const fields = Object.entries(body).map(([field, value]): [string, unknown] => {
+    if (Object.values(names).includes(field)) {
+      throw new MeshError("unknown_field", `The field ${JSON.stringify(field)} is not known here.`, { field });
+    }
+    return [Object.hasOwn(names, field) ? (names[field] ?? field) : field, value];
+  });
+  return Object.fromEntries(fields);
+}
+
+/** A refusal names the field as the caller did. */
+function nameFieldBack(answer: Answer, names: Readonly<Record<string, string>>): Answer {
+  const { field, message } = answer.body;
+  const [given] = Object.entries(names).find(([, name]) => name === field) ?? [];
+  if (given === undefined || typeof message !== "string") return answer;
+  const renamed = message.replace(JSON.stringify(field), JSON.stringify(given));
+  return { ...answer, body: { ...answer.body, field: given, message: renamed } };
 }
 
 /** Query values are text; those that the schema wants as integers are read as such, and only in plain form. */

@@ -1,12 +1,15 @@
-// Takes WebSocket upgrades at one path, bounds how many sockets there are, and ends those that went silent.
+// Takes WebSocket upgrades at one path, bounds how many sockets there are, ends those that went silent or whose member
+// was revoked, renews the presence of the others, and keeps the background work going for as long as it serves.
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { connectPath } from "@claudemesh/protocol/wire/frames";
 import { WebSocketServer } from "ws";
+import { startBackgroundWork } from "../background/background-work.ts";
 import type { BrokerContext } from "../context.ts";
 import type { RunOperation } from "../operations/run-operation.ts";
 import { Connection } from "./connection.ts";
+import { PresenceKeeper } from "./presence-keeper.ts";
 
 const connectionsMax = 10_000;
 const aliveIntervalMs = 15_000;
@@ -27,6 +30,7 @@ export function attachSocketServer(http: Server, broker: BrokerContext, run: Run
     skipUTF8Validation: true,
   });
   const connections = new Set<Connection>();
+  const presence = new PresenceKeeper({ ...broker, store: () => broker.messages.presence });
   let stopping = false;
 
   const onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
@@ -37,26 +41,45 @@ export function attachSocketServer(http: Server, broker: BrokerContext, run: Run
       return;
     }
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
-      const connection = new Connection(webSocket, broker, run);
+      const connection = new Connection(webSocket, broker, run, presence);
       connections.add(connection);
       webSocket.once("close", () => connections.delete(connection));
     });
   };
   http.on("upgrade", onUpgrade);
+  const background = startBackgroundWork(broker);
   const aliveTimer = setInterval(() => {
     for (const connection of connections) connection.checkAlive();
+    void presence.renew();
+    cutRevoked(broker, connections).catch((error: unknown) => {
+      broker.log.error({ event: "membership_check_failed", err: error }, "looking for revoked members failed");
+    });
   }, aliveIntervalMs);
 
   return {
     stop: () => {
       stopping = true;
       clearInterval(aliveTimer);
+      void background.stop();
+      presence.stop();
       for (const connection of connections) connection.closeForStop();
     },
     terminate: () => {
       for (const connection of connections) connection.terminate();
     },
   };
+}
+
+/** Who was revoked through another broker is cut off here too, also when nobody told us. */
+async function cutRevoked(broker: BrokerContext, connections: Iterable<Connection>): Promise<void> {
+  const byMesh = new Map<string, Set<string>>();
+  for (const { member } of connections) {
+    if (member === undefined) continue;
+    byMesh.set(member.meshId, (byMesh.get(member.meshId) ?? new Set()).add(member.pubkey));
+  }
+  for (const [meshId, pubkeys] of byMesh) {
+    for (const pubkey of await broker.members.findRevoked(meshId, [...pubkeys])) broker.connections.cut(meshId, pubkey);
+  }
 }
 
 function refuseUpgrade(socket: Duplex, status: string): void {

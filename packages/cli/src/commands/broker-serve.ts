@@ -1,7 +1,6 @@
 // `claudemesh broker serve`: a broker in the foreground until SIGINT or SIGTERM.
 import { existsSync } from "node:fs";
 import { brokerOptions, readBrokerConfig } from "@claudemesh/broker/config";
-import { startBroker } from "@claudemesh/broker/start";
 import { type Command, Option } from "commander";
 import { type CommonOptions, examples, run, withJson } from "../command.ts";
 import type { Shell } from "../shell.ts";
@@ -12,14 +11,16 @@ type Options = CommonOptions & { readonly config?: string; readonly [flag: strin
 export function define(command: Command, shell: Shell): void {
   withJson(command).option("--config <path>", "settings file (default: ./broker.toml where it exists)");
   for (const known of Object.values(brokerOptions)) {
-    const described = `${known.expects} (default: ${known.fallback}; ${known.env})`;
-    command.addOption(new Option(`--${known.flag} <value>`, described));
+    const fallback = known.fallback === undefined ? "" : `default: ${known.fallback}; `;
+    const value = known.isSwitch ? "[value]" : "<value>";
+    command.addOption(new Option(`--${known.flag} ${value}`, `${known.expects} (${fallback}${known.env})`));
   }
   command.action((options: Options) => run(shell, options, () => serve(shell, options)));
   examples(
     command,
     "claudemesh broker serve",
     "claudemesh broker serve --listen 127.0.0.1:0 --store sqlite:/tmp/b.db --json",
+    "claudemesh broker serve --store postgres://mesh@db/mesh --redis redis://cache",
   );
 }
 
@@ -27,9 +28,10 @@ async function serve(shell: Shell, options: Options): Promise<undefined> {
   const flags: Record<string, string | undefined> = {};
   for (const known of Object.values(brokerOptions)) {
     const value = options[camelCase(known.flag)];
-    if (typeof value === "string") flags[known.flag] = value;
+    if (value !== undefined) flags[known.flag] = String(value);
   }
   const toml = options.config ?? (existsSync("broker.toml") ? "broker.toml" : undefined);
+  const { startBroker } = await import("@claudemesh/broker/start");
   const broker = await startBroker(readBrokerConfig(flags, shell.env, toml));
   const stopped = stopSignal();
   if (options.json === true) {

@@ -9,7 +9,9 @@ import { pathsFor, type Shell } from "../shell.ts";
 export function define(command: Command, shell: Shell): void {
   withMesh(command).action((options: CommonOptions) =>
     run(shell, options, async () => {
-      const health = await withDaemon(pathsFor(shell, options), async (daemon) => expectBody(await daemon.health()));
+      const health = await withDaemon(shell, pathsFor(shell, options), async (daemon) =>
+        expectBody(await daemon.health()),
+      );
       return { value: health, text: formatTable(["WHAT", "IS"], flatten(health), shell.columns) };
     }),
   );

@@ -1,45 +1,133 @@
-// `claudemesh daemon up`: the daemon of one mesh, in the foreground or left running in the background.
-import { startDaemon } from "@claudemesh/daemon/start";
-import type { Command } from "commander";
-import { startInBackground } from "../background.ts";
-import { examples, run, withMesh } from "../command.ts";
+// `claudemesh daemon up`: the daemon of one mesh, in the foreground or left running in the background; as the member of
+// this home, or as one that lives for this run alone.
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { type MeshPaths, meshPaths } from "@claudemesh/client/home";
+import { MeshError } from "@claudemesh/protocol/errors";
+import { decodeInvite, type Invite } from "@claudemesh/protocol/wire/invite";
+import { type Command, Option } from "commander";
+import { examples, type Outcome, run, withMesh } from "../command.ts";
+import { chooseIdentity, type IdentityChoice } from "../daemon-identity.ts";
+import { describeDaemon, startDaemonInBackground } from "../daemon-start.ts";
+import { parseWait } from "../duration.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { findCiVariable } from "../service/ci-environment.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 import { stopSignal } from "../signals.ts";
 
-type Options = { mesh?: string; json?: boolean; foreground?: boolean };
+type Options = {
+  mesh?: string;
+  json?: boolean;
+  foreground?: boolean;
+  persistent?: boolean;
+  ephemeral?: boolean;
+  ttl?: number;
+  invite?: string;
+  name?: string;
+};
+
+const defaultTtlMs = 2 * 3_600_000;
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
     .option("--foreground", "stay in this terminal until Ctrl-C")
-    .action((options: Options) => run(shell, options, () => (options.foreground ? serve : background)(shell, options)));
-  examples(command, "claudemesh daemon up", "claudemesh daemon up --mesh acme --foreground --json");
+    .option("--persistent", "keys that stay in this home, also on a build machine")
+    .addOption(new Option("--ephemeral", "keys in memory and data that goes away at the end").conflicts("persistent"))
+    .option("--ttl <time>", "how long an ephemeral daemon runs at most, up to 24h (default: 2h)", parseWait)
+    .option("--invite <invite>", "join by this invite first, where the home has no keys (or CLAUDEMESH_INVITE)")
+    .option("--name <member>", "its name in the mesh when it joins")
+    .action(async (options: Options) => {
+      const invite = readInvite(command, shell, options);
+      await run(shell, options, () => start(shell, options, invite));
+    });
+  examples(
+    command,
+    "claudemesh daemon up",
+    "claudemesh daemon up --mesh acme --foreground --json",
+    "CLAUDEMESH_INVITE=cmi1.eyJi… claudemesh daemon up --ephemeral --ttl 30m",
+  );
 }
 
-async function serve(shell: Shell, options: Options): Promise<undefined> {
-  const { mesh } = pathsFor(shell, options);
-  const daemon = await startDaemon({ home: shell.home, mesh, env: shell.env, version: shell.version });
+/** What the command line contradicts itself in is wrong usage; the rest depends on the home. */
+function readInvite(command: Command, shell: Shell, options: Options): Invite | undefined {
+  const text = options.invite ?? (shell.env.CLAUDEMESH_INVITE || undefined);
+  let invite: Invite | undefined;
+  try {
+    invite = text === undefined ? undefined : decodeInvite(text);
+  } catch (error) {
+    if (!(error instanceof MeshError)) throw error;
+    command.error(`error: option '--invite <invite>': ${error.message}`);
+  }
+  if (invite !== undefined && options.mesh !== undefined && options.mesh !== invite.mesh) {
+    command.error(`error: the invite is for the mesh ${invite.mesh}, and --mesh says ${options.mesh}`);
+  }
+  const { ephemeral = false, persistent = false, ttl, name } = options;
+  // With an invite and neither word, a build machine's daemon may turn out to be ephemeral.
+  const mayBeEphemeral = invite !== undefined && !persistent;
+  const wish = { ephemeral, persistent, invite, ttlMs: mayBeEphemeral ? undefined : ttl, name };
+  const choice = chooseIdentity(wish, { ciVariable: undefined, hasKeys: false });
+  if (choice.type === "contradiction") command.error(`error: ${choice.message}`);
+  return invite;
+}
+
+async function start(shell: Shell, options: Options, invite: Invite | undefined): Promise<Outcome | undefined> {
+  const paths = invite === undefined ? pathsFor(shell, options) : meshPaths(shell.home, invite.mesh);
+  const { ephemeral = false, persistent = false, ttl, name } = options;
+  const facts = { ciVariable: findCiVariable(shell.env), hasKeys: existsSync(paths.keypair) };
+  const choice = chooseIdentity({ ephemeral, persistent, invite, ttlMs: ttl, name }, facts);
+  if (choice.type === "contradiction") throw new MeshError("invalid_request", choice.message);
+  if (choice.type === "ephemeral") return startEphemeral(shell, options, paths, choice);
+  if (choice.type === "joins") {
+    const { defaultMemberName, joinMembership } = await import("../membership.ts");
+    await joinMembership(shell.home, choice.invite, name ?? defaultMemberName());
+  }
+  return options.foreground === true ? serve(shell, options, paths) : startDaemonInBackground(shell, paths);
+}
+
+async function startEphemeral(
+  shell: Shell,
+  options: Options,
+  paths: MeshPaths,
+  choice: Extract<IdentityChoice, { type: "ephemeral" }>,
+): Promise<Outcome | undefined> {
+  const ttlMs = options.ttl ?? defaultTtlMs;
+  const { defaultMemberName } = await import("../membership.ts");
+  // Several of them may run at once, and a name that two have leads nowhere.
+  const name = options.name ?? `${defaultMemberName().slice(0, 55)}-${randomBytes(4).toString("hex")}`;
+  if (choice.because !== undefined) {
+    shell.err(`${choice.because} is set, so this daemon is ephemeral; --persistent keeps its keys in ${paths.dir}.`);
+  }
+  if (options.foreground === true) return serve(shell, options, paths, { invite: choice.invite, name, ttlMs });
+  const args = ["--ephemeral", "--ttl", `${ttlMs}ms`, "--name", name];
+  return startDaemonInBackground(shell, paths, { args, env: { CLAUDEMESH_INVITE: inviteText(shell, options) } });
+}
+
+/** Not among the arguments of a process that stays: anybody on the host can read those. */
+function inviteText(shell: Shell, options: Options): string | undefined {
+  return options.invite ?? shell.env.CLAUDEMESH_INVITE;
+}
+
+async function serve(
+  shell: Shell,
+  options: Options,
+  { mesh }: MeshPaths,
+  ephemeral?: { readonly invite: Invite; readonly name: string; readonly ttlMs: number },
+): Promise<undefined> {
+  const { startDaemon } = await import("@claudemesh/daemon/start");
+  const { home, env, version } = shell;
+  const daemon = await startDaemon({ home, mesh, env, version, ...(ephemeral === undefined ? {} : { ephemeral }) });
   const asked = stopSignal();
+  const member =
+    ephemeral === undefined ? {} : { ephemeral: true, name: ephemeral.name, expires_at: Date.now() + ephemeral.ttlMs };
   const ready = { event: "ready", mesh, socket: daemon.socket, http_port: daemon.httpPort ?? null, pid: process.pid };
-  if (options.json === true) shell.out(JSON.stringify(ready));
-  else shell.out(describe(mesh, daemon.socket, daemon.httpPort));
-  const end = await Promise.race([asked, daemon.stopped]);
+  if (options.json === true) shell.out(JSON.stringify({ ...ready, ...member }));
+  else shell.out(describeDaemon(mesh, daemon.socket, daemon.httpPort));
+  await Promise.race([asked, daemon.stopped]);
   await daemon.stop();
-  if (typeof end === "object" && end.exitCode !== 0) {
+  const end = await daemon.stopped;
+  if (end.exitCode !== 0) {
     shell.err(`claudemesh: the daemon stopped: ${end.message}`);
     process.exitCode = exitCodes.failed;
   }
   return undefined;
-}
-
-async function background(shell: Shell, options: Options) {
-  const { mesh, log } = pathsFor(shell, options);
-  const args = ["daemon", "up", "--foreground", "--json", "--mesh", mesh];
-  const ready = await startInBackground(args, shell.env, log);
-  return { value: ready, text: describe(mesh, String(ready.socket), ready.http_port as number | null) };
-}
-
-function describe(mesh: string, socket: string, httpPort: number | null | undefined): string {
-  const http = httpPort == null ? "" : `\nHTTP    127.0.0.1:${httpPort}`;
-  return `The daemon of ${mesh} is up.\nSocket  ${socket}${http}\nTry:  claudemesh send @self "hello"`;
 }

@@ -13,7 +13,7 @@ export function define(command: Command, shell: Shell): void {
     .action((id: string, options: CommonOptions) =>
       run(shell, options, async () => {
         const paths = pathsFor(shell, options);
-        const found = await withDaemon(paths, async (daemon) => expectBody(await daemon.outboxRow(id)));
+        const found = await withDaemon(shell, paths, async (daemon) => expectBody(await daemon.outboxRow(id)));
         return { value: found, text: describe(found.row, found.chain, shell) };
       }),
     );

@@ -1,7 +1,6 @@
 // `claudemesh daemon outbox list`: rows by state, oldest first, one page at a time.
-
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { examples, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
@@ -19,7 +18,10 @@ const flags: Readonly<Record<string, OutboxStatus>> = {
 type Options = { mesh?: string; json?: boolean; limit?: number; cursor?: string } & { [flag: string]: unknown };
 
 export function define(command: Command, shell: Shell): void {
-  for (const [flag, status] of Object.entries(flags)) command.option(`--${flag}`, `only rows that are ${status}`);
+  for (const [flag, status] of Object.entries(flags)) {
+    const others = Object.keys(flags).filter((other) => other !== flag);
+    command.addOption(new Option(`--${flag}`, `only rows that are ${status}`).conflicts(others));
+  }
   withMesh(command)
     .option("--limit <n>", "rows, 1–1000", parseLimit)
     .option("--cursor <cursor>", "go on where the last page ended")
@@ -28,15 +30,16 @@ export function define(command: Command, shell: Shell): void {
 }
 
 async function list(shell: Shell, options: Options) {
-  const chosen = Object.keys(flags).filter((flag) => options[flag] === true);
-  if (chosen.length > 1) throw new Error(`Choose one of --${chosen.join(" and --")}.`);
-  const status = flags[chosen[0] ?? ""];
+  const chosen = Object.keys(flags).find((flag) => options[flag] === true);
+  const status = flags[chosen ?? ""];
   const query = {
     ...(status === undefined ? {} : { status }),
     ...(options.limit === undefined ? {} : { limit: options.limit }),
     ...(options.cursor === undefined ? {} : { cursor: options.cursor }),
   };
-  const page = await withDaemon(pathsFor(shell, options), async (daemon) => expectBody(await daemon.outbox(query)));
+  const page = await withDaemon(shell, pathsFor(shell, options), async (daemon) =>
+    expectBody(await daemon.outbox(query)),
+  );
   const rows = page.items.map((row) => [
     row.client_message_id,
     row.status,

@@ -1,16 +1,18 @@
 // `claudemesh send`: through the daemon. Only if connecting to it fails does the message go to the broker directly,
 // and then the command says so. Once a request is written to the daemon there is no other way: it may have accepted.
+// What only some sends need is imported where they need it, because this command is run in loops.
+import { isUtf8 } from "node:buffer";
+import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { DaemonUnreachable, type SendBody } from "@claudemesh/client/daemon";
 import type { MeshPaths } from "@claudemesh/client/home";
-import { parseStrictJsonText } from "@claudemesh/protocol/json";
-import { limits } from "@claudemesh/protocol/messages/limits";
+import { MeshError } from "@claudemesh/protocol/errors";
+import { createUlidGenerator } from "@claudemesh/protocol/ids";
 import type { SendRequest } from "@claudemesh/protocol/messages/send-request";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { examples, type Outcome, run, withMesh } from "../command.ts";
-import { withDaemon } from "../daemon-access.ts";
-import { expectBody } from "../exit-codes.ts";
-import { asMember } from "../member.ts";
+import { callDaemon, tellIfVersionsDiffer } from "../daemon-access.ts";
+import { expectBody, Refused } from "../exit-codes.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 type Options = {
@@ -19,8 +21,10 @@ type Options = {
   id?: string;
   priority?: "now" | "next" | "low";
   replyTo?: string;
-  meta?: NonNullable<SendRequest["meta"]>;
+  meta?: string;
 };
+
+type Meta = NonNullable<SendRequest["meta"]>;
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
@@ -29,10 +33,11 @@ export function define(command: Command, shell: Shell): void {
     .option("--id <client-message-id>", "the message's identity; sending again with the same id is safe")
     .addOption(new Option("--priority <priority>", "what receivers see").choices(["now", "next", "low"]))
     .option("--reply-to <broker-message-id>", "the message that this one answers")
-    .option("--meta <json>", "a JSON object that travels in clear beside the message", parseMeta)
-    .action((to: string, message: string, options: Options) =>
-      run(shell, options, () => send(shell, options, requestOf(to, message, options))),
-    );
+    .option("--meta <json>", "a JSON object that travels in clear beside the message")
+    .action(async (to: string, message: string, options: Options) => {
+      const meta = options.meta === undefined ? undefined : await parseMeta(command, options.meta);
+      await run(shell, options, () => send(shell, options, requestOf(to, message, options, meta)));
+    });
   examples(
     command,
     'claudemesh send @self "hello"',
@@ -41,36 +46,53 @@ export function define(command: Command, shell: Shell): void {
   );
 }
 
-function requestOf(to: string, message: string, options: Options): SendRequest {
-  const { id, priority, replyTo, meta } = options;
+/** A send whose identity is known before anybody hears of it: whatever becomes of it, one can ask again. */
+type IdentifiedSend = SendRequest & { readonly client_message_id: string };
+
+function requestOf(to: string, message: string, options: Options, meta: Meta | undefined): IdentifiedSend {
+  const { id, priority, replyTo } = options;
   return {
     to,
-    message: message === "-" ? readFileSync(0, "utf8") : message,
-    ...(id === undefined ? {} : { client_message_id: id }),
+    ...(message === "-" ? readStandardInput() : { message }),
+    client_message_id: id ?? createUlidGenerator({ nowMs: Date.now, randomBytes })(),
     ...(priority === undefined ? {} : { priority }),
     ...(replyTo === undefined ? {} : { reply_to_id: replyTo }),
     ...(meta === undefined ? {} : { meta }),
   };
 }
 
-async function send(shell: Shell, options: Options, request: SendRequest): Promise<Outcome> {
+/** Bytes that are no text travel as they are: decoding them would change the message without a word. */
+function readStandardInput(): Pick<SendRequest, "message" | "message_base64"> {
+  const bytes = readFileSync(0);
+  return isUtf8(bytes) ? { message: bytes.toString("utf8") } : { message_base64: bytes.toString("base64") };
+}
+
+async function send(shell: Shell, options: Options, request: IdentifiedSend): Promise<Outcome> {
   const paths = pathsFor(shell, options);
   try {
-    const sent = await withDaemon(paths, async (daemon) => expectBody(await daemon.send(request)));
+    const sent = await callDaemon(paths, async (daemon) => expectBody(await daemon.send(request)));
     return { value: sent, text: describe(sent) };
   } catch (error) {
-    if (!(error instanceof DaemonUnreachable) || error.sent) throw error;
+    // A send that succeeds need not know which version took it, and asking first would make each one slower.
+    if (error instanceof Refused) await tellIfVersionsDiffer(shell, paths);
+    if (!(error instanceof DaemonUnreachable)) throw error;
+    if (error.sent) throw unanswered("daemon_unreachable", "The daemon", request, error);
     return sendDirectly(shell, paths, request);
   }
 }
 
 /** The broker's answer is the only record of such a send: there is no outbox behind it. */
-async function sendDirectly(shell: Shell, paths: MeshPaths, request: SendRequest): Promise<Outcome> {
+async function sendDirectly(shell: Shell, paths: MeshPaths, request: IdentifiedSend): Promise<Outcome> {
   shell.err("No daemon is running here: sending to the broker directly, without an outbox.");
-  const { buildDirectSend } = await import("../direct-send.ts");
+  const [{ buildDirectSend }, { asMember }] = await Promise.all([import("../direct-send.ts"), import("../member.ts")]);
   const stored = (await asMember(shell, paths, async (call) => {
     const input = await buildDirectSend(paths, request, call);
-    return call("send", input);
+    try {
+      return await call("send", input);
+    } catch (error) {
+      const isOpen = error instanceof MeshError && error.code === "broker_unreachable" && error.details.sent === true;
+      throw isOpen ? unanswered("broker_unreachable", "The broker", request, error) : error;
+    }
   })) as { client_message_id: string; broker_message_id: string; history_id: number; duplicate: boolean };
   const again = stored.duplicate ? " (it was there already)" : "";
   return {
@@ -79,20 +101,30 @@ async function sendDirectly(shell: Shell, paths: MeshPaths, request: SendRequest
   };
 }
 
+/** The one end that leaves a caller in doubt, so it names the id with which asking again is safe. */
+function unanswered(error: string, who: string, request: IdentifiedSend, cause: Error): Refused {
+  const { client_message_id } = request;
+  const message = `${who} took the message and did not answer; it may have been accepted. Send it again with --id ${client_message_id}`;
+  return new Refused(503, { error, message, retryable: true, sent: true, client_message_id }, cause);
+}
+
 function describe(sent: SendBody): string {
   const again = sent.duplicate ? " (asked before)" : "";
   return `${sent.client_message_id}  ${sent.status}${again}`;
 }
 
-function parseMeta(text: string): NonNullable<SendRequest["meta"]> {
+async function parseMeta(command: Command, text: string): Promise<Meta> {
+  const [{ parseStrictJsonText, StrictJsonError }, { limits }] = await Promise.all([
+    import("@claudemesh/protocol/json"),
+    import("@claudemesh/protocol/messages/limits"),
+  ]);
   let value: unknown;
   try {
     value = parseStrictJsonText(text, { maxDepth: limits.jsonDepth });
   } catch (error) {
-    throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
+    if (!(error instanceof StrictJsonError)) throw error;
+    command.error(`error: option '--meta <json>': ${error.message}`);
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new InvalidArgumentError("It takes a JSON object.");
-  }
-  return value as NonNullable<SendRequest["meta"]>;
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Meta;
+  command.error("error: option '--meta <json>': It takes a JSON object.");
 }

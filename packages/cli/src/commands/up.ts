@@ -2,10 +2,8 @@
 // starting again finds everything as it was.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { readBrokerConfig } from "@claudemesh/broker/config";
-import { type RunningBroker, startBroker } from "@claudemesh/broker/start";
+import type { RunningBroker } from "@claudemesh/broker/start";
 import { ensurePrivateDir, meshPaths, readMeshConfig, writeMeshConfig } from "@claudemesh/client/home";
-import { startDaemon } from "@claudemesh/daemon/start";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Command } from "commander";
 import { examples, run, withJson } from "../command.ts";
@@ -31,6 +29,7 @@ async function up(shell: Shell, options: Options): Promise<undefined> {
   const broker = await startLocalBroker(shell, options.listen);
   try {
     await ensureMesh(shell, options, broker);
+    const { startDaemon } = await import("@claudemesh/daemon/start");
     const daemon = await startDaemon({
       home: shell.home,
       mesh: options.mesh,
@@ -54,6 +53,10 @@ async function up(shell: Shell, options: Options): Promise<undefined> {
 async function startLocalBroker(shell: Shell, listen: string | undefined): Promise<RunningBroker> {
   const folder = join(shell.home, "broker");
   ensurePrivateDir(folder);
+  const [{ readBrokerConfig }, { startBroker }] = await Promise.all([
+    import("@claudemesh/broker/config"),
+    import("@claudemesh/broker/start"),
+  ]);
   const start = (address: string) => {
     const flags = { listen: address, store: `sqlite:${join(folder, "broker.db")}`, "log-level": "warn" };
     return startBroker(readBrokerConfig(flags, shell.env, undefined));

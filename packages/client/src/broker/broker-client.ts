@@ -1,9 +1,11 @@
 // Asking a broker directly: making and joining a mesh over HTTP, and a member's calls over one short-lived socket. Every
 // end but an answer is an error with a catalogue code. Messages normally go through the daemon instead.
+
 import { setTimeout as sleep } from "node:timers/promises";
 import { encodeHex } from "@claudemesh/protocol/encoding/hex";
 import { type ErrorCode, errorCatalogue } from "@claudemesh/protocol/error-catalogue";
 import { type ErrorBody, isErrorBody, MeshError } from "@claudemesh/protocol/errors";
+import { parseOwnJsonText, StrictJsonError } from "@claudemesh/protocol/json";
 import { backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
 import type { CreateMeshRequest, Invite, JoinRequest } from "@claudemesh/protocol/wire/invite";
 import type { OperationName } from "@claudemesh/protocol/wire/operations";
@@ -117,9 +119,9 @@ function describeLoss(error: unknown): string {
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseOwnJsonText(text);
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
+    if (error instanceof StrictJsonError) return undefined;
     throw error;
   }
 }

@@ -3,6 +3,7 @@ import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
 import type { Meta, Priority } from "@claudemesh/protocol/messages/envelope";
 import type { Fate } from "@claudemesh/protocol/messages/fate";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
+import type { PeerItem } from "@claudemesh/protocol/wire/frames";
 
 export type VersionBody = { readonly version: string; readonly [fact: string]: unknown };
 
@@ -78,6 +79,42 @@ export type InboxQuery = {
   readonly limit?: number;
   readonly cursor?: string;
 };
+
+export type PageQuery = { readonly limit?: number; readonly cursor?: string };
+
+export type SearchQuery = PageQuery & { readonly q: string };
+
+export type TokenRotation = { readonly rotated_at: number; readonly old_token_valid_until: number };
+
+/** A member that is connected, with what it says about itself. */
+export type Peer = PeerItem;
+
+export type PeerLeft = { readonly pubkey: string; readonly name: string | null };
+
+export type BrokerStatusBody = {
+  readonly state: "connecting" | "online" | "offline" | "stopped";
+  readonly reason?: string;
+  readonly detail?: string;
+};
+
+/** `id` resumes behind this event, whatever kind it is. */
+export type DaemonEvent =
+  | { readonly kind: "message"; readonly id: string; readonly data: InboxItem }
+  | { readonly kind: "peer_join"; readonly id: string; readonly data: Peer }
+  /** The name is null where nobody here knew it. */
+  | { readonly kind: "peer_leave"; readonly id: string; readonly data: PeerLeft }
+  | { readonly kind: "broker_status"; readonly id: string; readonly data: BrokerStatusBody }
+  | { readonly kind: "outbox"; readonly id: string; readonly data: OutboxChangeBody }
+  /** The reader was too slow: events other than messages were lost, and the stream goes on behind `resume_after`. */
+  | { readonly kind: "lagged"; readonly id: string; readonly data: LaggedBody };
+
+export type OutboxChangeBody = {
+  readonly id: string;
+  readonly client_message_id: string;
+  readonly status: OutboxStatus;
+};
+
+export type LaggedBody = { readonly resume_after: string; readonly events_lost: number };
 
 export type OutboxQuery = {
   readonly status?: OutboxStatus;

@@ -1,9 +1,12 @@
 // Calling the daemon on this machine over its Unix socket. HTTP answers of any status are results; only "no answer" is
 // an error, and it says whether the daemon may have acted. What the bodies look like is in daemon-bodies.ts.
-import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
+
+import type { Agent, IncomingMessage } from "node:http";
 import type { ErrorBody } from "@claudemesh/protocol/errors";
+import { parseOwnJsonText, writeStrictJson } from "@claudemesh/protocol/json";
 import type { SendRequest } from "@claudemesh/protocol/messages/send-request";
 import type {
+  DaemonEvent,
   HealthBody,
   InboxItem,
   InboxQuery,
@@ -12,33 +15,27 @@ import type {
   OutboxItem,
   OutboxQuery,
   Page,
+  PageQuery,
+  Peer,
+  SearchQuery,
   SendBody,
+  TokenRotation,
   VersionBody,
 } from "./daemon-bodies.ts";
+import type { EventsOptions } from "./daemon-events.ts";
+import { DaemonRefused, DaemonUnreachable } from "./daemon-failures.ts";
+import type { FollowOptions, WaitOptions } from "./inbox-arrivals.ts";
+import { watchSending } from "./request-sending.ts";
 
 export type * from "./daemon-bodies.ts";
 
+// As an ES module import it would load every lazy part of node:http, and cost a short command most of its time.
+const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule("node:http");
+
+export { DaemonRefused, DaemonUnreachable };
+
 /** `body` is an ErrorBody exactly when the daemon refused; `isErrorBody` tells. */
 export type DaemonAnswer<Body> = { readonly status: number; readonly body: Body | ErrorBody };
-
-/**
- * No answer came. `sent` false: connecting failed and nothing was written. `sent` true: the daemon may have received
- * the request and acted on it, so only the same request to the same daemon is a safe retry, never another way.
- */
-export class DaemonUnreachable extends Error {
-  override readonly name = "DaemonUnreachable";
-  readonly sent: boolean;
-  readonly timedOut: boolean;
-
-  constructor(
-    message: string,
-    facts: { readonly sent: boolean; readonly timedOut: boolean; readonly cause?: unknown },
-  ) {
-    super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
-    this.sent = facts.sent;
-    this.timedOut = facts.timedOut;
-  }
-}
 
 export type DaemonMethod = "GET" | "POST" | "PUT" | "DELETE";
 
@@ -56,6 +53,19 @@ export type DaemonClient = {
     options?: { readonly idempotencyKey?: string },
   ) => Promise<DaemonAnswer<SendBody>>;
   readonly inbox: (query?: InboxQuery) => Promise<DaemonAnswer<Page<InboxItem>>>;
+  /** Messages whose text has all the words. */
+  readonly searchInbox: (query: SearchQuery) => Promise<DaemonAnswer<Page<InboxItem>>>;
+  /**
+   * The first messages after the query's cursor or time, or after this call; none when the time runs out. `next_cursor`
+   * is where the next wait goes on without a gap.
+   */
+  readonly waitForInbox: (query: InboxQuery, options: WaitOptions) => Promise<DaemonAnswer<Page<InboxItem>>>;
+  /** Each message once, from the query's cursor or time on, or from now on; survives the daemon's restarts. */
+  readonly followInbox: (query?: InboxQuery, options?: FollowOptions) => AsyncGenerator<InboxItem>;
+  /** What happens, from now on or behind an event; survives the daemon's restarts without missing a message. */
+  readonly events: (options?: EventsOptions) => AsyncGenerator<DaemonEvent>;
+  readonly peers: (query?: PageQuery) => Promise<DaemonAnswer<Page<Peer>>>;
+  readonly rotateToken: () => Promise<DaemonAnswer<TokenRotation>>;
   readonly outbox: (query?: OutboxQuery) => Promise<DaemonAnswer<Page<OutboxItem>>>;
   /** By outbox id or client id. */
   readonly outboxRow: (id: string) => Promise<DaemonAnswer<OutboxChain>>;
@@ -72,21 +82,39 @@ export type DaemonClientOptions = {
 };
 
 export function createDaemonClient(options: DaemonClientOptions): DaemonClient {
-  const agent = new Agent({ keepAlive: true });
+  const agent = new HttpAgent({ keepAlive: true });
   const call = <Body>(method: DaemonMethod, path: string, body?: unknown, headers?: Readonly<Record<string, string>>) =>
     callDaemon(agent, options, { method, path, body, headers }) as Promise<DaemonAnswer<Body>>;
+  const inbox: DaemonClient["inbox"] = (query) => call("GET", `/v1/inbox${queryText(query)}`);
+  const events: DaemonClient["events"] = (given) => loadEvents(options.socketPath, given);
   return {
     call,
     version: () => call("GET", "/v1/version"),
     health: () => call("GET", "/v1/health"),
     send: (request, { idempotencyKey } = {}) =>
       call("POST", "/v1/send", request, idempotencyKey === undefined ? {} : idempotencyHeader(idempotencyKey)),
-    inbox: (query) => call("GET", `/v1/inbox${queryText(query)}`),
+    inbox,
+    searchInbox: (query) => call("GET", `/v1/inbox/search${queryText(query)}`),
+    waitForInbox: async (query, given) => (await loadArrivals()).waitForInbox({ events, inbox }, query, given),
+    followInbox: async function* (query = {}, given = {}) {
+      yield* (await loadArrivals()).followInbox({ events, inbox }, query, given);
+    },
+    events,
+    peers: (query) => call("GET", `/v1/peers${queryText(query)}`),
+    rotateToken: () => call("POST", "/v1/token/rotate", {}),
     outbox: (query) => call("GET", `/v1/outbox${queryText(query)}`),
     outboxRow: (id) => call("GET", `/v1/outbox/${encodeURIComponent(id)}`),
     message: (id) => call("GET", `/v1/messages/${encodeURIComponent(id)}`),
     close: () => agent.destroy(),
   };
+}
+
+// Most programs that call a daemon wait for nothing, and start sooner without the files that do.
+const loadArrivals = () => import("./inbox-arrivals.ts");
+
+async function* loadEvents(socketPath: string, options: EventsOptions | undefined): AsyncGenerator<DaemonEvent> {
+  const { readEvents } = await import("./daemon-events.ts");
+  yield* readEvents(socketPath, options);
 }
 
 type Call = {
@@ -109,7 +137,7 @@ async function callDaemon(agent: Agent, options: DaemonClientOptions, call: Call
 }
 
 function startCall(agent: Agent | false, options: DaemonClientOptions, call: Call) {
-  const payload = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body));
+  const payload = call.body === undefined ? undefined : Buffer.from(writeStrictJson(call.body as object));
   const request = httpRequest({
     agent,
     socketPath: options.socketPath,
@@ -140,21 +168,6 @@ function startCall(agent: Agent | false, options: DaemonClientOptions, call: Cal
   return { request, answer };
 }
 
-/** Nothing of a request is written before its socket is connected, and a kept-alive socket is connected already. */
-function watchSending(request: ClientRequest): () => boolean {
-  let sent = false;
-  request.on("socket", (socket) => {
-    if (!socket.connecting) {
-      sent = true;
-      return;
-    }
-    socket.once("connect", () => {
-      sent = true;
-    });
-  });
-  return () => sent;
-}
-
 /** Reading throws when the answer is cut off. */
 async function readAnswer(response: IncomingMessage): Promise<DaemonAnswer<unknown>> {
   const chunks: Buffer[] = [];
@@ -164,7 +177,7 @@ async function readAnswer(response: IncomingMessage): Promise<DaemonAnswer<unkno
 
 function parseBody(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseOwnJsonText(text);
   } catch (cause) {
     throw new Error("what answers on its socket speaks no JSON", { cause });
   }

@@ -146,12 +146,16 @@ describe("pushes", () => {
   it("come in the order of arrival, and those of unknown kinds are passed over", async () => {
     const { peer, pushes, link } = await bed.openOnline();
     peer.send({ ...message, history_id: 1, later: "an unknown field" });
-    peer.send({ type: "peer_join", pubkey: "?" });
+    peer.send({ type: "weather", pubkey: "?" });
     peer.send({ ...message, history_id: 2, envelope_version: "9" });
     peer.send({ type: "member_revoked", pubkey: testIdentity.publicKey });
+    peer.send({ type: "peer_join", pubkey: testIdentity.publicKey, name: "bob", status: "busy" });
+    peer.send({ type: "peer_leave", pubkey: testIdentity.publicKey });
     peer.send({ ...message, history_id: 3 });
     expect(await pushes.next()).toMatchObject({ type: "message", history_id: 1, body_base64: "AAAA" });
     expect(await pushes.next()).toEqual({ type: "member_revoked", pubkey: testIdentity.publicKey });
+    expect(await pushes.next()).toMatchObject({ type: "peer_join", name: "bob", status: "busy" });
+    expect(await pushes.next()).toEqual({ type: "peer_leave", pubkey: testIdentity.publicKey });
     expect(await pushes.next()).toMatchObject({ type: "message", history_id: 3 });
     expect(link.status().state).toBe("online");
   });
@@ -203,6 +207,8 @@ describe("ends", () => {
     ["a message with a wrong history_id", (peer) => peer.send({ ...message, history_id: "1" })],
     ["a message without a destination", (peer) => peer.send({ ...message, destination: null })],
     ["a revocation of nobody", (peer) => peer.send({ type: "member_revoked" })],
+    ["a peer without a name", (peer) => peer.send({ type: "peer_join", pubkey: testIdentity.publicKey })],
+    ["a leave of nobody", (peer) => peer.send({ type: "peer_leave" })],
   ];
   it.each(malformed)("%s closes with protocol_error, and the link comes back", async (_, misbehave) => {
     const { peer, reach, pushes } = await bed.openOnline();

@@ -1,8 +1,10 @@
 // One socket's life: connect, challenge, negotiation, hello, requests and pushes, liveness, end. It ends exactly once
 // and never comes back; reconnecting is link.ts's business, what an end means is decided in ended-status.ts.
+
 import { encodeHex } from "@claudemesh/protocol/encoding/hex";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { closeCodes, type NegotiatedFeatures, negotiate } from "@claudemesh/protocol/features";
+import { writeStrictJson } from "@claudemesh/protocol/json";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import {
   type ChallengeFrame,
@@ -83,7 +85,7 @@ export class Connection {
       return Promise.resolve({ type: "not_sent" });
     }
     const id = this.#requests.nextId();
-    const text = JSON.stringify({ ...input, type: operation, id });
+    const text = writeStrictJson({ ...input, type: operation, id });
     if (isOversize(text)) return Promise.resolve(oversizeAnswer());
     const outcome = this.#requests.wait(id, options);
     this.#socket.send(text);

@@ -7,7 +7,7 @@ import type { LinkStatus } from "./link-contract.ts";
 export type EndedStatus = Extract<LinkStatus, { state: "offline" | "stopped" }>;
 
 /** WebSocket's "service restart": the broker is stopping and will be back. */
-export const brokerStoppingCode = 1012;
+const brokerStoppingCode = 1012;
 
 /** No close frame arrived: the socket broke or was cut. */
 const brokenSocketCode = 1006;

@@ -1,13 +1,16 @@
 // Reading what a broker sends: each text frame becomes one of a closed set. Frames of kinds we don't know are passed
 // over, so that old clients live on; a known kind with a wrong shape is malformed. What follows from a frame is decided
 // in connection.ts.
+
 import type { AnnouncedFeatures } from "@claudemesh/protocol/features";
+import { parseOwnJsonText, StrictJsonError } from "@claudemesh/protocol/json";
 import { destinationKinds } from "@claudemesh/protocol/messages/addresses";
 import { envelopeVersions, priorities } from "@claudemesh/protocol/messages/envelope";
 import type {
   ChallengeFrame,
   HelloReplyBody,
   MessagePush,
+  PeerJoinPush,
   PushFrame,
   ReplyFrame,
 } from "@claudemesh/protocol/wire/frames";
@@ -32,6 +35,11 @@ export function readIncomingFrame(text: string): IncomingFrame {
     case "member_revoked":
       if (typeof frame.pubkey !== "string") return malformed("a member_revoked push names no member");
       return { type: "push", push: { type: "member_revoked", pubkey: frame.pubkey } };
+    case "peer_join":
+      return readPeerJoin(frame);
+    case "peer_leave":
+      if (typeof frame.pubkey !== "string") return malformed("a peer_leave push names no member");
+      return { type: "push", push: { type: "peer_leave", pubkey: frame.pubkey } };
     case "challenge":
       return readChallenge(frame);
     default:
@@ -52,10 +60,10 @@ export function readHelloReply(body: unknown): HelloReplyBody | undefined {
 
 function parseObject(text: string): Fields | undefined {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseOwnJsonText(text);
     return isFields(value) ? value : undefined;
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
+    if (error instanceof StrictJsonError) return undefined;
     throw error;
   }
 }
@@ -75,6 +83,13 @@ function readChallenge(frame: Fields): IncomingFrame {
   const usable = Object.entries(features).filter(([, parameters]) => isFields(parameters));
   const announced = Object.fromEntries(usable) as AnnouncedFeatures;
   return { type: "challenge", challenge: { type: "challenge", protocol, nonce, features: announced } };
+}
+
+function readPeerJoin(frame: Fields): IncomingFrame {
+  if (typeof frame.pubkey !== "string" || typeof frame.name !== "string") {
+    return malformed("a peer_join push names no member");
+  }
+  return { type: "push", push: frame as unknown as PeerJoinPush };
 }
 
 function readMessagePush(frame: Fields): IncomingFrame {

@@ -40,7 +40,7 @@ export const workingFeatures = announceFeatures({
   connectionPolicy: "prefer_newest",
 });
 
-export const testNonce = "a-nonce-for-tests";
+const testNonce = "a-nonce-for-tests";
 
 export class FakePeer {
   readonly socket: WebSocket;

@@ -1,6 +1,7 @@
 // How long a row may be tried, and how long the broker's word about it is worth something. Both follow from what the
 // broker announced last.
 import type { DedupeParameters } from "@claudemesh/protocol/features";
+import { safetyMarginHours } from "@claudemesh/protocol/messages/max-age";
 
 const hourMs = 3_600_000;
 /** The broker's clock and ours may differ by this much before a conclusion could be wrong. */
@@ -18,4 +19,15 @@ export function fenceProvesNothingBefore(dedupe: DedupeParameters | undefined, n
   if (dedupe === undefined) return nowMs;
   if (dedupe.mode === "permanent") return Number.MIN_SAFE_INTEGER;
   return nowMs - (dedupe.dedupe_retention_days * 24 * hourMs - clockSlackMs);
+}
+
+/**
+ * Rows enqueued at or before this moment are older than the dedupe window less its margin. What the broker says of them
+ * is not enough to send their message again.
+ */
+export function requeueProvesNothingBefore(dedupe: DedupeParameters | undefined, nowMs: number): number {
+  if (dedupe === undefined) return nowMs;
+  if (dedupe.mode === "permanent") return Number.MIN_SAFE_INTEGER;
+  const days = dedupe.dedupe_retention_days;
+  return nowMs - hoursToMs(days * 24 - safetyMarginHours(days));
 }

@@ -1,6 +1,8 @@
 // A message as it arrives, as it is kept, and as the local API shows it. Opening a sealed body needs keys and comes in
 // from outside; storing is the inbox store's.
+
 import { decodeBase64 } from "@claudemesh/protocol/encoding/base64";
+import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import type { Priority } from "@claudemesh/protocol/messages/envelope";
 import { type HistoryItem, textOf } from "@claudemesh/protocol/wire/history-item";
 
@@ -83,7 +85,7 @@ export function showInboxItem(
     sender_pubkey: record.sender_pubkey,
     sender_name: nameOf(record.sender_pubkey) ?? record.sender_name,
     ...showBody(record),
-    meta: record.meta === "" ? null : JSON.parse(record.meta),
+    meta: record.meta === "" ? null : parseOwnJsonText(record.meta),
     priority: record.priority,
     reply_to_id: record.reply_to_id,
     received_at: record.received_at,

@@ -1,5 +1,6 @@
 // What the daemon knows about one send, as plain values: the row that is inserted, the row that is tried, the row that
 // is shown. States and transitions are the protocol's; performing them is the store's.
+import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import type { Destination } from "@claudemesh/protocol/messages/addresses";
 import type { EnvelopeVersion, Priority } from "@claudemesh/protocol/messages/envelope";
 import { fateOf } from "@claudemesh/protocol/messages/fate";
@@ -78,6 +79,7 @@ export type OutboxRecord = {
   readonly aborted_at: number | null;
   readonly aborted_by: string | null;
   readonly superseded_by: string | null;
+  readonly accept_duplicate: number;
 };
 
 /** A row as the local API shows it. */
@@ -89,7 +91,7 @@ export function showOutboxRow(record: OutboxRecord): Record<string, unknown> {
     destination_kind: record.destination_kind,
     destination_ref: record.destination_ref,
     priority: record.priority,
-    meta: record.meta === "" ? null : JSON.parse(record.meta),
+    meta: record.meta === "" ? null : parseOwnJsonText(record.meta),
     reply_to_id: record.reply_to_id,
     envelope_version: record.envelope_version,
     request_fingerprint: fingerprintPrefix(record.request_fingerprint),
@@ -113,5 +115,6 @@ export function showOutboxRow(record: OutboxRecord): Record<string, unknown> {
     aborted_at: record.aborted_at,
     aborted_by: record.aborted_by,
     superseded_by: record.superseded_by,
+    accept_duplicate: record.accept_duplicate === 1,
   };
 }

@@ -1,5 +1,7 @@
 // An outbox row as the broker is asked to accept it. The broker recomputes the wire fingerprint from exactly this.
+
 import { encodeBase64 } from "@claudemesh/protocol/encoding/base64";
+import { type JsonObject, parseOwnJsonText } from "@claudemesh/protocol/json";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import { bodyFields } from "@claudemesh/protocol/wire/history-item";
 import type { ClaimedRow } from "./outbox-row.ts";
@@ -15,7 +17,7 @@ export function sendFrame(row: ClaimedRow): AcceptRequest {
     envelope_version: row.envelopeVersion,
     priority: row.priority,
     ...(asBase64 ? { body_base64: encodeBase64(row.payload) } : bodyFields(row.payload, false)),
-    ...(row.canonicalMeta === "" ? {} : { meta: JSON.parse(row.canonicalMeta) as Record<string, unknown> }),
+    ...(row.canonicalMeta === "" ? {} : { meta: parseOwnJsonText(row.canonicalMeta) as JsonObject }),
     ...(row.replyToId === undefined ? {} : { reply_to_id: row.replyToId }),
   };
 }

@@ -33,6 +33,14 @@ export type AcceptPorts = ResolvePorts & {
   readonly onAccepted: () => void;
 };
 
+/** A request that is sound in itself. */
+type Send = {
+  readonly clientMessageId: string;
+  readonly to: string;
+  readonly address: Address;
+  readonly content: SendContent;
+};
+
 export async function acceptSend(
   ports: AcceptPorts,
   request: SendRequest,
@@ -41,32 +49,40 @@ export async function acceptSend(
   const content = readSendContent(request);
   const address = parseAddress(request.to);
   const givenId = chooseClientMessageId(idempotencyKey, request.client_message_id);
-  if (givenId !== undefined) {
-    const stored = ports.outbox.find(givenId);
-    if (stored !== undefined) return answerStored(ports, givenId, stored, request.to, address, content);
+  const send = { clientMessageId: givenId ?? ports.nextClientMessageId(), to: request.to, address, content };
+  let row = composeFromWhatIsKnown(ports, send);
+  if (row instanceof MeshError || row === "ask_the_broker") {
+    // Whatever stands in the way of a new send, one that is known is answered all the same.
+    const stored = givenId === undefined ? undefined : ports.outbox.find(givenId);
+    if (stored !== undefined) return answerStored(ports, send, stored);
+    if (row instanceof MeshError) throw row;
+    row = composeRow(ports, send, await resolveDestination(ports, address));
   }
-  ports.gauge.admit(content.body.length);
-  const resolution = resolveLocally(ports, address);
-  const destination = resolution.type === "found" ? resolution.destination : await resolveDestination(ports, address);
-  const row = composeRow(ports, givenId ?? ports.nextClientMessageId(), request.to, destination, content);
+  // The look-up and the insert are one transaction, and mostly the only one: looking first would cost a second.
   const stored = await ports.outbox.accept(row);
-  if (stored !== undefined) return answerStored(ports, row.clientMessageId, stored, request.to, address, content);
+  if (stored !== undefined) return answerStored(ports, send, stored);
   ports.onAccepted();
   return answerInserted(row.clientMessageId, row.id, row.requestFingerprint);
+}
+
+/** The row as it would be inserted, or what stands in its way here and now. */
+function composeFromWhatIsKnown(ports: AcceptPorts, send: Send): NewOutboxRow | MeshError | "ask_the_broker" {
+  try {
+    ports.gauge.admit(send.content.body.length);
+    const resolution = resolveLocally(ports, send.address);
+    return resolution.type === "found" ? composeRow(ports, send, resolution.destination) : "ask_the_broker";
+  } catch (error) {
+    if (error instanceof MeshError) return error;
+    throw error;
+  }
 }
 
 /**
  * The same `to` means what it meant then. Another one is looked up in what is known here; a name that is not known
  * stands for itself, and no stored destination looks like that, so the answer is a mismatch.
  */
-function answerStored(
-  ports: AcceptPorts,
-  clientMessageId: string,
-  stored: StoredSend,
-  to: string,
-  address: Address,
-  content: SendContent,
-): SendAnswer {
+function answerStored(ports: AcceptPorts, send: Send, stored: StoredSend): SendAnswer {
+  const { clientMessageId, to, address, content } = send;
   const destination = to === stored.to ? stored.destination : resolveOrNameItself(ports, address);
   const offered = fingerprint(ports.sha256, envelopeOf("1", destination, content, content.body));
   const decision = decideSend(stored, offered);
@@ -79,24 +95,16 @@ function resolveOrNameItself(ports: AcceptPorts, address: Address): Destination 
   return resolution.type === "found" ? resolution.destination : { kind: "dm", ref: `@${resolution.name}` };
 }
 
+export type ComposePorts = Pick<AcceptPorts, "sealer" | "sha256" | "nowMs" | "nextOutboxId" | "inlineBytes">;
+
 /** Direct messages are sealed here, once: what is stored now is sent byte for byte, however often it is tried. */
-function composeRow(
-  ports: AcceptPorts,
-  clientMessageId: string,
-  to: string,
-  destination: Destination,
-  content: SendContent,
-): NewOutboxRow {
+export function composeRow(ports: ComposePorts, send: Omit<Send, "address">, destination: Destination): NewOutboxRow {
+  const { clientMessageId, to, content } = send;
   const plain = envelopeOf("1", destination, content, content.body);
   const requestFingerprint = fingerprint(ports.sha256, plain);
   const wire =
     destination.kind === "dm"
-      ? envelopeOf(
-          "2",
-          destination,
-          content,
-          sealBody(ports, clientMessageId, destination, requestFingerprint, content),
-        )
+      ? envelopeOf("2", destination, content, sealBody(ports, send, destination.ref, requestFingerprint))
       : plain;
   const limitBytes = ports.inlineBytes();
   if (wire.body.length > limitBytes) {
@@ -122,13 +130,13 @@ function composeRow(
 }
 
 function sealBody(
-  ports: AcceptPorts,
-  clientMessageId: string,
-  destination: Destination,
+  ports: ComposePorts,
+  send: Omit<Send, "address">,
+  recipient: string,
   requestFingerprint: Uint8Array,
-  content: SendContent,
 ): Uint8Array {
-  return ports.sealer.seal({ recipient: destination.ref, clientMessageId, requestFingerprint, body: content.body });
+  const { clientMessageId, content } = send;
+  return ports.sealer.seal({ recipient, clientMessageId, requestFingerprint, body: content.body });
 }
 
 function envelopeOf(

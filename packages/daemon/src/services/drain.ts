@@ -20,6 +20,7 @@ export type DrainPorts = {
   readonly log: Log;
   readonly failpoints: Failpoints<FailpointName>;
   readonly expiredAtOrBefore: (nowMs: number) => number;
+  readonly onTryEnd?: (end: TryEnd) => void;
 };
 
 export type DrainOptions = {
@@ -182,6 +183,7 @@ export class Drain {
     const { end, signal } = endTry(outcome, facts);
     this.#heed(signal);
     this.#logEnd(row, end);
+    this.#ports.onTryEnd?.(end);
     await this.#record(row.id, "end of a try", () =>
       this.#ports.outbox.endTry(row.id, row.attempts, end, clock.nowMs()),
     );

@@ -3,6 +3,7 @@ import type { LinkStatus } from "@claudemesh/client/link-contract";
 import type { PushFrame } from "@claudemesh/protocol/wire/frames";
 import type { Log } from "../ports.ts";
 import type { Drain } from "./drain.ts";
+import type { EventHub } from "./event-hub.ts";
 import type { Expiry } from "./expire.ts";
 import type { MemberDirectory } from "./member-directory.ts";
 import type { NegotiatedLimits } from "./negotiated-limits.ts";
@@ -14,11 +15,12 @@ export type FatalEnd = { readonly reason: string; readonly message: string };
 
 export type FollowPorts = {
   readonly limits: Pick<NegotiatedLimits, "adopt">;
-  readonly directory: Pick<MemberDirectory, "refresh">;
+  readonly directory: Pick<MemberDirectory, "refresh" | "nameOf">;
   readonly drain: Pick<Drain, "linkUp" | "linkDown">;
   readonly expiry: Pick<Expiry, "sweep" | "settleUnknownFates">;
   readonly receiver: Pick<Receiver, "receive">;
   readonly rebuild: Pick<InboxRebuild, "run">;
+  readonly events: Pick<EventHub, "brokerStatus" | "publish">;
   readonly noticeSleep: () => void;
   readonly log: Log;
   readonly onFatal: (end: FatalEnd) => void;
@@ -36,6 +38,7 @@ export function followLink(ports: FollowPorts): LinkFollower {
   };
   return {
     onStatus: (status) => {
+      ports.events.brokerStatus(status);
       switch (status.state) {
         case "connecting":
           return;
@@ -59,7 +62,7 @@ export function followLink(ports: FollowPorts): LinkFollower {
     },
     onPush: (push) => {
       if (push.type === "message") ports.receiver.receive(push);
-      else inBackground("refreshing the member list", ports.directory.refresh());
+      else tellOfMember(ports, push, inBackground);
     },
   };
 }
@@ -85,6 +88,21 @@ function goOnline(
     ports.expiry.sweep().then(() => ports.expiry.settleUnknownFates()),
   );
   inBackground("rebuilding the inbox", ports.rebuild.run());
+}
+
+function tellOfMember(
+  ports: FollowPorts,
+  push: Exclude<PushFrame, { type: "message" }>,
+  inBackground: (what: string, work: Promise<unknown>) => void,
+): void {
+  const { directory, events } = ports;
+  const { type, ...facts } = push;
+  const knownName = directory.nameOf(push.pubkey);
+  if (type === "peer_join") events.publish(type, facts);
+  if (type === "peer_leave") events.publish(type, { ...facts, name: knownName ?? null });
+  if (type === "member_revoked" || knownName === undefined) {
+    inBackground("refreshing the member list", directory.refresh());
+  }
 }
 
 function endForGood(ports: FollowPorts, status: Extract<LinkStatus, { state: "stopped" }>): void {

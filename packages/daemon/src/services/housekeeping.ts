@@ -1,5 +1,5 @@
-// What has to be done now and then: old done rows become tombstones, old messages leave the inbox where that is asked
-// for. In small steps, so that no step holds up a send.
+// What has to be done now and then: old done rows become tombstones, and so do old messages, read or not, where that is
+// asked for. In small steps, so that no step holds up a send.
 import type { Clock, InboxStore, Log, OutboxStore } from "../ports.ts";
 
 export type HousekeepingPorts = {
@@ -30,7 +30,7 @@ export async function keepHouse(
   let removed = 0;
   if (options.inboxRetentionDays !== undefined) {
     const receivedBefore = nowMs - options.inboxRetentionDays * dayMs;
-    removed = await inSteps(() => ports.inbox.removeReceivedBefore(receivedBefore, rowsPerStep), isStopping);
+    removed = await inSteps(() => ports.inbox.removeReceivedBefore(receivedBefore, nowMs, rowsPerStep), isStopping);
   }
   if (pruned + removed > 0) {
     ports.log.info({ event: "housekeeping", outbox_pruned: pruned, inbox_removed: removed }, "old rows were put away");

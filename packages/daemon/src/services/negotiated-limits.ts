@@ -3,7 +3,7 @@
 import type { NegotiatedFeatures } from "@claudemesh/protocol/features";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { deriveMaxAge, type MaxAge } from "@claudemesh/protocol/messages/max-age";
-import { fenceProvesNothingBefore, hoursToMs } from "../core/age-limits.ts";
+import { fenceProvesNothingBefore, hoursToMs, requeueProvesNothingBefore } from "../core/age-limits.ts";
 import type { NegotiatedStore } from "../ports.ts";
 
 export type NegotiatedLimits = {
@@ -13,6 +13,8 @@ export type NegotiatedLimits = {
   readonly expiredAtOrBefore: (nowMs: number) => number;
   /** Rows enqueued at or before this keep an unknown fate, whatever the broker says. */
   readonly fenceProvesNothingBefore: (nowMs: number) => number;
+  /** Rows enqueued at or before this are not requeued on the broker's word that they were not accepted. */
+  readonly requeueProvesNothingBefore: (nowMs: number) => number;
   /** Keeps what a hello announced. A configured age that leaves the new window is the caller's to act on. */
   readonly adopt: (features: NegotiatedFeatures) => Promise<Extract<MaxAge, { ok: false }> | undefined>;
 };
@@ -32,6 +34,7 @@ export function loadNegotiatedLimits(
     inlineBytes: () => features?.inlineBytes ?? limits.inlineBytes,
     expiredAtOrBefore: (nowMs) => nowMs - maxAgeMs,
     fenceProvesNothingBefore: (nowMs) => fenceProvesNothingBefore(features?.dedupe, nowMs),
+    requeueProvesNothingBefore: (nowMs) => requeueProvesNothingBefore(features?.dedupe, nowMs),
     adopt: async (announced) => {
       const changed = JSON.stringify(announced) !== JSON.stringify(features);
       features = announced;

@@ -15,7 +15,11 @@ export type ReceivePorts = {
   readonly clock: Clock;
   readonly log: Log;
   readonly requestTimeoutMs: number;
+  /** Told of every delivery once it is durable; one that is not news was known before. */
+  readonly onStored?: (delivery: StoredDelivery) => void;
 };
+
+export type StoredDelivery = { readonly isNews: boolean; readonly unreadable: boolean; readonly bytes: number };
 
 /** How long a delivery waits that the disk refused, and an ack that the broker did not take. */
 const retryMs = 5_000;
@@ -55,17 +59,18 @@ export class Receiver {
   }
 
   async #store(item: HistoryItem): Promise<void> {
-    const { inbox, sealer, nameOf, clock, log } = this.#ports;
+    const { inbox, sealer, nameOf, clock, log, onStored } = this.#ports;
     const message = readMessage(item, sealer.open);
     const senderName = nameOf(message.senderPubkey);
-    let isNew: boolean;
+    let isNews: boolean;
     try {
-      isNew = await inbox.insert({ ...message, senderName, restored: false }, clock.nowMs());
+      isNews = await inbox.insert({ ...message, senderName, restored: false }, clock.nowMs());
     } catch (error) {
       this.#hold(item, error);
       return;
     }
-    if (isNew && message.unreadable) {
+    onStored?.({ isNews, unreadable: message.unreadable, bytes: message.body.length + message.meta.length });
+    if (isNews && message.unreadable) {
       const fields = { event: "unreadable_message", history_id: item.history_id, sender: item.sender_pubkey };
       log.warn(fields, "a sealed message could not be opened and is kept as it came");
     }

@@ -14,6 +14,7 @@ export type HealthPorts = {
   readonly inbox: Pick<InboxStore, "unreadable" | "rebuildAfter">;
   readonly gauge: Pick<StorageGauge, "usedBytes" | "maxBytes">;
   readonly startedAt: number;
+  readonly streams: () => number;
 };
 
 export function reportHealth(ports: HealthPorts): Record<string, unknown> {
@@ -34,11 +35,12 @@ export function reportHealth(ports: HealthPorts): Record<string, unknown> {
       used_bytes: ports.gauge.usedBytes(),
       max_bytes: ports.gauge.maxBytes,
     },
+    event_streams: ports.streams(),
     inbox: { unreadable: ports.inbox.unreadable(), rebuilding: ports.inbox.rebuildAfter() !== undefined },
   };
 }
 
-function showLink(status: LinkStatus): Record<string, unknown> {
+export function showLink(status: LinkStatus): Record<string, unknown> {
   switch (status.state) {
     case "connecting":
       return { state: "connecting" };

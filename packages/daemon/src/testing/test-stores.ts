@@ -4,19 +4,36 @@ import { createFailpoints, type Failpoints, parseFailpoints } from "@claudemesh/
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { NewOutboxRow } from "../core/outbox-row.ts";
-import type { Clock, InboxStore, Log, LogFields, MembersStore, NegotiatedStore, OutboxStore } from "../ports.ts";
+import type {
+  BrokerIdSearch,
+  Clock,
+  InboxEntries,
+  InboxStore,
+  Log,
+  LogFields,
+  MembersStore,
+  NegotiatedStore,
+  OutboxStore,
+  RequeueStore,
+} from "../ports.ts";
+import { createSqliteBrokerIdSearch } from "../stores/sqlite/broker-id-search.ts";
+import { createSqliteInboxEntries } from "../stores/sqlite/inbox-entries.ts";
 import { createSqliteInboxStore } from "../stores/sqlite/inbox-store.ts";
 import { createMarkedCommit } from "../stores/sqlite/marked-commit.ts";
 import { createSqliteMembersStore, createSqliteNegotiatedStore } from "../stores/sqlite/members-store.ts";
 import { inboxMigrations, outboxMigrations } from "../stores/sqlite/open-databases.ts";
 import { createSqliteOutboxStore } from "../stores/sqlite/outbox-store.ts";
+import { createSqliteRequeueStore } from "../stores/sqlite/requeue-store.ts";
 import { createRowIds } from "../stores/sqlite/time-ordered-ids.ts";
 
 export type TestStores = {
   readonly outboxDb: Sqlite;
   readonly inboxDb: Sqlite;
   readonly outbox: OutboxStore;
+  readonly requeues: RequeueStore;
   readonly inbox: InboxStore;
+  readonly entries: InboxEntries;
+  readonly search: BrokerIdSearch;
   readonly members: MembersStore;
   readonly negotiated: NegotiatedStore;
   readonly nextOutboxId: () => string;
@@ -42,7 +59,10 @@ export async function openTestStores(clock: Pick<Clock, "nowMs">, failpoints = n
     outboxDb,
     inboxDb,
     outbox: createSqliteOutboxStore(outboxDb, outboxCommit),
+    requeues: createSqliteRequeueStore(outboxDb, outboxCommit),
     inbox: createSqliteInboxStore(inboxDb, inboxCommit, createRowIds(inboxDb, "inbox", clock.nowMs)),
+    entries: createSqliteInboxEntries(inboxDb, inboxCommit),
+    search: createSqliteBrokerIdSearch(outboxDb, inboxDb),
     members: createSqliteMembersStore(outboxDb, outboxCommit.commit),
     negotiated: createSqliteNegotiatedStore(outboxDb, outboxCommit.commit),
     nextOutboxId: createRowIds(outboxDb, "outbox", clock.nowMs),

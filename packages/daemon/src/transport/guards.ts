@@ -4,11 +4,17 @@ import type { Socket } from "node:net";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { findTokenInQuery, isAllowedOrigin, isLoopbackHost, readBearer } from "../core/request-guards.ts";
+import type { LocalTokens } from "../files/local-token.ts";
 import type { Log } from "../ports.ts";
 
+declare module "fastify" {
+  interface FastifyContextConfig {
+    unixSocketOnly?: boolean;
+  }
+}
+
 export type GuardOptions = {
-  readonly token: string;
-  readonly isToken: (guess: string) => boolean;
+  readonly tokens: Pick<LocalTokens, "isValid" | "secrets">;
   readonly allowedOrigins: readonly string[];
   readonly publicHealthCheck: boolean;
   readonly log: Log;
@@ -33,7 +39,7 @@ function refusalOf(options: GuardOptions, request: FastifyRequest): MeshError | 
   }
   const tokenRefusal = refuseTokenInQuery(options, request);
   if (tokenRefusal !== undefined || !isLoopback) return tokenRefusal;
-  return refuseWithoutToken(options, request);
+  return refuseWithoutToken(options, request) ?? refuseOverTcp(request);
 }
 
 function refuseStranger(options: GuardOptions, request: FastifyRequest): MeshError | undefined {
@@ -47,8 +53,12 @@ function refuseStranger(options: GuardOptions, request: FastifyRequest): MeshErr
 function refuseTokenInQuery(options: GuardOptions, request: FastifyRequest): MeshError | undefined {
   const at = request.raw.url?.indexOf("?") ?? -1;
   if (at < 0) return undefined;
-  const result = findTokenInQuery(request.raw.url?.slice(at + 1) ?? "", options.token);
-  if (!result.found) return undefined;
+  const query = request.raw.url?.slice(at + 1) ?? "";
+  const result = options.tokens
+    .secrets()
+    .map((token) => findTokenInQuery(query, token))
+    .find(({ found }) => found);
+  if (result?.found !== true) return undefined;
   const fields = { event: "security", what: "token_in_query", method: request.method, parameter: result.parameter };
   options.log.warn(fields, "a token came in a query string, where logs and histories keep it");
   return new MeshError("token_in_query");
@@ -59,6 +69,11 @@ function refuseWithoutToken(options: GuardOptions, request: FastifyRequest): Mes
     return undefined;
   }
   const guess = readBearer(request.headers.authorization);
-  if (guess !== undefined && options.isToken(guess)) return undefined;
+  if (guess !== undefined && options.tokens.isValid(guess)) return undefined;
   return new MeshError("unauthorized", "Send the local token as Authorization: Bearer <local_token>.");
+}
+
+function refuseOverTcp(request: FastifyRequest): MeshError | undefined {
+  if (request.routeOptions.config.unixSocketOnly !== true) return undefined;
+  return new MeshError("forbidden", "This is answered over the daemon's Unix socket alone.");
 }

@@ -14,6 +14,12 @@ function query<const P>(properties: P) {
 
 export const noQuery = query({});
 export const inboxQuery = query({ since: text, topic: text, from: text, limit: text, cursor: text });
+export const searchQuery = { ...query({ q: text, limit: text, cursor: text }), required: ["q"] } as const;
+export const eventsQuery = query({ last_event_id: text });
+export const pageQuery = query({ limit: text, cursor: text });
+export const numberedPageQuery = query({ limit: text, after: text });
+/** Nothing, or an object without fields. */
+export const noBody = { type: ["object", "null"], additionalProperties: false, properties: {} } as const;
 export const outboxQuery = query({
   status: { type: "string", enum: outboxStatuses },
   limit: text,
@@ -31,10 +37,24 @@ type Accepted<Schema extends { readonly properties: object }> = {
   readonly [Name in keyof Schema["properties"]]?: string;
 };
 export type InboxQuery = Accepted<typeof inboxQuery>;
+export type SearchQuery = Accepted<typeof searchQuery> & { readonly q: string };
 export type OutboxQuery = Accepted<typeof outboxQuery>;
 
 export function readPage(given: { readonly limit?: string; readonly cursor?: string }): PageQuery {
   return { after: readCursor(given.cursor), limit: readLimit(given.limit) };
+}
+
+/** A page of something that the broker keeps: what its cursors look like is the broker's business. */
+export function readBrokerPage(given: { readonly limit?: string; readonly cursor?: string }) {
+  return { limit: readLimit(given.limit), ...(given.cursor === undefined ? {} : { after: given.cursor }) };
+}
+
+/** The same where the broker counts, and says `next_after`. */
+export function readNumberedPage(given: { readonly limit?: string; readonly after?: string }) {
+  const limit = readLimit(given.limit);
+  if (given.after === undefined) return { limit };
+  if (/^[0-9]{1,15}$/.test(given.after)) return { limit, after: Number(given.after) };
+  throw new MeshError("invalid_request", "after is the next_after of an earlier page.", { field: "after" });
 }
 
 function readLimit(given: string | undefined): number {
@@ -63,7 +83,11 @@ export function readSince(given: string | undefined): number | undefined {
 }
 
 export function readTopic(given: string | undefined): string | undefined {
-  if (given === undefined) return undefined;
+  return given === undefined ? undefined : readTopicName(given);
+}
+
+/** A topic as an address or by its bare name. */
+export function readTopicName(given: string): string {
   const name = given.replace(/^(?:#|topic:)/, "");
   if (isName(name)) return name;
   throw new MeshError("invalid_name", undefined, { field: "topic" });

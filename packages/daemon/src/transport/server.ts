@@ -1,13 +1,14 @@
 // The local API on its two doors: a Unix socket that only the owner can open, and the loopback where it is wanted. Both
 // feed one HTTP server, so that the bound on requests in flight holds over both.
 import { lstatSync, unlinkSync } from "node:fs";
+import type { Server as HttpServer } from "node:http";
 import { createServer, type Server, type Socket } from "node:net";
 import process from "node:process";
 import { createHttpServer } from "@claudemesh/http/server";
 import type { MeshError } from "@claudemesh/protocol/errors";
 import type { DaemonConfig } from "../config.ts";
 import { createLogLimiter } from "../core/log-limiter.ts";
-import { createTokenCheck } from "../files/local-token.ts";
+import type { LocalTokens } from "../files/local-token.ts";
 import type { Clock, Log } from "../ports.ts";
 import { StartRefused } from "../start-refused.ts";
 import { addGuards } from "./guards.ts";
@@ -16,7 +17,7 @@ import { type LocalApi, registerRoutes } from "./routes.ts";
 export type LocalServerOptions = {
   readonly config: DaemonConfig["ipc"];
   readonly api: LocalApi;
-  readonly token: string;
+  readonly tokens: LocalTokens;
   readonly socketPath: string;
   readonly tcpEnabled: boolean;
   readonly clock: Pick<Clock, "nowMs">;
@@ -34,8 +35,6 @@ export async function startLocalServer(options: LocalServerOptions): Promise<Loc
   const { config, log, clock } = options;
   const loopbackSockets = new WeakSet<Socket>();
   let stopping = false;
-  let openRequests = 0;
-  let onIdle: (() => void) | undefined;
 
   const app = createHttpServer({
     maxBodyBytes: config.maxBodyBytes,
@@ -43,17 +42,8 @@ export async function startLocalServer(options: LocalServerOptions): Promise<Loc
     busyCode: "daemon_busy",
     onError: createErrorLog(log, clock),
   });
-  app.addHook("onRequest", (_request, reply, done) => {
-    openRequests++;
-    reply.raw.once("close", () => {
-      openRequests--;
-      if (openRequests === 0) onIdle?.();
-    });
-    done();
-  });
   addGuards(app, {
-    token: options.token,
-    isToken: createTokenCheck(options.token),
+    tokens: options.tokens,
     allowedOrigins: config.allowedOrigins,
     publicHealthCheck: config.publicHealthCheck,
     log,
@@ -75,22 +65,21 @@ export async function startLocalServer(options: LocalServerOptions): Promise<Loc
     httpPort: loopback?.port,
     close: async (graceMs) => {
       stopping = true;
-      loopback?.server.close();
-      app.server.close();
-      app.server.closeIdleConnections();
-      if (openRequests > 0) {
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, graceMs);
-          onIdle = () => {
-            clearTimeout(timer);
-            resolve();
-          };
-        });
-      }
-      app.server.closeAllConnections();
+      options.api.events.close();
+      await closeConnections(app.server, [app.server, ...(loopback === undefined ? [] : [loopback.server])], graceMs);
       await app.close();
     },
   };
+}
+
+/** Connections end as soon as they carry no request; at the end of the time those that still do are cut. */
+async function closeConnections(http: HttpServer, listeners: readonly Server[], graceMs: number): Promise<void> {
+  const closed = Promise.all(listeners.map((server) => new Promise((resolve) => server.close(resolve))));
+  const idle = setInterval(() => http.closeIdleConnections(), 20);
+  const limit = setTimeout(() => http.closeAllConnections(), graceMs);
+  await closed;
+  clearInterval(idle);
+  clearTimeout(limit);
 }
 
 /** Binding makes the file, so the umask of that moment is its mode: never wider, not even for an instant. */

@@ -5,8 +5,13 @@ import type { RateLimit } from "../core/rate-limit.ts";
 import { ampleRate, type MessagesHarness, World } from "./conformance-world.ts";
 import { describeAccept } from "./suites/accept/conformance.ts";
 import { describeFences } from "./suites/fence/conformance.ts";
+import { describeFinding } from "./suites/finding/conformance.ts";
 import { describeLimiter, tightRate } from "./suites/limiter/conformance.ts";
+import { describeMemberships } from "./suites/memberships/conformance.ts";
 import { describeModel, modelRate } from "./suites/model/conformance.ts";
+import { describePresence } from "./suites/presence/conformance.ts";
+import { describeQueueModel } from "./suites/queue-model/conformance.ts";
+import { describeQueues } from "./suites/queues/conformance.ts";
 import { describeReading } from "./suites/reading/conformance.ts";
 
 export function describeMessagesConformance(harness: MessagesHarness): void {
@@ -24,5 +29,10 @@ export function describeMessagesConformance(harness: MessagesHarness): void {
   withWorld("fence", ampleRate, describeFences);
   withWorld("limiter", tightRate, describeLimiter);
   withWorld("reading", ampleRate, describeReading);
-  describe("model", () => describeModel(() => World.start(harness, modelRate)));
+  withWorld("queues", ampleRate, describeQueues);
+  withWorld("memberships", ampleRate, describeMemberships);
+  withWorld("presence", ampleRate, describePresence);
+  withWorld("finding", ampleRate, describeFinding);
+  withWorld("queue model", ampleRate, describeQueueModel);
+  withWorld("model", modelRate, describeModel);
 }

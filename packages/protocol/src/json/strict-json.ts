@@ -63,7 +63,7 @@ export function parseOwnJsonText(text: string): JsonValue {
 }
 
 /** JSON text that the strict reader accepts again, which that of JSON.stringify is not if it has a number like 1e16. */
-export function writeStrictJson(value: JsonValue): string {
+export function writeStrictJson(value: JsonValue | object): string {
   return markLargeIntegers(JSON.stringify(value));
 }
 

@@ -20,4 +20,19 @@ export const limits = {
   pageItems: 1_000,
   pageItemsDefault: 100,
   acksPerFrame: 1_000,
+  leaseRequestIdCharacters: 128,
+  /** Messages in one lease. */
+  leaseItems: 1_000,
+  leaseSeconds: 43_200,
+  maxDeliveries: 1_000,
+  maxDeliveriesDefault: 5,
+  searchCharacters: 256,
+  /** Of a profile's fields. */
+  statusCharacters: 64,
+  titleCharacters: 128,
+  avatarCharacters: 256,
+  summaryCharacters: 512,
+  bioCharacters: 2_048,
+  capabilities: 32,
+  capabilityCharacters: 64,
 } as const;

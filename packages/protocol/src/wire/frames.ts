@@ -52,5 +52,23 @@ export type ReplyFrame = {
 export type MessagePush = HistoryItem & { readonly type: "message" };
 export type MemberRevokedPush = { readonly type: "member_revoked"; readonly pubkey: string };
 
+/** A member that is connected, and what it says of itself. */
+export type PeerItem = {
+  readonly pubkey: string;
+  readonly name: string;
+  readonly role: "owner" | "member";
+  readonly connected_at: number;
+  readonly summary: string;
+  readonly status: string;
+  readonly visible: boolean;
+  readonly avatar: string;
+  readonly title: string;
+  readonly bio: string;
+  readonly capabilities: readonly string[];
+};
+
+export type PeerJoinPush = PeerItem & { readonly type: "peer_join" };
+export type PeerLeavePush = { readonly type: "peer_leave"; readonly pubkey: string };
+
 /** What a broker may send unasked; more kinds may come, and a client passes over what it does not know. */
-export type PushFrame = MessagePush | MemberRevokedPush;
+export type PushFrame = MessagePush | MemberRevokedPush | PeerJoinPush | PeerLeavePush;

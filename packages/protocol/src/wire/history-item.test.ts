@@ -27,6 +27,11 @@ describe("a body that is read back", () => {
     expect(textOf(Uint8Array.from(bytes))).toBeUndefined();
   });
 
+  it("is base64 where escaping would make a large text outgrow a frame, and text where it would not", () => {
+    expect(bodyFields(utf8("\u0001".repeat(1_000_000)), false)).toHaveProperty("body_base64");
+    expect(bodyFields(utf8("a".repeat(1_000_000)), false)).toHaveProperty("body");
+  });
+
   it("is base64 where it is sealed, even if it happens to be text", () => {
     expect(bodyFields(utf8("abc"), true)).toEqual({ body_base64: "YWJj" });
   });

@@ -19,13 +19,18 @@ export type HistoryItem = {
   readonly accepted_at: number;
 };
 
+const utf8 = new TextEncoder();
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** Escaping can make a text six times as long; from this size on that could outgrow a frame. */
+const escapingMattersBytes = 131_072;
 
 /** The bytes as text where they are text, else as base64. Sealed bodies are always base64. */
 export function bodyFields(bytes: Uint8Array, sealed: boolean): { body: string } | { body_base64: string } {
-  if (!sealed) {
-    const text = textOf(bytes);
-    if (text !== undefined) return { body: text };
+  const text = sealed ? undefined : textOf(bytes);
+  if (text !== undefined) {
+    const fits = bytes.length < escapingMattersBytes || utf8.encode(JSON.stringify(text)).length <= bytes.length * 1.5;
+    if (fits) return { body: text };
   }
   return { body_base64: encodeBase64(bytes) };
 }

@@ -51,7 +51,7 @@ describe("every request", () => {
   it.each(requests)("%s says of every field which type it has", (name, schema) => {
     for (const { at, schema: object } of objectSchemas(schema, name)) {
       for (const [field, property] of Object.entries(propertiesOf(object))) {
-        expect(["string", "integer", "object", "array"], `${at}.${field}`).toContain(property.type);
+        expect(["string", "integer", "boolean", "object", "array"], `${at}.${field}`).toContain(property.type);
       }
     }
   });

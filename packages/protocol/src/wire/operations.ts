@@ -10,6 +10,19 @@ const wireFingerprint = { type: "string", pattern: "^[0-9a-f]{64}$" } as const;
 const limit = { type: "integer", minimum: 1, maximum: limits.pageItems } as const;
 const after = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
 const topicName = { type: "string", maxLength: limits.nameCharacters } as const;
+const queueId = { type: "string", maxLength: limits.nameCharacters } as const;
+const publicKey = { type: "string", pattern: "^[0-9a-f]{64}$" } as const;
+const brokerMessageId = { type: "string", minLength: 36, maxLength: 36 } as const;
+const brokerMessageIds = {
+  type: "array",
+  minItems: 1,
+  maxItems: limits.leaseItems,
+  items: brokerMessageId,
+} as const;
+
+/** Free text that every store can hold. */
+const text = <const N extends number>(maxLength: N) =>
+  ({ type: "string", maxLength, pattern: "^[^\\u0000]*$" }) as const;
 
 function input<const R extends readonly string[], const P>(required: R, properties: P) {
   return { type: "object", additionalProperties: false, required, properties } as const;
@@ -61,12 +74,78 @@ export type TopicCreateInput = FromSchema<typeof topicCreateInputSchema>;
 export const topicInputSchema = input(["name"], { name: topicName }) satisfies JSONSchema;
 export type TopicInput = FromSchema<typeof topicInputSchema>;
 
+export const queueCreateInputSchema = input(["queue"], {
+  queue: queueId,
+  max_deliveries: { type: "integer", minimum: 1, maximum: limits.maxDeliveries },
+}) satisfies JSONSchema;
+export type QueueCreateInput = FromSchema<typeof queueCreateInputSchema>;
+
+export const queueLeaseInputSchema = input(["queue", "lease_request_id", "max", "lease_s"], {
+  queue: queueId,
+  lease_request_id: { type: "string", pattern: `^[!-~]{1,${limits.leaseRequestIdCharacters}}$` },
+  max: { type: "integer", minimum: 1, maximum: limits.leaseItems },
+  lease_s: { type: "integer", minimum: 1, maximum: limits.leaseSeconds },
+}) satisfies JSONSchema;
+export type QueueLeaseInput = FromSchema<typeof queueLeaseInputSchema>;
+
+export const queueSettleInputSchema = input(["queue", "lease_token", "broker_message_ids"], {
+  queue: queueId,
+  lease_token: { type: "string", minLength: 36, maxLength: 36 },
+  broker_message_ids: brokerMessageIds,
+}) satisfies JSONSchema;
+export type QueueSettleInput = FromSchema<typeof queueSettleInputSchema>;
+
+export const queueParkedInputSchema = input(["queue"], { queue: queueId, after, limit }) satisfies JSONSchema;
+export type QueueParkedInput = FromSchema<typeof queueParkedInputSchema>;
+
+export const queueReviveInputSchema = input(["queue", "broker_message_ids"], {
+  queue: queueId,
+  broker_message_ids: brokerMessageIds,
+}) satisfies JSONSchema;
+export type QueueReviveInput = FromSchema<typeof queueReviveInputSchema>;
+
+export const messageStateInputSchema = input(["broker_message_id"], {
+  broker_message_id: brokerMessageId,
+  after: publicKey,
+  limit,
+}) satisfies JSONSchema;
+export type MessageStateInput = FromSchema<typeof messageStateInputSchema>;
+
+export const mentionsInputSchema = input([], { of: publicKey, after, limit }) satisfies JSONSchema;
+export type MentionsInput = FromSchema<typeof mentionsInputSchema>;
+
+export const searchInputSchema = input(["q"], {
+  q: { type: "string", minLength: 1, maxLength: limits.searchCharacters },
+  after,
+  limit,
+}) satisfies JSONSchema;
+export type SearchInput = FromSchema<typeof searchInputSchema>;
+
+export const profileInputSchema = input([], {
+  summary: text(limits.summaryCharacters),
+  status: text(limits.statusCharacters),
+  visible: { type: "boolean" },
+  avatar: text(limits.avatarCharacters),
+  title: text(limits.titleCharacters),
+  bio: text(limits.bioCharacters),
+  capabilities: { type: "array", maxItems: limits.capabilities, items: text(limits.capabilityCharacters) },
+}) satisfies JSONSchema;
+export type ProfileInput = FromSchema<typeof profileInputSchema>;
+
+export const memberInputSchema = input(["pubkey"], { pubkey: publicKey }) satisfies JSONSchema;
+export type MemberInput = FromSchema<typeof memberInputSchema>;
+
 export const emptyInputSchema = input([], {}) satisfies JSONSchema;
 export type EmptyInput = FromSchema<typeof emptyInputSchema>;
 
 export type OperationSpec = {
   /** Below /v1/meshes/:mesh; undefined: only on the WebSocket. */
-  readonly http?: { readonly method: "GET" | "POST" | "PUT" | "DELETE"; readonly path: string };
+  readonly http?: {
+    readonly method: "GET" | "POST" | "PUT" | "DELETE";
+    readonly path: string;
+    /** Fields that a body names otherwise than a frame does, where `id` is the request's: name in a body → in a frame. */
+    readonly names?: Readonly<Record<string, string>>;
+  };
   readonly input: JSONSchema & { readonly properties: Readonly<Record<string, unknown>> };
 };
 
@@ -74,16 +153,29 @@ export const operations = {
   send: { http: { method: "POST", path: "/messages" }, input: acceptRequestSchema },
   fate: { http: { method: "GET", path: "/messages/by-client-id/:client_message_id" }, input: fateInputSchema },
   fence: { http: { method: "POST", path: "/messages/by-client-id/:client_message_id/fence" }, input: fateInputSchema },
+  "message.state": { http: { method: "GET", path: "/messages/:broker_message_id" }, input: messageStateInputSchema },
   history: { http: { method: "GET", path: "/history" }, input: historyInputSchema },
+  search: { http: { method: "GET", path: "/search" }, input: searchInputSchema },
+  mentions: { http: { method: "GET", path: "/mentions" }, input: mentionsInputSchema },
   /** Settles deliveries whose inbox rows are durable. Only a receiver's connection has deliveries to settle. */
   ack: { input: ackInputSchema },
+  "queue.create": { http: { method: "POST", path: "/queues", names: { id: "queue" } }, input: queueCreateInputSchema },
+  "queue.lease": { http: { method: "POST", path: "/queues/:queue/lease" }, input: queueLeaseInputSchema },
+  "queue.ack": { http: { method: "POST", path: "/queues/:queue/ack" }, input: queueSettleInputSchema },
+  "queue.nack": { http: { method: "POST", path: "/queues/:queue/nack" }, input: queueSettleInputSchema },
+  "queue.parked": { http: { method: "GET", path: "/queues/:queue/parked" }, input: queueParkedInputSchema },
+  "queue.revive": { http: { method: "POST", path: "/queues/:queue/revive" }, input: queueReviveInputSchema },
   "members.list": { http: { method: "GET", path: "/members" }, input: pageInputSchema },
+  "peers.list": { http: { method: "GET", path: "/peers" }, input: pageInputSchema },
+  "profile.set": { http: { method: "POST", path: "/profile" }, input: profileInputSchema },
+  "member.revoke": { http: { method: "DELETE", path: "/members/:pubkey" }, input: memberInputSchema },
   "invite.create": { http: { method: "POST", path: "/invites" }, input: inviteInputSchema },
   "token.create": { http: { method: "POST", path: "/tokens" }, input: tokenInputSchema },
   "token.list": { http: { method: "GET", path: "/tokens" }, input: pageInputSchema },
   "token.revoke": { http: { method: "DELETE", path: "/tokens/:token_id" }, input: tokenIdInputSchema },
   "topic.create": { http: { method: "POST", path: "/topics" }, input: topicCreateInputSchema },
   "topic.list": { http: { method: "GET", path: "/topics" }, input: pageInputSchema },
+  "topic.delete": { http: { method: "DELETE", path: "/topics/:name" }, input: topicInputSchema },
   "topic.subscribe": { http: { method: "PUT", path: "/topics/:name/subscription" }, input: topicInputSchema },
   "topic.unsubscribe": { http: { method: "DELETE", path: "/topics/:name/subscription" }, input: topicInputSchema },
 } as const satisfies Record<string, OperationSpec>;

@@ -1,22 +1,34 @@
-// The inbox on SQLite: one row per message, whoever delivers it how often. Opening bodies and acking deliveries are the
-// services' business.
-import type { Sqlite, SqliteValue } from "@claudemesh/storage/sqlite";
-import type { InboxRecord } from "../../core/inbox-message.ts";
-import type { InboxArrival, InboxFilter, InboxStore, Page, PageQuery } from "../../ports.ts";
+// The inbox on SQLite: one row per message, whoever delivers it how often, and a tombstone once retention has removed
+// it. Opening bodies and acking deliveries are the services' business; reading rows is in inbox-reading.ts.
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type { InboxArrival, InboxStore } from "../../ports.ts";
+import { listRows, searchRows, selectNews } from "./inbox-reading.ts";
+import { indexBody, unindexBody } from "./inbox-search.ts";
 import type { MarkedCommit } from "./marked-commit.ts";
 import { lowestUlidAt } from "./time-ordered-ids.ts";
 
 export function createSqliteInboxStore(db: Sqlite, { commit, note }: MarkedCommit, nextId: () => string): InboxStore {
+  // Most inboxes have none, and then no arrival needs to look for one.
+  let hasTombstones = db.sql("SELECT 1 FROM inbox_tombstone LIMIT 1").get() !== undefined;
   return {
     insert: (arrival, receivedAt) =>
       commit.submit((tx) => {
         note();
-        return insertArrival(tx, nextId, arrival, receivedAt);
+        if (hasTombstones && isRemoved(tx, arrival.clientMessageId)) return false;
+        return insertArrival(tx, nextId, arrival, receivedAt) || promoteRestored(tx, nextId, arrival, receivedAt);
       }),
     list: (filter, page) => listRows(db, filter, page),
+    search: (text, page) => searchRows(db, text, page),
+    news: (after) => selectNews(db, after),
+    lastId: () => selectLastId(db),
     unreadable: () =>
       db.sql<{ rows: number }>("SELECT count(*) AS rows FROM inbox WHERE unreadable = 1").get()?.rows ?? 0,
-    removeReceivedBefore: (moment, limit) => commit.submit((tx) => removeReceivedBefore(tx, moment, limit)),
+    removeReceivedBefore: (moment, nowMs, limit) =>
+      commit.submit((tx) => {
+        const removed = removeReceivedBefore(tx, moment, nowMs, limit);
+        hasTombstones ||= removed > 0;
+        return removed;
+      }),
     rebuildAfter: () => selectRebuildAfter(db),
     setRebuildAfter: (historyId) =>
       commit.submit((tx) => {
@@ -32,7 +44,7 @@ const insertSql = `INSERT INTO inbox (id, client_message_id, broker_message_id, 
 
 // The id is made inside the transaction, so that ids grow in the order in which rows become visible.
 function insertArrival(tx: Sqlite, nextId: () => string, arrival: InboxArrival, receivedAt: number): boolean {
-  const { changes } = tx
+  const { changes, lastInsertRowid } = tx
     .sql(insertSql)
     .run(
       nextId(),
@@ -51,65 +63,71 @@ function insertArrival(tx: Sqlite, nextId: () => string, arrival: InboxArrival, 
       arrival.restored ? 1 : 0,
       arrival.body,
     );
+  if (changes === 1) indexBody(tx, lastInsertRowid, arrival.unreadable, arrival.body);
   return changes === 1;
 }
 
-const pageBytesMax = 4 * 1_048_576;
-
-const listColumns = `id, client_message_id, broker_message_id, history_id, topic, sender_pubkey, sender_name, priority,
-  meta, reply_to_id, received_at, read_at, unreadable, body`;
-
-function listRows(db: Sqlite, filter: InboxFilter, page: PageQuery): Page<InboxRecord> {
-  if (filter.senders?.length === 0) return { items: [], nextCursor: undefined };
-  const conditions = ["id > ?"];
-  const values: SqliteValue[] = [page.after ?? ""];
-  if (filter.since !== undefined) {
-    // An id is never older than the arrival that it names, so the index finds where to begin.
-    conditions.push("id >= ?", "received_at >= ?");
-    values.push(lowestUlidAt(filter.since), filter.since);
-  }
-  if (filter.topic !== undefined) {
-    conditions.push("topic = ?");
-    values.push(filter.topic);
-  }
-  if (filter.senders !== undefined) {
-    conditions.push(`sender_pubkey IN (${filter.senders.map(() => "?").join(", ")})`);
-    values.push(...filter.senders);
-  }
-  const where = conditions.join(" AND ");
-  const sizes = db
-    .sql<{ id: string; bytes: number }>(
-      `SELECT id, length(body) AS bytes FROM inbox WHERE ${where} ORDER BY id LIMIT ?`,
+/**
+ * The rebuild came first to a message that the broker still has to deliver, so nobody has heard of it: it takes its
+ * place among the arrivals anew, as the news that it is.
+ */
+function promoteRestored(tx: Sqlite, nextId: () => string, arrival: InboxArrival, receivedAt: number): boolean {
+  if (arrival.restored) return false;
+  const { clientMessageId } = arrival;
+  const restored = tx
+    .sql<{ seq: number; read_at: number | null }>(
+      "SELECT seq, read_at FROM inbox WHERE client_message_id = ? AND restored = 1",
     )
-    .all(...values, page.limit + 1);
-  const count = countWithinBytes(sizes, page.limit);
-  const items = db
-    .sql<InboxRecord>(`SELECT ${listColumns} FROM inbox WHERE ${where} ORDER BY id LIMIT ?`)
-    .all(...values, count);
-  return { items, nextCursor: sizes.length > count ? items.at(-1)?.id : undefined };
+    .get(clientMessageId);
+  if (restored === undefined) return false;
+  unindexBody(tx, restored.seq);
+  tx.sql("DELETE FROM inbox WHERE seq = ?").run(restored.seq);
+  insertArrival(tx, nextId, arrival, receivedAt);
+  tx.sql("UPDATE inbox SET read_at = ? WHERE client_message_id = ?").run(restored.read_at, clientMessageId);
+  return true;
 }
 
-/** How many rows make a page: at most the limit, and no more bodies than a reader can be expected to hold at once. */
-function countWithinBytes(sizes: readonly { readonly bytes: number }[], limit: number): number {
-  let bytes = 0;
-  let count = 0;
-  for (const row of sizes.slice(0, limit)) {
-    bytes += row.bytes;
-    if (count > 0 && bytes > pageBytesMax) break;
-    count++;
-  }
-  return count;
+function isRemoved(tx: Sqlite, clientMessageId: string): boolean {
+  return tx.sql("SELECT 1 FROM inbox_tombstone WHERE client_message_id = ?").get(clientMessageId) !== undefined;
 }
+
+const buryOldestSql = `INSERT INTO inbox_tombstone
+    (client_message_id, id, broker_message_id, history_id, received_at, read_at, removed_at)
+  SELECT client_message_id, id, broker_message_id, history_id, received_at, read_at, ? FROM inbox WHERE seq = ?`;
 
 // Ids bound the search from above: what arrived before the moment may have a later id only where the clock went back,
 // and then it goes with a later sweep.
-function removeReceivedBefore(tx: Sqlite, moment: number, limit: number): number {
-  return tx
-    .sql(
-      `DELETE FROM inbox WHERE id IN
-         (SELECT id FROM inbox WHERE id < ? AND received_at < ? ORDER BY id LIMIT ?)`,
+function removeReceivedBefore(tx: Sqlite, moment: number, nowMs: number, limit: number): number {
+  const rows = tx
+    .sql<{ seq: number; id: string }>("SELECT seq, id FROM inbox WHERE id < ? AND received_at < ? ORDER BY id LIMIT ?")
+    .all(lowestUlidAt(moment), moment, limit);
+  for (const { seq } of rows) {
+    tx.sql(buryOldestSql).run(nowMs, seq);
+    unindexBody(tx, seq);
+    tx.sql("DELETE FROM inbox WHERE seq = ?").run(seq);
+  }
+  const last = rows.at(-1);
+  if (last !== undefined) keepLastRemoved(tx, last.id);
+  return rows.length;
+}
+
+const lastRemovedKey = "last_removed_id";
+
+function keepLastRemoved(tx: Sqlite, id: string): void {
+  tx.sql(
+    `INSERT INTO inbox_state (key, value) VALUES (?, ?)
+     ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)`,
+  ).run(lastRemovedKey, id);
+}
+
+/** The largest id that was ever given, also where its row is gone: readers who have seen it ask for what comes later. */
+export function selectLastId(db: Sqlite): string | undefined {
+  const row = db
+    .sql<{ id: string | null }>(
+      "SELECT max(id) AS id FROM (SELECT max(id) AS id FROM inbox UNION ALL SELECT value FROM inbox_state WHERE key = ?)",
     )
-    .run(lowestUlidAt(moment), moment, limit).changes;
+    .get(lastRemovedKey);
+  return row?.id ?? undefined;
 }
 
 const rebuildKey = "rebuild_after_history_id";

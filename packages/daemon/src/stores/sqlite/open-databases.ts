@@ -9,6 +9,7 @@ import { findIntegrityProblems, type IntegrityDepth } from "@claudemesh/storage/
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { Log } from "../../ports.ts";
 import { StartRefused } from "../../start-refused.ts";
+import { backfillSearch } from "./inbox-search.ts";
 import { setRebuildAfter } from "./inbox-store.ts";
 
 export type OpenDatabase = { readonly db: Sqlite; readonly schema: number };
@@ -21,12 +22,21 @@ export function inboxMigrations(): Migration[] {
   return loadMigrations("daemon-inbox", new URL("./migrations/inbox/", import.meta.url));
 }
 
+/** Where `daemon recover` builds a fresh outbox; while it is there, the one beside it is not to be used. */
+export function recoveringPath(outboxDb: string): string {
+  return `${outboxDb}.recovering`;
+}
+
 export async function openOutboxDatabase(path: string): Promise<OpenDatabase> {
+  if (existsSync(recoveringPath(path))) {
+    const message = `A recovery of ${path} was cut off; run \`claudemesh daemon recover\` again to finish it.`;
+    throw new StartRefused("outbox_corrupt", message);
+  }
   const problems = existsSync(path) ? findProblemsReadOnly(path, "full") : [];
   if (problems.length > 0) {
     throw new StartRefused(
       "outbox_corrupt",
-      `${path} is damaged (${problems[0]}) and nothing in it was changed. Copy the folder, then restore outbox.db from a backup; \`claudemesh daemon recover\` will do this for you once your version has it.`,
+      `${path} is damaged (${problems[0]}) and nothing in it was changed. \`claudemesh daemon recover\` saves what can be read and sets the damaged file aside; or restore outbox.db from a backup.`,
     );
   }
   return migrated(openSqlite({ path }), outboxMigrations());
@@ -39,8 +49,11 @@ export async function openInboxDatabase(
   log: Log,
 ): Promise<OpenDatabase & { readonly setAside: string | undefined }> {
   const problems = existsSync(path) ? findProblemsReadOnly(path, "quick") : [];
-  if (problems.length === 0)
-    return { ...(await migrated(openSqlite({ path }), inboxMigrations())), setAside: undefined };
+  if (problems.length === 0) {
+    const opened = await migrated(openSqlite({ path }), inboxMigrations());
+    backfillSearch(opened.db);
+    return { ...opened, setAside: undefined };
+  }
   const setAside = `${path}.corrupt-${timestamp}`;
   for (const suffix of ["-wal", "-shm", ""]) renameIfPresent(path + suffix, setAside + suffix);
   log.warn(
@@ -53,7 +66,7 @@ export async function openInboxDatabase(
 }
 
 /** Read-only, so that looking at a damaged file leaves it and its log as they are. */
-function findProblemsReadOnly(path: string, depth: IntegrityDepth): string[] {
+export function findProblemsReadOnly(path: string, depth: IntegrityDepth): string[] {
   let connection: DatabaseSync | undefined;
   try {
     connection = new DatabaseSync(path, { readOnly: true });

@@ -2,20 +2,39 @@
 import type { MeshPaths } from "@claudemesh/client/home";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
-import type { Clock, InboxStore, Log, MembersStore, NegotiatedStore, OutboxStore } from "../../ports.ts";
-import { createSqliteInboxStore } from "./inbox-store.ts";
+import type {
+  BrokerIdSearch,
+  Clock,
+  InboxEntries,
+  InboxStore,
+  Log,
+  MembersStore,
+  NegotiatedStore,
+  OutboxStore,
+  RequeueStore,
+  WatchOutbox,
+} from "../../ports.ts";
+import { createSqliteBrokerIdSearch } from "./broker-id-search.ts";
+import { createSqliteInboxEntries } from "./inbox-entries.ts";
+import { createSqliteInboxStore, selectLastId } from "./inbox-store.ts";
 import { createMarkedCommit } from "./marked-commit.ts";
 import { createSqliteMembersStore, createSqliteNegotiatedStore } from "./members-store.ts";
 import { openInboxDatabase, openOutboxDatabase } from "./open-databases.ts";
 import { createSqliteOutboxStore } from "./outbox-store.ts";
+import { createOutboxWatch } from "./outbox-watch.ts";
+import { createSqliteRequeueStore } from "./requeue-store.ts";
 import { createRowIds } from "./time-ordered-ids.ts";
 
 export type DaemonStores = {
   readonly outbox: OutboxStore;
+  readonly requeues: RequeueStore;
   readonly inbox: InboxStore;
+  readonly entries: InboxEntries;
+  readonly search: BrokerIdSearch;
   readonly members: MembersStore;
   readonly negotiated: NegotiatedStore;
   readonly nextOutboxId: () => string;
+  readonly watchOutbox: WatchOutbox;
   /** Migrations that each database has seen. */
   readonly schema: { readonly outbox: number; readonly inbox: number };
   /** Commits what waits and closes both databases. */
@@ -36,13 +55,18 @@ export async function openStores(
       before: "outbox.before_commit",
       after: "outbox.after_commit",
     });
+    const inboxIds = createRowIds(inbox.db, "inbox", clock.nowMs, selectLastId(inbox.db));
     const inboxCommit = createMarkedCommit(inbox.db, failpoints, { after: "inbox.after_commit" });
     return {
       outbox: createSqliteOutboxStore(outbox.db, outboxCommit),
-      inbox: createSqliteInboxStore(inbox.db, inboxCommit, createRowIds(inbox.db, "inbox", clock.nowMs)),
+      requeues: createSqliteRequeueStore(outbox.db, outboxCommit),
+      inbox: createSqliteInboxStore(inbox.db, inboxCommit, inboxIds),
+      entries: createSqliteInboxEntries(inbox.db, inboxCommit),
+      search: createSqliteBrokerIdSearch(outbox.db, inbox.db),
       members: createSqliteMembersStore(outbox.db, outboxCommit.commit),
       negotiated: createSqliteNegotiatedStore(outbox.db, outboxCommit.commit),
       nextOutboxId: createRowIds(outbox.db, "outbox", clock.nowMs),
+      watchOutbox: createOutboxWatch(outbox.db),
       schema: { outbox: outbox.schema, inbox: inbox.schema },
       close: () => {
         outboxCommit.commit.close();

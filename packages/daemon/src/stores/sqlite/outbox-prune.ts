@@ -5,7 +5,7 @@ import { lowestUlidAt } from "./time-ordered-ids.ts";
 
 const kept = `client_message_id, id, request_fingerprint, wire_fingerprint, to_address, destination_kind,
   destination_ref, priority, meta, reply_to_id, envelope_version, enqueued_at, attempts, delivered_at,
-  broker_message_id, history_id`;
+  broker_message_id, history_id, accept_duplicate`;
 
 export function pruneDone(tx: Sqlite, deliveredBefore: number, nowMs: number, limit: number): number {
   // A row delivered before the moment was enqueued before it, so that its id bounds the search to old rows.

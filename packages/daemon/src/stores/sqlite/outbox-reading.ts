@@ -8,7 +8,7 @@ import type { OutboxCounts, Page, PageQuery } from "../../ports.ts";
 const recordColumns = `id, client_message_id, request_fingerprint, wire_fingerprint, to_address, destination_kind,
   destination_ref, priority, meta, reply_to_id, envelope_version, enqueued_at, attempts, unanswered, fenced,
   next_attempt_at, status, last_error, delivered_at, broker_message_id, history_id, aborted_at, aborted_by,
-  superseded_by`;
+  superseded_by, accept_duplicate`;
 
 /** Requeues make chains; one this long is a loop somebody wrote by hand. */
 const chainRowsMax = 1_000;
@@ -128,7 +128,8 @@ function selectTombstoneRecord(db: Sqlite, id: string): OutboxRecord | undefined
       `SELECT id, client_message_id, request_fingerprint, wire_fingerprint, to_address, destination_kind,
          destination_ref, priority, meta, reply_to_id, envelope_version, enqueued_at, attempts, 0 AS unanswered,
          0 AS fenced, delivered_at AS next_attempt_at, 'done' AS status, NULL AS last_error, delivered_at,
-         broker_message_id, history_id, NULL AS aborted_at, NULL AS aborted_by, NULL AS superseded_by
+         broker_message_id, history_id, NULL AS aborted_at, NULL AS aborted_by, NULL AS superseded_by,
+         accept_duplicate
        FROM outbox_tombstone WHERE id = ? OR client_message_id = ? ORDER BY id = ? DESC LIMIT 1`,
     )
     .get(id, id, id);

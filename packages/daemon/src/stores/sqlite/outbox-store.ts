@@ -25,12 +25,18 @@ export function createSqliteOutboxStore(db: Sqlite, { commit, note }: MarkedComm
     commit.submit((tx) => tx.sql(text).run(...values).changes);
   const changeOne = async (text: string, ...values: readonly (string | number | null)[]) =>
     (await change(text, ...values)) === 1;
+  // Most outboxes have none for a month, and a look-up that can find nothing is half the cost of a look-up.
+  let hasTombstones = db.sql("SELECT 1 FROM outbox_tombstone LIMIT 1").get() !== undefined;
+  const find = (tx: Sqlite, clientMessageId: string) =>
+    selectSend(tx, clientMessageId) ?? (hasTombstones ? selectTombstone(tx, clientMessageId) : undefined);
   return {
-    find: (clientMessageId) => selectSend(db, clientMessageId),
+    find: (clientMessageId) => find(db, clientMessageId),
     accept: (row) =>
       commit.submit((tx) => {
         note();
-        return acceptRow(tx, row);
+        const stored = find(tx, row.clientMessageId);
+        if (stored === undefined) insertRow(tx, row);
+        return stored;
       }),
     claimDue: (query) => commit.submit((tx) => claimDue(tx, query)),
     nextDueAt: (afterMs) => selectNextDueAt(db, afterMs),
@@ -50,7 +56,12 @@ export function createSqliteOutboxStore(db: Sqlite, { commit, note }: MarkedComm
     expireUnknown: (id, attempts, lastError) => changeOne(expireUnknownSql, lastError, id, attempts),
     buryFenced: (id, attempts, lastError) => changeOne(buryFencedSql, lastError, id, attempts),
     deadOfUnknownFate: (enqueuedAfter, after, limit) => selectDeadOfUnknownFate(db, enqueuedAfter, after, limit),
-    prune: (deliveredBefore, nowMs, limit) => commit.submit((tx) => pruneDone(tx, deliveredBefore, nowMs, limit)),
+    prune: (deliveredBefore, nowMs, limit) =>
+      commit.submit((tx) => {
+        const pruned = pruneDone(tx, deliveredBefore, nowMs, limit);
+        hasTombstones ||= pruned > 0;
+        return pruned;
+      }),
     list: (status, page) => listRows(db, status, page),
     inspect: (id) => inspectRow(db, id),
     counts: () => countRows(db),
@@ -73,12 +84,25 @@ type SendRow = {
 const sendColumns =
   "id, request_fingerprint, broker_message_id, history_id, to_address, destination_kind, destination_ref";
 
-/** The one look-up of an id, in rows and tombstones alike. */
 function selectSend(db: Sqlite, clientMessageId: string): StoredSend | undefined {
-  const row =
+  return toStoredSend(
     db
       .sql<SendRow>(`SELECT ${sendColumns}, status, last_error FROM outbox WHERE client_message_id = ?`)
-      .get(clientMessageId) ?? selectTombstone(db, clientMessageId);
+      .get(clientMessageId),
+  );
+}
+
+function selectTombstone(db: Sqlite, clientMessageId: string): StoredSend | undefined {
+  return toStoredSend(
+    db
+      .sql<SendRow>(
+        `SELECT ${sendColumns}, 'done' AS status, NULL AS last_error FROM outbox_tombstone WHERE client_message_id = ?`,
+      )
+      .get(clientMessageId),
+  );
+}
+
+function toStoredSend(row: SendRow | undefined): StoredSend | undefined {
   if (row === undefined) return undefined;
   return {
     outboxId: row.id,
@@ -92,22 +116,12 @@ function selectSend(db: Sqlite, clientMessageId: string): StoredSend | undefined
   };
 }
 
-function selectTombstone(db: Sqlite, clientMessageId: string): SendRow | undefined {
-  return db
-    .sql<SendRow>(
-      `SELECT ${sendColumns}, 'done' AS status, NULL AS last_error FROM outbox_tombstone WHERE client_message_id = ?`,
-    )
-    .get(clientMessageId);
-}
-
 const insertSql = `INSERT INTO outbox (id, client_message_id, request_fingerprint, wire_fingerprint, to_address,
     destination_kind, destination_ref, priority, meta, reply_to_id, envelope_version, enqueued_at, next_attempt_at,
     status, payload)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?)`;
 
-function acceptRow(tx: Sqlite, row: NewOutboxRow): StoredSend | undefined {
-  const stored = selectSend(tx, row.clientMessageId);
-  if (stored !== undefined) return stored;
+function insertRow(tx: Sqlite, row: NewOutboxRow): void {
   tx.sql(insertSql).run(
     row.id,
     row.clientMessageId,
@@ -124,7 +138,6 @@ function acceptRow(tx: Sqlite, row: NewOutboxRow): StoredSend | undefined {
     row.enqueuedAt,
     row.payload,
   );
-  return undefined;
 }
 
 type DueRow = { id: string; bytes: number };

@@ -3,10 +3,15 @@ import { randomBytes } from "node:crypto";
 import { createUlidGenerator, ulidTimeMs } from "@claudemesh/protocol/ids";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 
-/** Begins after the largest id in the table. */
-export function createRowIds(db: Sqlite, table: "outbox" | "inbox", nowMs: () => number): () => string {
+/** Begins after the largest id in the table, and after `above` where rows that had larger ones are gone. */
+export function createRowIds(
+  db: Sqlite,
+  table: "outbox" | "inbox",
+  nowMs: () => number,
+  above: string | undefined = undefined,
+): () => string {
   const last = db.sql<{ id: string | null }>(`SELECT max(id) AS id FROM ${table}`).get()?.id;
-  const lastMs = last == null ? -1 : (ulidTimeMs(last) ?? -1);
+  const lastMs = Math.max(ulidTimeMs(last ?? "") ?? -1, ulidTimeMs(above ?? "") ?? -1);
   return createUlidGenerator({ nowMs: () => Math.max(nowMs(), lastMs + 1), randomBytes: createRandomPool() });
 }
 

@@ -10,6 +10,7 @@ import type {
   MembersStore,
   Mesh,
   Page,
+  RevokeOutcome,
   Role,
   TokenRecord,
 } from "../../ports.ts";
@@ -34,6 +35,7 @@ export function createSqliteMembersStore(db: Sqlite, commit: GroupCommit): Membe
     createMesh: (mesh, owner, nowMs) => commit.submit((tx) => insertMesh(tx, mesh, owner, nowMs)),
     findMesh: async (nameOrId) => selectMesh(db, nameOrId),
     findMember: async (meshId, pubkey) => selectMember(db, meshId, pubkey),
+    findRevoked: async (meshId, pubkeys) => pubkeys.filter((pubkey) => !isLiveMember(db, meshId, pubkey)),
     listMembers: async (meshId, after, limit) => selectMembers(db, meshId, after, limit),
     addInvite: (meshId, invite, nowMs) =>
       commit.submit((tx) => {
@@ -60,6 +62,7 @@ export function createSqliteMembersStore(db: Sqlite, commit: GroupCommit): Membe
           .run(nowMs, meshId, tokenId, pubkey);
         return result.changes === 1;
       }),
+    revokeMember: (meshId, by, pubkey, nowMs) => commit.submit((tx) => endMember(tx, meshId, by, pubkey, nowMs)),
   };
 }
 
@@ -99,8 +102,8 @@ function spendInvite(
   nowMs: number,
 ): JoinOutcome {
   const invite = tx
-    .sql<{ expires_at: number; used_by: string | null }>(
-      "SELECT expires_at, used_by FROM invite WHERE mesh_id = ? AND secret_hash = ?",
+    .sql<{ created_by: string; expires_at: number; used_by: string | null }>(
+      "SELECT created_by, expires_at, used_by FROM invite WHERE mesh_id = ? AND secret_hash = ?",
     )
     .get(meshId, secretHash);
   if (invite === undefined) return { type: "refused" };
@@ -110,6 +113,7 @@ function spendInvite(
     return mayKnow && !present.revoked ? { type: "already_member", member: present } : { type: "refused" };
   }
   if (invite.used_by !== null || invite.expires_at <= nowMs) return { type: "refused" };
+  if (!isLiveMember(tx, meshId, invite.created_by)) return { type: "refused" };
   tx.sql("UPDATE invite SET used_by = ?, used_at = ? WHERE mesh_id = ? AND secret_hash = ? AND used_by IS NULL").run(
     member.pubkey,
     nowMs,
@@ -117,6 +121,35 @@ function spendInvite(
     secretHash,
   );
   return { type: "joined", member: insertMember(tx, meshId, member, "member", nowMs) };
+}
+
+function endMember(tx: Sqlite, meshId: string, by: string, pubkey: string, nowMs: number): RevokeOutcome {
+  const caller = selectMember(tx, meshId, by);
+  if (caller === undefined || caller.revoked || caller.role !== "owner") return "not_an_owner";
+  const member = selectMember(tx, meshId, pubkey);
+  if (member === undefined) return "not_found";
+  if (member.revoked) return "already_revoked";
+  if (member.role === "owner" && countOwners(tx, meshId) === 1) return "last_owner";
+  tx.sql("UPDATE member SET revoked_at = ? WHERE mesh_id = ? AND pubkey = ? AND revoked_at IS NULL").run(
+    nowMs,
+    meshId,
+    pubkey,
+  );
+  tx.sql("UPDATE member_token SET revoked_at = coalesce(revoked_at, ?) WHERE mesh_id = ? AND pubkey = ?").run(
+    nowMs,
+    meshId,
+    pubkey,
+  );
+  return "revoked";
+}
+
+function countOwners(tx: Sqlite, meshId: string): number {
+  const row = tx
+    .sql<{ owners: number }>(
+      "SELECT count(*) AS owners FROM member WHERE mesh_id = ? AND role = 'owner' AND revoked_at IS NULL",
+    )
+    .get(meshId);
+  return row?.owners ?? 0;
 }
 
 function selectMesh(db: Sqlite, nameOrId: string): Mesh | undefined {

@@ -5,6 +5,7 @@ import type { AcceptRefusal } from "@claudemesh/protocol/messages/accept-result"
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { answerFromStored } from "../../core/stored-accept.ts";
 import type { CommittedAccept, SendToAccept, StoredAccept } from "../../ports.ts";
+import { insertQueueMessage } from "./queue-rows.ts";
 
 /** The answer of an id that is consumed; undefined: this send is the first. */
 export function answerClaimed(tx: Sqlite, send: SendToAccept): CommittedAccept | undefined {
@@ -25,7 +26,7 @@ export function acceptUnclaimed(tx: Sqlite, send: SendToAccept): CommittedAccept
 
   const historyId = nextHistoryId(tx, send.meshId);
   insertDedupe(tx, send, historyId);
-  insertMessage(tx, send);
+  insertMessage(tx, send, historyId);
   insertHistory(tx, send, historyId);
   const recipients = insertDeliveries(tx, send, historyId);
   insertMentions(tx, send, historyId);
@@ -119,22 +120,23 @@ function insertDedupe(tx: Sqlite, send: SendToAccept, historyId: number): void {
   );
 }
 
-function insertMessage(tx: Sqlite, send: SendToAccept): void {
+function insertMessage(tx: Sqlite, send: SendToAccept, historyId: number): void {
   const { version, destination, body, canonicalMeta, priority, replyToId } = send.envelope;
   const head = [send.meshId, send.brokerMessageId, send.clientMessageId];
-  const tail = [send.senderPubkey, version, body, canonicalMeta, priority, replyToId ?? null, send.acceptedAtMs];
+  const reply = replyToId ?? null;
+  const tail = [send.senderPubkey, version, body, canonicalMeta, priority, reply, send.acceptedAtMs, historyId];
   if (destination.kind === "topic") {
     tx.sql(
       `INSERT INTO topic_message (mesh_id, id, client_message_id, topic,
-         sender_pubkey, envelope_version, body, meta, priority, reply_to_id, created_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+         sender_pubkey, envelope_version, body, meta, priority, reply_to_id, created_at, history_id)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ).run(...head, destination.ref, ...tail);
     return;
   }
   tx.sql(
     `INSERT INTO message_queue (mesh_id, id, client_message_id, destination_kind, destination_ref,
-       sender_pubkey, envelope_version, body, meta, priority, reply_to_id, created_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       sender_pubkey, envelope_version, body, meta, priority, reply_to_id, created_at, history_id)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   ).run(...head, destination.kind, destination.ref, ...tail);
 }
 
@@ -156,10 +158,13 @@ function insertHistory(tx: Sqlite, send: SendToAccept, historyId: number): void 
   );
 }
 
-/** One row per recipient: the addressed member, or every live subscriber but the sender. Queues are leased instead. */
+/** One row per recipient: the addressed member, or every live subscriber but the sender. A queue has one row in all. */
 function insertDeliveries(tx: Sqlite, send: SendToAccept, historyId: number): string[] {
   const { kind, ref } = send.envelope.destination;
-  if (kind === "queue") return [];
+  if (kind === "queue") {
+    insertQueueMessage(tx, send.meshId, ref, historyId, send.brokerMessageId);
+    return [];
+  }
   if (kind === "dm") {
     tx.sql(
       "INSERT INTO delivery_queue (mesh_id, history_id, recipient_pubkey, broker_message_id) VALUES (?, ?, ?, ?)",

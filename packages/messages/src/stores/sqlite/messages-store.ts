@@ -4,11 +4,19 @@ import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { RateLimit } from "../../core/rate-limit.ts";
 import { fateFromStored } from "../../core/stored-accept.ts";
+import type { PresenceStore } from "../../ports/presence.ts";
+import type { QueueStore } from "../../ports/queues.ts";
 import type { CommittedAccept, FateResult, FenceRequest, MessagesStore, SendToAccept } from "../../ports.ts";
 import { acceptUnclaimed, answerClaimed, findAccepted, isFenced } from "./accept-in-transaction.ts";
 import { selectHistory, selectUnsettled } from "./history-rows.ts";
 import { consumeBudget, sweepBudget } from "./limiter.ts";
-import { deleteSubscription, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
+import { endMembership, selectUnfinished } from "./memberships.ts";
+import { selectMentions } from "./mentions.ts";
+import { selectMessageState } from "./message-state.ts";
+import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
+import { insertQueue, leaseMessages, reviveMessages, selectParkedPage, settleMessages } from "./queues.ts";
+import { indexNext, selectFound, selectStaleMesh } from "./search.ts";
+import { deleteSubscription, deleteTopic, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
 
 export function messagesMigrations(): Migration[] {
   return loadMigrations("messages", new URL("./migrations/", import.meta.url));
@@ -58,8 +66,44 @@ export function createSqliteMessagesStore(
       subscribe: (meshId, topic, pubkey, nowMs) =>
         commit.submit((tx) => insertSubscription(tx, meshId, topic, pubkey, nowMs)),
       unsubscribe: (meshId, topic, pubkey) => commit.submit((tx) => deleteSubscription(tx, meshId, topic, pubkey)),
+      delete: (meshId, topic) => commit.submit((tx) => deleteTopic(tx, meshId, topic)),
     },
+    queues: createQueueStore(db, commit),
+    memberships: {
+      end: (former, nowMs, limit) => commit.submit((tx) => endMembership(tx, former, nowMs, limit)),
+      unfinished: async (limit) => selectUnfinished(db, limit),
+    },
+    presence: createPresenceStore(db, commit),
+    mentions: { read: async (query) => selectMentions(db, query) },
+    search: {
+      find: async (query) => selectFound(db, query),
+      // Looking first leaves the write lock alone while there is nothing to do.
+      indexNext: async (nowMs) =>
+        selectStaleMesh(db) !== undefined && (await commit.submit((tx) => indexNext(tx, nowMs))),
+    },
+    messageState: { find: async (query, nowMs) => selectMessageState(db, query, nowMs) },
     sweepLimiter: (nowMs, limit) => commit.submit((tx) => sweepBudget(tx, rate, nowMs, limit)),
+  };
+}
+
+function createQueueStore(db: Sqlite, commit: GroupCommit): QueueStore {
+  return {
+    create: (meshId, queue, nowMs) => commit.submit((tx) => insertQueue(tx, meshId, queue, nowMs)),
+    lease: (request, nowMs) => commit.submit((tx) => leaseMessages(tx, request, nowMs)),
+    settle: (request, nowMs) => commit.submit((tx) => settleMessages(tx, request, nowMs)),
+    parked: async (query, nowMs) => selectParkedPage(db, query, nowMs),
+    revive: (request, nowMs) => commit.submit((tx) => reviveMessages(tx, request, nowMs)),
+  };
+}
+
+function createPresenceStore(db: Sqlite, commit: GroupCommit): PresenceStore {
+  return {
+    hold: (leases, nowMs, expiresAtMs) => commit.submit((tx) => upsertLeases(tx, leases, nowMs, expiresAtMs)),
+    release: (leases) => commit.submit((tx) => deleteLeases(tx, leases)),
+    peers: async (query, nowMs) => selectPeers(db, query, nowMs),
+    sweep: (nowMs, limit) => commit.submit((tx) => sweepLeases(tx, nowMs, limit)),
+    setProfile: (meshId, pubkey, change, nowMs) =>
+      commit.submit((tx) => updateProfile(tx, meshId, pubkey, change, nowMs)),
   };
 }
 

@@ -55,3 +55,8 @@ export function deleteSubscription(tx: Sqlite, meshId: string, topic: string, pu
   );
   return true;
 }
+
+export function deleteTopic(tx: Sqlite, meshId: string, topic: string): void {
+  tx.sql("DELETE FROM topic_subscription WHERE mesh_id = ? AND topic = ?").run(meshId, topic);
+  tx.sql("DELETE FROM topic WHERE mesh_id = ? AND name = ?").run(meshId, topic);
+}

@@ -1,0 +1,15 @@
+// As little of HTTP as a caller needs to tell where an answer ends and whether it is the one it wants.
+
+const acceptedLine = "HTTP/1.1 202 ";
+
+/** How long the answer is, head and body; undefined while its head is not whole, and 0 when the head does not say. */
+export function answerLength(bytes: Buffer): number | undefined {
+  const headEnd = bytes.indexOf("\r\n\r\n");
+  if (headEnd < 0) return undefined;
+  const length = /\r\ncontent-length: *([0-9]+)/i.exec(bytes.toString("latin1", 0, headEnd))?.[1];
+  return length === undefined ? 0 : headEnd + 4 + Number(length);
+}
+
+export function isAccepted(bytes: Buffer): boolean {
+  return bytes.toString("latin1", 0, acceptedLine.length) === acceptedLine;
+}

@@ -1,0 +1,77 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Closing } from "../processes/closing.ts";
+import { MeasuringProcess } from "../processes/measuring-process.ts";
+import type { LoadOrder, LoadResult } from "./generator.ts";
+
+let folder: string;
+let closing: Closing;
+let load: MeasuringProcess<LoadOrder, LoadResult>;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "cmb-"));
+  closing = new Closing();
+  closing.add(() => rmSync(folder, { recursive: true }));
+  load = await MeasuringProcess.start(closing, new URL("./generator.ts", import.meta.url));
+});
+
+afterEach(() => closing.closeAll());
+
+/** Answers each send with what `statusFor` says about the number of its arrival, and keeps the ids. */
+async function listen(statusFor: (arrival: number) => number): Promise<{ socketPath: string; ids: string[] }> {
+  const ids: string[] = [];
+  const server: Server = createServer((request, response) => {
+    let body = "";
+    request.setEncoding("utf8").on("data", (text: string) => {
+      body += text;
+    });
+    request.on("end", () => {
+      ids.push((JSON.parse(body) as { client_message_id: string }).client_message_id);
+      const answer = '{"error":"insufficient_storage"}';
+      response.writeHead(statusFor(ids.length), { "content-length": answer.length });
+      response.end(answer);
+    });
+  });
+  const socketPath = join(folder, "sock");
+  await new Promise<void>((resolve) => server.listen(socketPath, resolve));
+  closing.add(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { socketPath, ids };
+}
+
+const order = { callers: 8, durationMs: 50, to: "#bench", message: "hello" } as const;
+
+describe("the load", () => {
+  it("counts every request that left, each with an id of its own", async () => {
+    const { socketPath, ids } = await listen(() => 202);
+    const { accepted, perSecond, p50Ms, p99Ms } = await load.ask({ ...order, socketPath, ids: "random" });
+    expect(accepted).toBeGreaterThanOrEqual(order.callers);
+    expect(ids).toHaveLength(accepted);
+    expect(new Set(ids).size).toBe(accepted);
+    expect(perSecond).toBeGreaterThan(0);
+    expect(p99Ms).toBeGreaterThanOrEqual(p50Ms);
+  });
+
+  it("has ids in the order of time where one caller asks for them", async () => {
+    const { socketPath, ids } = await listen(() => 202);
+    await load.ask({ ...order, callers: 1, socketPath, ids: "time_ordered" });
+    expect(ids.length).toBeGreaterThan(1);
+    expect(ids).toEqual(ids.toSorted());
+  });
+
+  it("ends with the answer itself when one is not a 202", async () => {
+    const { socketPath } = await listen((arrival) => (arrival === 20 ? 507 : 202));
+    const ended = load.ask({ ...order, durationMs: 60_000, socketPath, ids: "random" });
+    await expect(ended).rejects.toThrow(/HTTP\/1\.1 507.*insufficient_storage/s);
+  });
+
+  it("ends when there is nobody to connect to", async () => {
+    const ended = load.ask({ ...order, socketPath: join(folder, "nobody"), ids: "random" });
+    await expect(ended).rejects.toThrow("the connection failed");
+  });
+});

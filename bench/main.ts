@@ -1,0 +1,140 @@
+// `npm run bench`: picks scenarios, runs them, shows what came out. Measuring is in method/ and scenarios/.
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { fileSystemOf, keepsFilesInMemory } from "./method/machine.ts";
+import { renderPerformancePage } from "./performance-page.ts";
+import { Closing } from "./processes/closing.ts";
+import { renderReport, reportAsJson } from "./report.ts";
+import { acceptScenario } from "./scenarios/accept.ts";
+import type { RunSettings, Scenario, ScenarioReport } from "./scenarios/scenario.ts";
+
+const scenarios: readonly Scenario[] = [acceptScenario];
+
+const interruptedExitCode = 130;
+const fullRoundsMin = 7;
+const full = { rounds: fullRoundsMin, segmentMs: 2_000, warmUpMs: 2_000 };
+const quick = { rounds: 5, segmentMs: 1_000, warmUpMs: 1_000 };
+
+const usage = `Usage: npm run bench -- [scenario]… [--quick] [--rounds <n>] [--dir <folder>] [--write-docs]
+
+${scenarios.map(({ name, summary }) => `  ${name.padEnd(12)} ${summary}`).join("\n")}
+
+  --quick       ${quick.rounds} rounds of ${quick.segmentMs / 1_000} s instead of ${full.rounds} of ${full.segmentMs / 1_000} s; a look, not a claim
+  --rounds      more rounds than ${fullRoundsMin}, where many are dropped
+  --dir         where files are made and flushed; a folder on disk
+  --write-docs  writes docs/performance.md, after a full run of every scenario that concluded
+
+Exit code: 0 every bar passed, 1 one was missed or measuring failed, 2 wrong usage, 3 inconclusive.
+`;
+
+class UsageError extends Error {}
+
+type Choice = {
+  readonly chosen: readonly Scenario[];
+  readonly lengths: Pick<RunSettings, "rounds" | "segmentMs" | "warmUpMs">;
+  readonly dir: string;
+  readonly writeDocs: boolean;
+};
+
+function readChoice(): Choice | "help" {
+  const { values, positionals } = parseCommandLine();
+  if (values.help) return "help";
+  const unknown = positionals.find((name) => !scenarios.some((scenario) => scenario.name === name));
+  if (unknown !== undefined) throw new UsageError(`There is no scenario named ${unknown}.`);
+  const partial = values.quick === true || positionals.length > 0;
+  if (values["write-docs"] && partial) throw new UsageError("--write-docs takes a full run of every scenario.");
+  const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
+  if (rounds !== undefined && (values.quick || !Number.isInteger(rounds) || rounds < fullRoundsMin)) {
+    throw new UsageError(`--rounds takes a whole number from ${fullRoundsMin} on, without --quick.`);
+  }
+  const dir = values.dir ?? (existsSync("/var/tmp") ? "/var/tmp" : tmpdir());
+  if (!existsSync(dir)) throw new UsageError(`There is no folder ${dir}.`);
+  if (keepsFilesInMemory(fileSystemOf(dir))) {
+    throw new UsageError(`${dir} is kept in memory, where flushing costs nothing; name a folder on disk with --dir.`);
+  }
+  return {
+    chosen: scenarios.filter(({ name }) => positionals.length === 0 || positionals.includes(name)),
+    lengths: values.quick ? quick : { ...full, rounds: rounds ?? full.rounds },
+    dir,
+    writeDocs: values["write-docs"] ?? false,
+  };
+}
+
+function parseCommandLine() {
+  const flag = { type: "boolean" } as const;
+  const text = { type: "string" } as const;
+  const options = { quick: flag, "write-docs": flag, help: flag, rounds: text, dir: text };
+  try {
+    return parseArgs({ options, allowPositionals: true });
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+async function measure(choice: Choice, closing: Closing): Promise<ScenarioReport[]> {
+  const outFolder = join(import.meta.dirname, "out");
+  mkdirSync(outFolder, { recursive: true });
+  const reports: ScenarioReport[] = [];
+  for (const scenario of choice.chosen) {
+    const folder = mkdtempSync(join(choice.dir, "cmb-"));
+    const removeFolder = closing.add(() => rmSync(folder, { recursive: true, force: true }));
+    const progress = (line: string) => process.stderr.write(`${scenario.name}: ${line}\n`);
+    const report = await scenario.run({ ...choice.lengths, folder, closing, progress });
+    await removeFolder();
+    writeFileSync(join(outFolder, `${scenario.name}.json`), reportAsJson(report));
+    process.stdout.write(`${renderReport(report)}\n`);
+    reports.push(report);
+  }
+  return reports;
+}
+
+function concludeExitCode(reports: readonly ScenarioReport[]): number {
+  const verdicts = reports.flatMap(({ bars }) => bars.map(({ verdict }) => verdict));
+  if (verdicts.includes("miss")) return 1;
+  return verdicts.includes("inconclusive") ? 3 : 0;
+}
+
+/** A missed bar is written down like a kept one; what concluded nothing is not written at all. */
+function writeDocs(reports: readonly ScenarioReport[]): void {
+  if (reports.some(({ tables }) => tables.length === 0)) {
+    process.stderr.write("docs/performance.md stays as it is: the run concluded nothing.\n");
+    return;
+  }
+  writeFileSync(join(import.meta.dirname, "../docs/performance.md"), renderPerformancePage(reports));
+}
+
+function interruption(): Promise<"interrupted"> {
+  return new Promise((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve("interrupted"));
+  });
+}
+
+async function main(): Promise<number> {
+  const choice = readChoice();
+  if (choice === "help") {
+    process.stdout.write(usage);
+    return 0;
+  }
+  const closing = new Closing();
+  try {
+    const reports = await Promise.race([measure(choice, closing), interruption()]);
+    if (reports === "interrupted") return interruptedExitCode;
+    const exitCode = concludeExitCode(reports);
+    if (choice.writeDocs) writeDocs(reports);
+    return exitCode;
+  } finally {
+    await closing.closeAll();
+  }
+}
+
+try {
+  // What an interrupted run was about to do next is of no interest any more.
+  process.exit(await main());
+} catch (error) {
+  if (!(error instanceof UsageError)) throw error;
+  process.stderr.write(`${error.message}\n\n${usage}`);
+  process.exitCode = 2;
+}

@@ -1,0 +1,39 @@
+// The text of docs/performance.md around the tables: how it is measured, and how to repeat it. Written by
+// `npm run bench -- --write-docs`, so that page and figures cannot drift apart.
+import { cleanRoundsMin, stealShareMax } from "./method/rounds.ts";
+import { renderReport } from "./report.ts";
+import type { ScenarioReport } from "./scenarios/scenario.ts";
+
+const method = `## How it is measured
+
+- A round starts fresh processes and files, warms all of them up alike, and then measures one segment after the other:
+  the layers alone, and claudemesh. Every second round goes through the segments in reverse.
+- Two shared cores do one thing at a time, so the layers of a path add up: the bound is \`D = 1 / Σ(1 / Rᵢ)\`, with each
+  rate Rᵢ measured alone in the same round. For one caller it is the sum of the layers' median times.
+- HTTP layer: a Fastify route with the same request schema and an answer of the same shape, in Fastify's default
+  configuration, without storage. SQLite layer: look up an id and insert its row, in a bare loop on a fresh file with the
+  product's own migration; 64 rows per transaction, or one. Sealing: the product's own sealer in a bare loop.
+- The load comes from a process of its own, the same for both HTTP servers: raw sockets, requests formatted in advance.
+- A round in which the hypervisor took more than ${stealShareMax * 100} % of the CPU time (\`/proc/stat\`) is dropped. Fewer than ${cleanRoundsMin}
+  clean rounds are "inconclusive", and no figure is given.
+
+## Repeat it
+
+\`\`\`
+npm install
+npm run bench                      about five minutes; prints these tables, writes bench/out/accept.json
+npm run bench -- --quick           shorter rounds and fewer of them, under two minutes
+npm run bench -- --write-docs      writes this page
+\`\`\`
+
+Nothing else should run on the machine meanwhile. Files go to a folder on disk (\`--dir\` names another); a file system in
+memory is refused, because flushing costs nothing there.`;
+
+export function renderPerformancePage(reports: readonly ScenarioReport[]): string {
+  return `${[
+    "# Performance",
+    "What was measured, beside what the layers below allow on the same machine in the same minutes. The figures hold for the machine and versions named with them; the tables are all that is claimed.",
+    ...reports.map(renderReport),
+    method,
+  ].join("\n\n")}\n`;
+}

@@ -1,0 +1,79 @@
+// The pace of a worker, with timers of our own.
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { PacedWorker } from "./paced-worker.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function startWorker(step: () => Promise<boolean>): { worker: PacedWorker; failures: unknown[] } {
+  const failures: unknown[] = [];
+  const worker = new PacedWorker({ step, idleMs: 60_000, onFailure: (error) => failures.push(error) });
+  worker.start();
+  return { worker, failures };
+}
+
+test("steps follow each other while there is more to do, and then wait for the next look", async () => {
+  const left = [true, true, false];
+  const step = vi.fn(async () => left.shift() ?? false);
+  const { worker } = startWorker(step);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(step).toHaveBeenCalledTimes(3);
+  await vi.advanceTimersByTimeAsync(58_000);
+  expect(step).toHaveBeenCalledTimes(3);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(step).toHaveBeenCalledTimes(4);
+  await worker.stop();
+});
+
+test("a long step is followed by a longer rest, up to a second", async () => {
+  const step = vi.fn(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    return true;
+  });
+  const { worker } = startWorker(step);
+  await vi.advanceTimersByTimeAsync(60);
+  expect(step).toHaveBeenCalledTimes(1);
+  await vi.advanceTimersByTimeAsync(300);
+  expect(step).toHaveBeenCalledTimes(1);
+  await vi.advanceTimersByTimeAsync(200);
+  expect(step).toHaveBeenCalledTimes(2);
+  const stopping = worker.stop();
+  await vi.advanceTimersByTimeAsync(100);
+  await stopping;
+});
+
+test("a failure is told, and the worker tries again later", async () => {
+  const step = vi
+    .fn<() => Promise<boolean>>()
+    .mockRejectedValueOnce(new Error("told to fail"))
+    .mockResolvedValue(false);
+  const { worker, failures } = startWorker(step);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(failures).toEqual([new Error("told to fail")]);
+  expect(step).toHaveBeenCalledTimes(1);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(step).toHaveBeenCalledTimes(2);
+  await worker.stop();
+});
+
+test("a stop waits for the step under way, begins no other, and takes its failure for the end", async () => {
+  const gate = Promise.withResolvers<boolean>();
+  const step = vi.fn(() => gate.promise);
+  const { worker, failures } = startWorker(step);
+  await vi.advanceTimersByTimeAsync(1);
+  let stopped = false;
+  const stopping = worker.stop().then(() => {
+    stopped = true;
+  });
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(stopped).toBe(false);
+  gate.reject(new Error("the store is closed"));
+  await stopping;
+  await vi.advanceTimersByTimeAsync(600_000);
+  expect(step).toHaveBeenCalledTimes(1);
+  expect(failures).toEqual([]);
+});

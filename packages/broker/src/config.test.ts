@@ -1,0 +1,139 @@
+// Where a broker's settings come from, which one wins, and what a wrong one is told.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { BrokerConfigError, brokerOptions, readBrokerConfig } from "./config.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "claudemesh-config-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+let files = 0;
+
+function toml(text: string): string {
+  const path = join(folder, `${++files}.toml`);
+  writeFileSync(path, text);
+  return path;
+}
+
+function refusalOf(work: () => unknown): string {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof BrokerConfigError) return error.message;
+    throw error;
+  }
+  throw new Error("it was accepted");
+}
+
+describe("the settings", () => {
+  test("have defaults for one machine", () => {
+    expect(readBrokerConfig({}, {}, undefined)).toEqual({
+      listen: { host: "127.0.0.1", port: 7600 },
+      storePath: "./broker.db",
+      rateLimit: { limit: 6000, windowSeconds: 60 },
+      inlineBytes: 65_536,
+      dedupe: { mode: "retention_scoped", dedupe_retention_days: 365 },
+      connectionPolicy: "prefer_newest",
+      logLevel: "info",
+      failpoints: "",
+    });
+  });
+
+  test("come from a flag, else the environment, else broker.toml", () => {
+    const path = toml('listen = "127.0.0.1:1"\nrate_limit = "1/1s"\nmax_inline_bytes = 2048\n');
+    const env = { CLAUDEMESH_LISTEN: "127.0.0.1:2", CLAUDEMESH_RATE_LIMIT: "2/2s" };
+    const config = readBrokerConfig({ listen: "127.0.0.1:3" }, env, path);
+    expect(config.listen.port).toBe(3);
+    expect(config.rateLimit).toEqual({ limit: 2, windowSeconds: 2 });
+    expect(config.inlineBytes).toBe(2048);
+    expect(config.logLevel).toBe("info");
+  });
+
+  test("each have a flag, a variable and a key of the same name", () => {
+    const values: Record<string, [text: string, value: unknown]> = {
+      listen: ["[::1]:0", { host: "::1", port: 0 }],
+      storePath: ["sqlite:/var/lib/x.db", "/var/lib/x.db"],
+      rateLimit: ["10/1s", { limit: 10, windowSeconds: 1 }],
+      inlineBytes: ["1048576", 1_048_576],
+      dedupe: ["permanent", { mode: "permanent" }],
+      connectionPolicy: ["allow_concurrent", "allow_concurrent"],
+      logLevel: ["silent", "silent"],
+    };
+    expect(Object.keys(values)).toEqual(Object.keys(brokerOptions));
+    for (const [name, known] of Object.entries(brokerOptions)) {
+      const [text, value] = values[name] ?? [];
+      const read = [
+        readBrokerConfig({ [known.flag]: text }, {}, undefined),
+        readBrokerConfig({}, { [known.env]: text }, undefined),
+        readBrokerConfig({}, {}, toml(`${known.key} = ${JSON.stringify(text)}`)),
+      ];
+      for (const config of read) expect(config[name as keyof typeof config]).toEqual(value);
+    }
+  });
+
+  test("take an empty variable for an unset one", () => {
+    expect(readBrokerConfig({}, { CLAUDEMESH_LISTEN: "" }, undefined).listen.port).toBe(7600);
+  });
+
+  test("take fault points from the environment alone", () => {
+    const env = { CLAUDEMESH_FAILPOINTS: "accept.before_commit=crash" };
+    expect(readBrokerConfig({}, env, undefined).failpoints).toBe("accept.before_commit=crash");
+    expect(refusalOf(() => readBrokerConfig({}, {}, toml('failpoints = "x"')))).toContain("failpoints");
+  });
+});
+
+describe("broker.toml", () => {
+  test("with an unknown key is refused by that key, and says which there are", () => {
+    const path = toml('listen = "127.0.0.1:1"\nlimiter = 3\n');
+    const refusal = refusalOf(() => readBrokerConfig({ listen: "127.0.0.1:2" }, {}, path));
+    expect(refusal).toContain("unknown key limiter");
+    for (const { key } of Object.values(brokerOptions)) expect(refusal).toContain(key);
+  });
+
+  test("takes numbers where they fit and nothing else than text and numbers", () => {
+    expect(readBrokerConfig({}, {}, toml("dedupe_retention_days = 30")).dedupe).toEqual({
+      mode: "retention_scoped",
+      dedupe_retention_days: 30,
+    });
+    for (const value of ["true", "[1]", "{ a = 1 }", "2026-01-01"]) {
+      expect(refusalOf(() => readBrokerConfig({}, {}, toml(`listen = ${value}`)))).toContain("listen in ");
+    }
+  });
+
+  test("that is missing or broken is named", () => {
+    const missing = join(folder, "absent.toml");
+    expect(refusalOf(() => readBrokerConfig({}, {}, missing))).toContain(missing);
+    const broken = toml("listen = ");
+    expect(refusalOf(() => readBrokerConfig({}, {}, broken))).toContain(broken);
+  });
+});
+
+describe("a value that cannot be used", () => {
+  test.each([
+    ["listen", ["", "7600", "127.0.0.1", "127.0.0.1:65536", "127.0.0.1:-1", ":7600", "http://x:1", "a b:1"]],
+    ["store", ["", "sqlite:", "broker.db", "postgres://x"]],
+    ["rate-limit", ["", "6000", "0/60s", "6000/60"]],
+    ["max-inline-bytes", ["", "1023", "1048577", "64k", "-1", "1e5"]],
+    ["dedupe-retention-days", ["", "6", "0", "forever", "7.5", "-7"]],
+    ["connection-policy", ["", "newest", "PREFER_NEWEST"]],
+    ["log-level", ["", "loud", "INFO"]],
+  ])("of --%s is refused with where it came from and what it takes", (flag, texts) => {
+    const known = Object.values(brokerOptions).find((option) => option.flag === flag);
+    if (known === undefined) throw new Error(`there is no --${flag}`);
+    for (const text of texts) {
+      const refusal = refusalOf(() => readBrokerConfig({ [flag]: text }, {}, undefined));
+      expect(refusal).toBe(`--${flag} is "${text}"; it takes ${known.expects}.`);
+    }
+    const text = texts.at(-1) ?? "";
+    expect(refusalOf(() => readBrokerConfig({}, { [known.env]: text }, undefined))).toContain(
+      `${known.env} is "${text}"`,
+    );
+    const path = toml(`${known.key} = ${JSON.stringify(text)}`);
+    expect(refusalOf(() => readBrokerConfig({}, {}, path))).toContain(`${known.key} in broker.toml is "${text}"`);
+  });
+
+  test("loses to a good one that goes before it", () => {
+    const config = readBrokerConfig({ "log-level": "warn" }, { CLAUDEMESH_LOG_LEVEL: "loud" }, undefined);
+    expect(config.logLevel).toBe("warn");
+  });
+});

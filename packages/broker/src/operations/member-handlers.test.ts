@@ -1,0 +1,97 @@
+// The end of a membership as everyone sees it: the owner, the member on its connections, and those who wait for what it
+// held. Against a real broker.
+import { describe, expect, test } from "vitest";
+import {
+  callBroker,
+  createTestMesh,
+  joinTestMesh,
+  startTestBroker,
+  type TestMember,
+} from "../../../../tests/support/broker-harness.ts";
+import { RawPeer } from "../../../../tests/support/raw-peer.ts";
+
+async function start(env: Record<string, string> = {}): Promise<Record<"alice" | "bob" | "carol", TestMember>> {
+  const broker = await startTestBroker({ env });
+  const alice = await createTestMesh(broker);
+  return { alice, bob: await joinTestMesh(alice, "bob"), carol: await joinTestMesh(alice, "carol") };
+}
+
+const revoke = (owner: TestMember, { pubkey }: TestMember) => owner.call("DELETE", `/members/${pubkey}`);
+
+describe("revoking a member", () => {
+  test("is for owners, once; again it is done already; nobody is not found; the last owner stays", async () => {
+    const { alice, bob, carol } = await start();
+    expect(await revoke(carol, bob)).toMatchObject({ status: 403, body: { error: "forbidden" } });
+    const revoked = { status: 200, body: { pubkey: bob.pubkey, revoked: true } };
+    expect(await revoke(alice, bob)).toMatchObject(revoked);
+    const peer = await alice.connect("client");
+    expect(await peer.request("member.revoke", { pubkey: bob.pubkey })).toEqual(revoked);
+    expect(await peer.request("member.revoke", { pubkey: "0".repeat(64) })).toMatchObject({ status: 404 });
+    expect(await revoke(alice, alice)).toMatchObject({ status: 409, body: { error: "last_owner" } });
+    const { items } = (await alice.call("GET", "/members")).body as { items: { name: string }[] };
+    expect(items.map(({ name }) => name).toSorted()).toEqual(["alice", "carol"]);
+  });
+
+  test("cuts its live connections, tells them why, and lets it back in by no way", async () => {
+    const { alice, bob, carol } = await start();
+    const token = await bob.token();
+    const [daemon, client, bystander] = [await bob.connect(), await bob.connect("client"), await carol.connect()];
+    await revoke(alice, bob);
+    for (const peer of [daemon, client]) {
+      expect(await peer.next((frame) => frame.type === "member_revoked")).toEqual({
+        type: "member_revoked",
+        pubkey: bob.pubkey,
+      });
+      expect(await peer.closed).toEqual({ code: 4005, reason: "member_revoked" });
+    }
+    const dialled = await RawPeer.dial(bob.url);
+    expect((await dialled.request("hello", dialled.helloOf(bob, "daemon"))).status).toBe(401);
+    expect((await dialled.closed).code).toBe(4001);
+    expect((await callBroker(bob.url, "GET", "/v1/meshes/acme/history", { token })).status).toBe(401);
+    expect((await bystander.request("topic.list")).status).toBe(200);
+  });
+
+  test("refuses its send that waits between its look-up and its transaction", async () => {
+    const { alice, bob, carol } = await start({ CLAUDEMESH_FAILPOINTS: "accept.after_b0=delay:1500" });
+    await Promise.all([alice.token(), bob.token()]);
+    const sent = bob.send("m1", carol);
+    // An answer to a later call shows that the send, begun before it, has reached its fault point.
+    await bob.call("GET", "/topics");
+    expect((await revoke(alice, bob)).status).toBe(200);
+    expect(await sent).toMatchObject({ status: 401, body: { error: "unauthorized" } });
+    expect((await carol.call("GET", "/history")).body.items).toEqual([]);
+  });
+
+  test("frees what it holds of a queue at once", async () => {
+    const { alice, bob, carol } = await start();
+    await alice.call("POST", "/queues", { id: "jobs" });
+    const destination = { kind: "queue", ref: "jobs" };
+    await alice.call("POST", "/messages", { client_message_id: "m1", destination, body: "x" });
+    const lease = { lease_request_id: "r1", max: 1, lease_s: 3_600 };
+    expect((await bob.call("POST", "/queues/jobs/lease", lease)).body.items).toHaveLength(1);
+    expect((await carol.call("POST", "/queues/jobs/lease", lease)).body.items).toHaveLength(0);
+    await revoke(alice, bob);
+    expect((await carol.call("POST", "/queues/jobs/lease", lease)).body.items).toMatchObject([{ deliveries: 2 }]);
+  });
+
+  test("is not escaped by a hello that was under way", async () => {
+    const { alice, bob } = await start();
+    const waiting = await Promise.all(Array.from({ length: 20 }, () => RawPeer.dial(bob.url)));
+    const hellos = waiting.map((peer) => peer.request("hello", peer.helloOf(bob, "client")).catch(() => "cut"));
+    await revoke(alice, bob);
+    await Promise.all(hellos);
+    for (const peer of waiting) expect([4001, 4005]).toContain((await peer.closed).code);
+  });
+});
+
+describe("deleting a topic", () => {
+  test("is for owners, and again nothing more happens", async () => {
+    const { alice, bob } = await start();
+    await bob.call("POST", "/topics", { name: "news" });
+    expect(await bob.call("DELETE", "/topics/news")).toMatchObject({ status: 403, body: { error: "forbidden" } });
+    const deleted = { status: 200, body: { name: "news", deleted: true } };
+    for (let again = 0; again < 2; again++) expect(await alice.call("DELETE", "/topics/news")).toMatchObject(deleted);
+    expect((await bob.call("GET", "/topics")).body.items).toEqual([]);
+    expect((await bob.call("PUT", "/topics/news/subscription")).status).toBe(404);
+  });
+});

@@ -1,0 +1,63 @@
+// Members and what belongs to them: listing, invites, tokens, and the end of a membership.
+import { createInvite } from "@claudemesh/members/services/join-mesh";
+import { createToken, revokeToken } from "@claudemesh/members/services/member-tokens";
+import { revokeMember } from "@claudemesh/members/services/revoke-member";
+import { endMembership } from "@claudemesh/messages/services/end-membership";
+import { encodeInvite } from "@claudemesh/protocol/wire/invite";
+import type {
+  InviteInput,
+  MemberInput,
+  PageInput,
+  TokenIdInput,
+  TokenInput,
+} from "@claudemesh/protocol/wire/operations";
+import type { BrokerContext } from "../context.ts";
+import { type Handlers, ok, pageLimit } from "./handler.ts";
+
+export const memberHandlers = {
+  "members.list": async (broker, { member }, input: PageInput) => {
+    const page = await broker.members.listMembers(member.meshId, input.after ?? "", pageLimit(input));
+    const items = page.items.map(({ pubkey, name, role, joinedAt }) => ({ pubkey, name, role, joined_at: joinedAt }));
+    return ok({ items, next_cursor: page.nextCursor ?? null });
+  },
+
+  "member.revoke": async (broker, { member }, input: MemberInput) => {
+    await revokeMember({ store: broker.members, nowMs: broker.nowMs }, member, input.pubkey);
+    broker.connections.cut(member.meshId, input.pubkey);
+    const former = { meshId: member.meshId, pubkey: input.pubkey };
+    await endMembership({ store: broker.messages.memberships, nowMs: broker.nowMs }, former);
+    return ok({ pubkey: input.pubkey, revoked: true });
+  },
+
+  "invite.create": async (broker, { mesh, member }, input: InviteInput) => {
+    const ports = { store: broker.members, nowMs: broker.nowMs };
+    const { secret, expiresAt } = await createInvite(ports, member, input.expires_in_s);
+    const invite = encodeInvite({ broker: broker.publicUrl(), mesh: mesh.name, mesh_id: mesh.id, secret });
+    return { status: 201, body: { invite, expires_at: expiresAt } };
+  },
+
+  "token.create": async (broker, { member }, input: TokenInput) => {
+    const { token, tokenId } = await createToken(tokenPorts(broker), member, input.label ?? "");
+    return { status: 201, body: { token, token_id: tokenId } };
+  },
+
+  "token.list": async (broker, { member }, input: PageInput) => {
+    const page = await broker.members.listTokens(member.meshId, member.pubkey, input.after ?? "", pageLimit(input));
+    const items = page.items.map(({ id, label, createdAt, revokedAt }) => ({
+      token_id: id,
+      label,
+      created_at: createdAt,
+      revoked_at: revokedAt ?? null,
+    }));
+    return ok({ items, next_cursor: page.nextCursor ?? null });
+  },
+
+  "token.revoke": async (broker, { member }, input: TokenIdInput) => {
+    await revokeToken(tokenPorts(broker), member, input.token_id);
+    return ok({ token_id: input.token_id, revoked: true });
+  },
+} satisfies Handlers;
+
+function tokenPorts(broker: BrokerContext) {
+  return { store: broker.members, nowMs: broker.nowMs, nextId: broker.nextId };
+}

@@ -1,0 +1,53 @@
+// Makes this broker one of several: its connections speak and listen on the common channel, and the sweep finds what
+// was not heard. On a store that it has alone, nothing of that is needed.
+import type { Logger } from "pino";
+import type { SideBySide } from "../stores/backend.ts";
+import { createQuietLog } from "../stores/quiet-log.ts";
+import { ConnectionRegistry } from "../transport/connection-registry.ts";
+import { startDeliverySweep } from "./delivery-sweep.ts";
+import { SharedConnections } from "./shared-connections.ts";
+import type { SignalBus } from "./signal-bus.ts";
+
+export type JoinedBrokers = {
+  readonly connections: ConnectionRegistry;
+  readonly leave: () => Promise<void>;
+};
+
+type Surroundings = { readonly nextId: () => string; readonly log: Logger };
+
+export async function joinBrokers(
+  sideBySide: SideBySide | undefined,
+  { nextId, log }: Surroundings,
+): Promise<JoinedBrokers> {
+  if (sideBySide === undefined) return { connections: new ConnectionRegistry(), leave: async () => undefined };
+  const { openSignalBus } = await import("./signal-bus.ts");
+  let bus: SignalBus | undefined;
+  const shared = new SharedConnections({ nextStamp: nextId, publish: (signal) => bus?.publish(signal) });
+  const sweep = startDeliverySweep({
+    intervalMs: sideBySide.sweepIntervalMs,
+    recipients: () => shared.recipients(),
+    findWaiting: sideBySide.findWaiting,
+    wake: (recipient) => shared.wakeHere(recipient),
+    onFailure: createQuietLog((error, times) =>
+      log.error({ event: "delivery_sweep_failed", err: error, times }, "looking for waiting deliveries failed"),
+    ),
+  });
+  bus = openSignalBus({
+    redisUrl: sideBySide.redisUrl,
+    brokerId: nextId(),
+    onSignal: (signal) => shared.receive(signal),
+    onListening: () => void sweep.sweep(),
+    onProblem: createQuietLog((error, times) =>
+      log.warn({ event: "signals_unavailable", err: error, times }, "signals to other brokers are lost"),
+    ),
+  });
+  return {
+    connections: shared,
+    leave: async () => {
+      sweep.stop();
+      bus?.close();
+      // Closing the store under a question would look like a failure.
+      await sweep.sweep();
+    },
+  };
+}

@@ -1,0 +1,91 @@
+// The brokers' common channel on Redis. What is said in one turn of the event loop travels as one message; what is said
+// while Redis is away is lost, and the delivery sweep makes up for it.
+import { RedisConnection } from "@claudemesh/messages/redis";
+import { decodeSignals, encodeSignals, type Signal } from "./signal.ts";
+
+export type SignalBusOptions = {
+  readonly redisUrl: string;
+  /** Names this broker among the others. */
+  readonly brokerId: string;
+  /** Signals of other brokers. */
+  readonly onSignal: (signal: Signal) => void;
+  /** Listening, for the first time or again: what was said before was not heard. */
+  readonly onListening: () => void;
+  readonly onProblem: (error: unknown) => void;
+};
+
+export type SignalBus = {
+  /** After commit, never before: whoever hears it looks at once. */
+  readonly publish: (signal: Signal) => void;
+  readonly close: () => void;
+};
+
+const channel = "claudemesh:signals";
+const publishTimeoutMs = 1_000;
+/** In one message; a reader has to parse it in one go. */
+const recipientsPerSignal = 1_000;
+
+export function openSignalBus(options: SignalBusOptions): SignalBus {
+  const { redisUrl: url, brokerId, onProblem } = options;
+  const speaking = new RedisConnection({ url, name: "claudemesh-signals", onProblem });
+  const listening = new RedisConnection({
+    url,
+    name: "claudemesh-listener",
+    onProblem,
+    onReady: options.onListening,
+    subscription: {
+      channel,
+      onMessage: (text) => {
+        const message = decodeSignals(text);
+        if (message === undefined || message.from === brokerId) return;
+        for (const signal of message.signals) options.onSignal(signal);
+      },
+    },
+  });
+  const waiting = new WaitingSignals();
+  const flush = () => {
+    const text = encodeSignals({ from: brokerId, signals: waiting.take() });
+    speaking.ask((client) => client.publish(channel, text), publishTimeoutMs).catch(onProblem);
+  };
+  return {
+    publish: (signal) => {
+      if (waiting.add(signal)) setImmediate(flush);
+    },
+    close: () => {
+      speaking.close();
+      listening.close();
+    },
+  };
+}
+
+/** Recipients of one mesh are named once, however many messages they got. */
+class WaitingSignals {
+  #recipients = new Map<string, Set<string>>();
+  #others: Signal[] = [];
+
+  /** True: the first since the last take. */
+  add(signal: Signal): boolean {
+    const first = this.#recipients.size === 0 && this.#others.length === 0;
+    if (signal.type !== "deliveries") {
+      this.#others.push(signal);
+      return first;
+    }
+    const recipients = this.#recipients.get(signal.meshId) ?? new Set();
+    for (const recipient of signal.recipients) recipients.add(recipient);
+    this.#recipients.set(signal.meshId, recipients);
+    return first;
+  }
+
+  take(): Signal[] {
+    const signals = this.#others;
+    for (const [meshId, set] of this.#recipients) {
+      const all = [...set];
+      for (let from = 0; from < all.length; from += recipientsPerSignal) {
+        signals.push({ type: "deliveries", meshId, recipients: all.slice(from, from + recipientsPerSignal) });
+      }
+    }
+    this.#others = [];
+    this.#recipients = new Map();
+    return signals;
+  }
+}

@@ -1,0 +1,46 @@
+// What brokers tell each other, and its text. A signal is a hint that saves waiting: nothing depends on its arrival, so
+// that whatever cannot be read is passed over, as from a broker of another version.
+
+export type Signal =
+  /** There is something new for these recipients. */
+  | { readonly type: "deliveries"; readonly meshId: string; readonly recipients: readonly string[] }
+  /** A daemon of this member has connected. Stamps grow with time and are never equal. */
+  | { readonly type: "daemon_connected"; readonly meshId: string; readonly pubkey: string; readonly stamp: string }
+  | { readonly type: "member_revoked"; readonly meshId: string; readonly pubkey: string }
+  /** Somebody may have come, gone, or changed whether it is seen. */
+  | { readonly type: "presence_changed"; readonly meshId: string };
+
+export type SignalMessage = { readonly from: string; readonly signals: readonly Signal[] };
+
+export function encodeSignals(message: SignalMessage): string {
+  return JSON.stringify(message);
+}
+
+/** Undefined: not a message of ours. Signals of unknown types are left out. */
+export function decodeSignals(text: string): SignalMessage | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // Anybody with access to Redis may publish anything there.
+    return undefined;
+  }
+  if (!isRecord(value) || typeof value.from !== "string" || !Array.isArray(value.signals)) return undefined;
+  return { from: value.from, signals: value.signals.flatMap((signal) => readSignal(signal) ?? []) };
+}
+
+function readSignal(value: unknown): Signal | undefined {
+  if (!isRecord(value) || typeof value.meshId !== "string") return undefined;
+  const { type, meshId, pubkey, stamp, recipients } = value;
+  if (type === "deliveries" && Array.isArray(recipients) && recipients.every((each) => typeof each === "string")) {
+    return { type, meshId, recipients };
+  }
+  if (type === "presence_changed") return { type, meshId };
+  if (typeof pubkey !== "string") return undefined;
+  if (type === "daemon_connected" && typeof stamp === "string") return { type, meshId, pubkey, stamp };
+  return type === "member_revoked" ? { type, meshId, pubkey } : undefined;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

@@ -1,0 +1,67 @@
+// What a broker stands on: its stores, whether they can be reached, and, where brokers stand side by side, what they
+// need for that. One of two kinds is opened by the settings; nothing else knows which.
+import type { MembersStore } from "@claudemesh/members/ports";
+import type { MessagesStore } from "@claudemesh/messages/ports";
+import type { FailpointName } from "@claudemesh/storage/failpoint-names";
+import type { Failpoints } from "@claudemesh/storage/failpoints";
+import type { Logger } from "pino";
+import { type BrokerConfig, BrokerConfigError } from "../config.ts";
+import type { Recipient } from "../signals/shared-connections.ts";
+
+export type Backend = {
+  readonly members: MembersStore;
+  readonly messages: MessagesStore;
+  /** Where the data is, as it may be shown: without a password. */
+  readonly place: string;
+  readonly adminTokenFile: string;
+  /** Resolves when store and limiter answer; rejects with what does not. */
+  readonly checkReady: () => Promise<void>;
+  /** Since the start of this process. */
+  readonly counts: () => BackendCounts;
+  /** Undefined: no other broker can be on this store. */
+  readonly sideBySide: SideBySide | undefined;
+  /** Flushes and lets go. Nothing may be asked of the stores after it is called. */
+  readonly close: () => Promise<void>;
+};
+
+export type BackendCounts = {
+  /** New sends that passed while the limiter was away. */
+  readonly limiterPassedUncounted: number;
+  /** Units of budget that were spent on sends which the transaction then refused. */
+  readonly limiterSpentThenRefused: number;
+};
+
+export type SideBySide = {
+  readonly redisUrl: string;
+  readonly sweepIntervalMs: number;
+  readonly findWaiting: (recipients: readonly Recipient[]) => Promise<readonly Recipient[]>;
+};
+
+export type BackendSurroundings = {
+  readonly config: BrokerConfig;
+  readonly failpoints: Failpoints<FailpointName>;
+  readonly log: Logger;
+};
+
+export async function openBackend(surroundings: BackendSurroundings): Promise<Backend> {
+  const { store, redisUrl, limiterOpen, deliverySweepSeconds } = surroundings.config;
+  if (store.kind === "postgres") {
+    if (redisUrl === undefined) {
+      throw new BrokerConfigError("--store names a PostgreSQL; brokers on it also need --redis redis://<host>.");
+    }
+    // Loaded when asked for: an embedded broker starts without the driver and the Redis client.
+    const { openPostgresBackend } = await import("./postgres-backend.ts");
+    return openPostgresBackend(surroundings, store.url, redisUrl);
+  }
+  const given = {
+    redis: redisUrl,
+    "limiter-open": limiterOpen || undefined,
+    "delivery-sweep-seconds": deliverySweepSeconds,
+  };
+  for (const [flag, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    throw new BrokerConfigError(`--${flag} goes with --store postgres://…; a broker on SQLite has no use for it.`);
+  }
+  const { openSqliteBackend } = await import("./sqlite-backend.ts");
+  return openSqliteBackend(surroundings, store.path);
+}

@@ -1,0 +1,120 @@
+// The backend of brokers side by side: PostgreSQL for everything that must last, Redis for the limiter.
+import { resolve } from "node:path";
+import { createPostgresMembersStore, postgresMembersMigrations } from "@claudemesh/members/postgres";
+import type { MessagesStore } from "@claudemesh/messages/ports";
+import {
+  createPostgresMessagesStore,
+  findWaitingRecipients,
+  postgresMessagesMigrations,
+} from "@claudemesh/messages/postgres";
+import { RedisConnection } from "@claudemesh/messages/redis";
+import { createRedisLimiter } from "@claudemesh/messages/redis-limiter";
+import { limitAccepts } from "@claudemesh/messages/services/limit-accepts";
+import { MeshError } from "@claudemesh/protocol/errors";
+import type { Migration } from "@claudemesh/storage/migrations";
+import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
+import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
+import { withoutSecret } from "../config.ts";
+import type { Backend, BackendSurroundings } from "./backend.ts";
+import { createQuietLog } from "./quiet-log.ts";
+
+/** For transactions that may wait for a mesh's lock, and for everything else. */
+const connectionsAccepting = 8;
+const connectionsCommon = 8;
+const sweepSecondsDefault = 5;
+/** A broker that starts while Redis is away serves all the same, and is ready once Redis is back. */
+const firstContactMs = 2_000;
+
+export function postgresMigrations(): Migration[] {
+  return [...postgresMembersMigrations(), ...postgresMessagesMigrations()];
+}
+
+export async function openPostgresBackend(
+  surroundings: BackendSurroundings,
+  url: string,
+  redisUrl: string,
+): Promise<Backend> {
+  const { config, log } = surroundings;
+  const onIdleError = (error: Error) => log.warn({ event: "postgres_connection_lost", err: error }, error.message);
+  const accepting = openPostgres({ url, poolSize: connectionsAccepting, onIdleError });
+  const common = openPostgres({ url, poolSize: connectionsCommon, onIdleError });
+  const closePools = async () => {
+    await Promise.all([accepting.close(), common.close()]);
+  };
+  try {
+    await migratePostgres(common, postgresMigrations());
+  } catch (error) {
+    await closePools();
+    throw error;
+  }
+  const redis = await openRedis(surroundings, redisUrl);
+  const { messages, limiter, counts } = createMessages(surroundings, accepting, common, redis);
+  const members = createPostgresMembersStore(common);
+  return {
+    members,
+    messages,
+    place: withoutSecret(url),
+    adminTokenFile: resolve(config.adminTokenFile ?? "broker.admin-token"),
+    checkReady: async () => {
+      await members.findMesh("");
+      if (config.limiterOpen || (await limiter.available())) return;
+      throw new MeshError("limiter_unavailable");
+    },
+    counts: () => ({ ...counts }),
+    sideBySide: {
+      redisUrl,
+      sweepIntervalMs: (config.deliverySweepSeconds ?? sweepSecondsDefault) * 1000,
+      findWaiting: (recipients) => findWaitingRecipients(common, recipients),
+    },
+    close: async () => {
+      redis.close();
+      await closePools();
+    },
+  };
+}
+
+async function openRedis({ log }: BackendSurroundings, url: string): Promise<RedisConnection> {
+  const contact = Promise.withResolvers<void>();
+  const quiet = createQuietLog((error, times) =>
+    log.warn({ event: "redis_unavailable", err: error, times }, "Redis cannot be reached"),
+  );
+  const redis = new RedisConnection({ url, name: "claudemesh-limiter", onProblem: quiet, onReady: contact.resolve });
+  const giveUp = setTimeout(contact.resolve, firstContactMs);
+  await contact.promise;
+  clearTimeout(giveUp);
+  return redis;
+}
+
+function createMessages(
+  { config, failpoints, log }: BackendSurroundings,
+  accepting: Postgres,
+  common: Postgres,
+  redis: RedisConnection,
+) {
+  const store = createPostgresMessagesStore(
+    { accepting, common },
+    {
+      beforeCommit: (work) => failpoints.hit(work === "fence" ? "fence.before_commit" : "accept.before_commit"),
+      afterCommit: (work) => (work === "accept" ? failpoints.hit("accept.after_commit") : undefined),
+    },
+  );
+  const onFailure = createQuietLog((error, times) =>
+    log.warn({ event: "limiter_unavailable", err: error, times }, "the limiter cannot be asked"),
+  );
+  const limiter = createRedisLimiter(redis, { rate: config.rateLimit, onFailure });
+  const counts = { limiterPassedUncounted: 0, limiterSpentThenRefused: 0 };
+  const logPassed = createQuietLog((_, times) =>
+    log.warn({ event: "limiter_open_passed", times }, "new sends passed without the limiter"),
+  );
+  const accepts = limitAccepts(store.accepts, limiter, {
+    whenUnavailable: config.limiterOpen ? "pass" : "refuse",
+    onPassedUncounted: () => {
+      counts.limiterPassedUncounted += 1;
+      logPassed(undefined);
+    },
+    onSpentThenRefused: () => {
+      counts.limiterSpentThenRefused += 1;
+    },
+  });
+  return { messages: { ...store, accepts } as MessagesStore, limiter, counts };
+}

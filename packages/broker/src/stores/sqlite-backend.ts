@@ -1,0 +1,78 @@
+// The embedded backend: one SQLite file that this process holds alone, with the limiter in it.
+import { mkdirSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { createSqliteMembersStore, membersMigrations } from "@claudemesh/members/sqlite";
+import { createSqliteMessagesStore, messagesMigrations } from "@claudemesh/messages/sqlite";
+import type { FailpointName } from "@claudemesh/storage/failpoint-names";
+import type { Failpoints } from "@claudemesh/storage/failpoints";
+import { GroupCommit } from "@claudemesh/storage/group-commit";
+import { acquireInstanceLock } from "@claudemesh/storage/instance-lock";
+import type { Migration } from "@claudemesh/storage/migrations";
+import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
+import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
+import type { Backend, BackendSurroundings } from "./backend.ts";
+
+export function sqliteMigrations(): Migration[] {
+  return [...membersMigrations(), ...messagesMigrations()];
+}
+
+export async function openSqliteBackend(surroundings: BackendSurroundings, givenPath: string): Promise<Backend> {
+  const { config, failpoints } = surroundings;
+  const path = resolve(givenPath);
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const lock = await acquireInstanceLock(`${path}.lock`);
+  let db: Sqlite | undefined;
+  try {
+    db = openSqlite({ path });
+    await migrateSqlite(db, sqliteMigrations());
+  } catch (error) {
+    db?.close();
+    lock.release();
+    throw error;
+  }
+  const opened = db;
+  const { commit, saw } = createCommit(opened, failpoints);
+  const members = createSqliteMembersStore(opened, commit);
+  return {
+    members,
+    messages: createSqliteMessagesStore(opened, commit, config.rateLimit, { saw }),
+    place: path,
+    adminTokenFile: config.adminTokenFile ?? `${path}.admin-token`,
+    checkReady: async () => {
+      await members.findMesh("");
+    },
+    // This limiter is never away, and what it spends on refusals is not told apart.
+    counts: () => ({ limiterPassedUncounted: 0, limiterSpentThenRefused: 0 }),
+    sideBySide: undefined,
+    close: async () => {
+      commit.close();
+      opened.close();
+      lock.release();
+    },
+  };
+}
+
+/** Fault points aim at batches that carry the work they are named for. */
+function createCommit(db: Sqlite, failpoints: Failpoints<FailpointName>) {
+  const seen = { accept: false, fence: false };
+  let acceptCommitting = false;
+  const commit = new GroupCommit(db, {
+    beforeCommit: () => {
+      const { accept, fence } = seen;
+      seen.accept = false;
+      seen.fence = false;
+      acceptCommitting = accept;
+      if (fence) failpoints.hitSync("fence.before_commit");
+      if (accept) failpoints.hitSync("accept.before_commit");
+    },
+    afterCommit: () => {
+      if (acceptCommitting) failpoints.hitSync("accept.after_commit");
+    },
+  });
+  return {
+    commit,
+    saw: (work: "accept" | "fence") => {
+      seen[work] = true;
+    },
+  };
+}

@@ -1,0 +1,381 @@
+// A socket's life against a real broker: the challenge, who may say hello, what frames are answered, and what ends the
+// connection. Pushing has its own tests.
+import { once } from "node:events";
+import { DatabaseSync } from "node:sqlite";
+import { limits } from "@claudemesh/protocol/messages/limits";
+import { operations } from "@claudemesh/protocol/wire/operations";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import {
+  callBroker,
+  createTestMesh,
+  joinTestMesh,
+  startTestBroker,
+  type TestMember,
+} from "../../../../tests/support/broker-harness.ts";
+import { createPeerKeys } from "../../../../tests/support/peer-keys.ts";
+import { RawPeer } from "../../../../tests/support/raw-peer.ts";
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe("the challenge", () => {
+  test("carries a fresh nonce and what the broker can do", async () => {
+    const flags = { "max-inline-bytes": "2048", "dedupe-retention-days": "30", "connection-policy": "prefer_oldest" };
+    const broker = await startTestBroker({ flags });
+    const [first, second] = [await RawPeer.dial(broker.url), await RawPeer.dial(broker.url)];
+    expect(first.challenge).toEqual({
+      type: "challenge",
+      protocol: 1,
+      nonce: expect.stringMatching(/^[0-9a-f]{64}$/),
+      features: {
+        client_message_id_dedupe: {
+          version: 2,
+          request_fingerprint: true,
+          mode: "retention_scoped",
+          dedupe_retention_days: 30,
+        },
+        concurrent_connection_policy: { version: 1, default_policy: "prefer_oldest" },
+        max_payload: { version: 1, inline_bytes: 2048, blob_bytes: 2048 },
+      },
+    });
+    expect(second.challenge.nonce).not.toBe(first.challenge.nonce);
+  });
+
+  test("is given at one path only", async () => {
+    const broker = await startTestBroker();
+    await expect(RawPeer.dial(`${broker.url}/v2`)).rejects.toThrow("404");
+    const plain = await callBroker(broker.url, "GET", "/v1/connect");
+    expect(plain.status).toBe(404);
+  });
+
+  test("that nobody answers in time ends the connection", async () => {
+    const broker = await startTestBroker();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const peer = await RawPeer.dial(broker.url);
+    vi.advanceTimersByTime(10_000);
+    expect(await peer.closed).toEqual({ code: 4002, reason: "no hello in time" });
+  });
+});
+
+describe("a hello", () => {
+  test("of a member who signed the nonce opens the connection", async () => {
+    const broker = await startTestBroker();
+    const alice = await createTestMesh(broker);
+    const peer = await RawPeer.dial(broker.url);
+    expect(await peer.request("hello", { ...peer.helloOf(alice, "client"), agent: "test/1" })).toEqual({
+      status: 200,
+      body: {
+        mesh: "acme",
+        mesh_id: alice.meshId,
+        member: { pubkey: alice.pubkey, name: "alice", role: "owner" },
+      },
+    });
+  });
+
+  test("is refused in one way, whatever is wrong with it: 401, then 4001", async () => {
+    const broker = await startTestBroker();
+    const alice = await createTestMesh(broker);
+    const bob = await joinTestMesh(alice, "bob");
+    revokeMember(broker.storePath, bob);
+    const other = await createTestMesh(broker, "other", "olga");
+    const named = await createTestMesh(broker, "a-name-that-is-as-long-as-an-id-36ch", "nora");
+    expect(named.mesh).toHaveLength(named.meshId.length);
+    const elsewhere = await RawPeer.dial(broker.url);
+    const stranger = { meshId: alice.meshId, keys: createPeerKeys() };
+    const attempts: ((peer: RawPeer) => object)[] = [
+      (peer) => ({ ...peer.helloOf(alice, "client"), signature: "0".repeat(128) }),
+      (peer) => ({ ...peer.helloOf(alice, "client"), kind: "daemon" }),
+      (peer) => ({ ...peer.helloOf(alice, "client"), pubkey: other.pubkey }),
+      (peer) => ({ ...peer.helloOf(alice, "client"), pubkey: "f".repeat(64) }),
+      (peer) => ({ ...peer.helloOf(alice, "client"), mesh_id: other.meshId }),
+      () => elsewhere.helloOf(alice, "client"),
+      (peer) => peer.helloOf(stranger, "client"),
+      (peer) => peer.helloOf(bob, "client"),
+      (peer) => peer.helloOf({ ...alice, meshId: other.meshId, keys: alice.keys }, "client"),
+      (peer) => peer.helloOf({ meshId: "0".repeat(36), keys: alice.keys }, "client"),
+      (peer) => peer.helloOf({ meshId: named.mesh, keys: named.keys }, "client"),
+    ];
+    for (const attempt of attempts) {
+      const peer = await RawPeer.dial(broker.url);
+      expect(await peer.request("hello", attempt(peer))).toEqual({
+        status: 401,
+        body: { error: "unauthorized", message: "The credentials are missing, wrong or revoked.", retryable: false },
+      });
+      expect(await peer.closed).toEqual({ code: 4001, reason: "unauthorized" });
+    }
+  });
+
+  test("that is malformed ends the connection and says what is wrong", async () => {
+    const broker = await startTestBroker();
+    const alice = await createTestMesh(broker);
+    const attempts: [change: object, reason: string][] = [
+      [{ extra: 1 }, '"extra"'],
+      [{ pubkey: alice.pubkey.toUpperCase() }, '"pubkey"'],
+      [{ kind: "server" }, '"kind"'],
+      [{ signature: "00" }, '"signature"'],
+      [{ mesh_id: "acme" }, '"mesh_id"'],
+      [{ mesh_id: undefined }, '"mesh_id"'],
+      [{ id: 0 }, '"id"'],
+      [{ id: "1" }, '"id"'],
+      [{ type: "send" }, '"type"'],
+      // A close frame holds 123 bytes, and a name that is longer must neither break it nor the broker.
+      [{ ["€".repeat(200)]: 1 }, "€€€"],
+    ];
+    for (const [change, reason] of attempts) {
+      const peer = await RawPeer.dial(broker.url);
+      const hello = { type: "hello", id: 1, ...peer.helloOf(alice, "client"), ...change };
+      peer.sendText(JSON.stringify(hello));
+      const closed = await peer.closed;
+      expect(closed).toEqual({ code: 4002, reason: expect.stringContaining(reason) });
+      expect(Buffer.byteLength(closed.reason)).toBeLessThanOrEqual(123);
+    }
+    expect((await callBroker(broker.url, "GET", "/healthz")).status).toBe(200);
+  });
+
+  test("must come first, and nothing may follow before its answer", async () => {
+    const broker = await startTestBroker();
+    const alice = await createTestMesh(broker);
+    const early = await RawPeer.dial(broker.url);
+    early.sendText('{"type":"history","id":1}');
+    expect((await early.closed).code).toBe(4002);
+
+    const eager = await RawPeer.dial(broker.url);
+    eager.sendText(JSON.stringify({ type: "hello", id: 1, ...eager.helloOf(alice, "client") }));
+    eager.sendText('{"type":"history","id":2}');
+    expect(await eager.closed).toEqual({ code: 4002, reason: "a frame before the hello was answered" });
+  });
+
+  test("is said once: again it is a frame type that nobody knows", async () => {
+    const broker = await startTestBroker();
+    const alice = await createTestMesh(broker);
+    const peer = await alice.connect("client");
+    expect((await peer.request("hello", peer.helloOf(alice, "client"))).status).toBe(400);
+  });
+});
+
+describe("a frame", () => {
+  test("that is no JSON object with an id ends the connection with 4002 and says why", async () => {
+    const broker = await startTestBroker();
+    const alice = await createTestMesh(broker);
+    const noId = "a request needs a positive integer id";
+    const attempts: [text: string, reason: string][] = [
+      ["{", "invalid_json"],
+      ["", "invalid_json"],
+      ["[]", "invalid_request"],
+      ["null", "invalid_request"],
+      ['{"type":"history","id":2,"id":3}', "duplicate_key"],
+      ['{"type":"history","id":2,"topic":"\\ud800"}', "lone_surrogate"],
+      [`{"type":"send","id":2,"meta":${"[".repeat(99)}${"]".repeat(99)}}`, "too_deep"],
+      ['{"type":"history"}', noId],
+      ['{"type":"history","id":"2"}', noId],
+      ['{"type":"history","id":0}', noId],
+      ['{"type":"history","id":2.5}', noId],
+    ];
+    for (const [text, reason] of attempts) {
+      const peer = await alice.connect("client");
+      peer.sendText(text);
+      expect(await peer.closed).toEqual({ code: 4002, reason });
+    }
+  });
+
+  test("that is binary or not UTF-8 ends the connection with 4002", async () => {
+    const broker = await startTestBroker();
+    const alice = await createTestMesh(broker);
+    const binary = await alice.connect("client");
+    binary.socket.send(Buffer.from('{"type":"topic.list","id":2}'), { binary: true });
+    expect(await binary.closed).toEqual({ code: 4002, reason: "invalid_request" });
+    const garbled = await alice.connect("client");
+    garbled.socket.send(Buffer.from([0x7b, 0xff, 0x7d]), { binary: false });
+    expect(await garbled.closed).toEqual({ code: 4002, reason: "invalid_utf8" });
+  });
+
+  test("that ended the connection is the last one read", async () => {
+    const broker = await startTestBroker();
+    const alice = await createTestMesh(broker);
+    const peer = await alice.connect("client");
+    peer.sendText("nonsense");
+    peer.sendText(JSON.stringify({ ...sendTo(alice, "m1"), type: "send", id: 2 }));
+    expect((await peer.closed).code).toBe(4002);
+    expect((await alice.call("GET", "/history")).body.items).toEqual([]);
+  });
+
+  test("beyond the size of a frame ends the connection with 1009", async () => {
+    const broker = await startTestBroker();
+    const alice = await createTestMesh(broker);
+    const peer = await alice.connect("client");
+    peer.sendText(JSON.stringify({ type: "send", id: 2, body: "x".repeat(limits.frameBytes) }));
+    expect((await peer.closed).code).toBe(1009);
+  });
+
+  test("of an unknown type, or with fields it should not have, is refused and the connection goes on", async () => {
+    const broker = await startTestBroker();
+    const alice = await createTestMesh(broker);
+    const peer = await alice.connect("client");
+    for (const type of ["subscribe", "", "constructor", "__proto__", "toString"]) {
+      expect(await peer.request(type)).toMatchObject({
+        status: 400,
+        body: { error: "invalid_request", field: "type" },
+      });
+    }
+    const typeless = peer.next((frame) => frame.id === 900);
+    peer.sendText('{"id":900}');
+    expect(await typeless).toMatchObject({ status: 400, body: { field: "type" } });
+    expect(await peer.request("history", { extra: 1 })).toMatchObject({
+      status: 400,
+      body: { error: "unknown_field", field: "extra" },
+    });
+    const prototype = peer.next((frame) => frame.id === 901);
+    peer.sendText('{"type":"topic.list","id":901,"__proto__":{"limit":1}}');
+    expect(await prototype).toMatchObject({ status: 400, body: { error: "unknown_field", field: "__proto__" } });
+    expect((await peer.request("topic.list")).status).toBe(200);
+  });
+
+  test("asks for any operation, with the answer that HTTP gives", async () => {
+    const broker = await startTestBroker();
+    const alice = await createTestMesh(broker);
+    const peer = await alice.connect("client");
+    const fingerprint = "ab".repeat(32);
+    const uuid = "0".repeat(36);
+    const asked: [type: keyof typeof operations, input: object, status: number, body: object][] = [
+      ["topic.create", { name: "news" }, 201, { name: "news", post_policy: "members" }],
+      ["topic.subscribe", { name: "news" }, 200, { name: "news", subscribed: true }],
+      ["topic.list", { limit: 1 }, 200, { next_cursor: "news" }],
+      ["topic.unsubscribe", { name: "news" }, 200, { subscribed: false }],
+      ["send", sendTo(alice, "m1"), 201, { history_id: 1, duplicate: false }],
+      ["send", sendTo(alice, "m1"), 200, { history_id: 1, duplicate: true }],
+      ["fate", { client_message_id: "m2", fingerprint }, 200, { fate: "none" }],
+      ["fence", { client_message_id: "m2", fingerprint }, 200, { fate: "fenced" }],
+      ["send", sendTo(alice, "m2"), 409, { error: "fenced" }],
+      ["history", {}, 200, { items: [{ client_message_id: "m1" }], next_after: null }],
+      ["ack", { history_ids: [1] }, 200, {}],
+      ["members.list", {}, 200, { items: [{ name: "alice", role: "owner" }] }],
+      ["invite.create", { expires_in_s: 60 }, 201, { invite: expect.stringMatching(/^cmi1\./) }],
+      ["token.create", { label: "x" }, 201, { token: expect.stringMatching(/^cmt_/) }],
+      ["token.list", {}, 200, { items: [{ label: "x", revoked_at: null }] }],
+      ["token.revoke", { token_id: "0".repeat(36) }, 404, { error: "not_found" }],
+      ["queue.create", { queue: "jobs" }, 201, { id: "jobs", max_deliveries: 5 }],
+      ["queue.lease", { queue: "jobs", lease_request_id: "r1", max: 1, lease_s: 60 }, 200, { items: [] }],
+      ["queue.ack", { queue: "jobs", lease_token: uuid, broker_message_ids: [uuid] }, 409, { error: "lease_lost" }],
+      ["queue.nack", { queue: "jobs", lease_token: uuid, broker_message_ids: [uuid] }, 409, { lost: [uuid] }],
+      ["queue.parked", { queue: "jobs" }, 200, { items: [], next_after: null }],
+      ["queue.revive", { queue: "jobs", broker_message_ids: [uuid] }, 404, { error: "not_found" }],
+      ["message.state", { broker_message_id: uuid }, 404, { error: "not_found" }],
+      ["mentions", {}, 200, { items: [], next_after: null }],
+      ["search", { q: "nothing" }, 200, { items: [], next_after: null }],
+      ["peers.list", {}, 200, { items: [], next_cursor: null }],
+      ["profile.set", { summary: "here" }, 200, { summary: "here", visible: true }],
+      ["member.revoke", { pubkey: alice.pubkey }, 409, { error: "last_owner" }],
+      ["topic.delete", { name: "news" }, 200, { name: "news", deleted: true }],
+    ];
+    for (const [type, input, status, body] of asked)
+      expect(await peer.request(type, input)).toMatchObject({ status, body });
+    expect(new Set(asked.map(([type]) => type)).size).toBe(Object.keys(operations).length);
+  });
+
+  test("that is rate-limited says when to come back in its body", async () => {
+    const broker = await startTestBroker({ flags: { "rate-limit": "1/99999s" } });
+    const alice = await createTestMesh(broker);
+    const peer = await alice.connect("client");
+    expect((await peer.request("send", sendTo(alice, "m1"))).status).toBe(201);
+    const limited = await peer.request("send", sendTo(alice, "m2"));
+    expect(limited).toMatchObject({ status: 429, body: { error: "rate_limited", retry_after_s: expect.any(Number) } });
+  });
+
+  test("may be sent before the last one is answered, and sends keep their order", async () => {
+    const broker = await startTestBroker();
+    const alice = await createTestMesh(broker);
+    const peer = await alice.connect("client");
+    const replies = await Promise.all(
+      Array.from({ length: 500 }, (_, id) => peer.request("send", sendTo(alice, `m${id}`))),
+    );
+    expect(replies.map(({ status, body }) => [status, body.client_message_id, body.history_id])).toEqual(
+      Array.from({ length: 500 }, (_, id) => [201, `m${id}`, id + 1]),
+    );
+  });
+});
+
+describe("several connections of one member", () => {
+  const allDaemons = async (policy: string) => {
+    const broker = await startTestBroker({ flags: { "connection-policy": policy } });
+    const alice = await createTestMesh(broker);
+    return { alice, first: await alice.connect("daemon") };
+  };
+
+  test("prefer_newest: the older daemon gets 4003 and the newer one its place", async () => {
+    const { alice, first } = await allDaemons("prefer_newest");
+    const second = await alice.connect("daemon");
+    expect(await first.closed).toEqual({ code: 4003, reason: "replaced_by_newer" });
+    await alice.send("m1", alice);
+    expect((await second.nextPush()).client_message_id).toBe("m1");
+  });
+
+  test("prefer_oldest: the newer daemon gets 4004, until the older one is gone", async () => {
+    const { alice, first } = await allDaemons("prefer_oldest");
+    const second = await RawPeer.dial(alice.url);
+    second.sendText(JSON.stringify({ type: "hello", id: 1, ...second.helloOf(alice, "daemon") }));
+    expect(await second.closed).toEqual({ code: 4004, reason: "older_connection_kept" });
+    await alice.send("m1", alice);
+    expect((await first.nextPush()).client_message_id).toBe("m1");
+    first.socket.close();
+    await first.closed;
+    const comeAgain = async () => (await alice.connect("daemon")).nextPush().then((push) => push.client_message_id);
+    // The broker may learn of the end a moment later than we do.
+    await expect.poll(() => comeAgain().catch(() => "refused")).toBe("m1");
+  });
+
+  test("allow_concurrent: every daemon stays and is pushed to", async () => {
+    const { alice, first } = await allDaemons("allow_concurrent");
+    const second = await alice.connect("daemon");
+    await alice.send("m1", alice);
+    for (const peer of [first, second]) expect((await peer.nextPush()).client_message_id).toBe("m1");
+  });
+
+  test("clients come and go beside a daemon, whatever the policy, and get no pushes", async () => {
+    const { alice, first } = await allDaemons("prefer_oldest");
+    const clients = [await alice.connect("client"), await alice.connect("client")];
+    await alice.send("m1", alice);
+    expect((await first.nextPush()).client_message_id).toBe("m1");
+    for (const client of clients) {
+      expect((await client.request("history")).body.items).toHaveLength(1);
+      expect(client.arrived).toEqual([]);
+    }
+  });
+
+  test("daemons of other members, and of the same key in another mesh, are others", async () => {
+    const { alice, first } = await allDaemons("prefer_newest");
+    const bob = await joinTestMesh(alice, "bob");
+    await bob.connect("daemon");
+    expect((await first.request("topic.list")).status).toBe(200);
+  });
+});
+
+describe("a peer that went silent", () => {
+  test("is pinged, and cut off when it does not answer", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    const broker = await startTestBroker();
+    const alice = await createTestMesh(broker);
+    const [silent, answering] = [await alice.connect("client"), await alice.connect("client")];
+    silent.socket.pause();
+    for (let round = 0; round < 2; round++) {
+      const pinged = once(answering.socket, "ping");
+      vi.advanceTimersByTime(15_000);
+      await pinged;
+      // The broker has read the pong when it answers what was sent behind it.
+      expect((await answering.request("topic.list")).status).toBe(200);
+    }
+    silent.socket.resume();
+    expect((await silent.closed).code).toBe(1006);
+    expect((await answering.request("topic.list")).status).toBe(200);
+  });
+});
+
+function sendTo(to: TestMember, clientMessageId: string, body = "hello") {
+  return { client_message_id: clientMessageId, destination: { kind: "dm", ref: to.pubkey }, body };
+}
+
+function revokeMember(storePath: string, member: TestMember): void {
+  const db = new DatabaseSync(storePath);
+  db.prepare("UPDATE member SET revoked_at = 1 WHERE pubkey = ?").run(member.pubkey);
+  db.close();
+}

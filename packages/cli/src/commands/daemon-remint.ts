@@ -1,0 +1,39 @@
+// `claudemesh daemon remint`: new keys for this home, which make a new member of the mesh. The daemon must not be
+// running.
+import type { Remint } from "@claudemesh/daemon/remint";
+import { decodeInvite } from "@claudemesh/protocol/wire/invite";
+import type { Command } from "commander";
+import { examples, run, withMesh } from "../command.ts";
+import { pathsFor, type Shell } from "../shell.ts";
+
+type Options = { mesh?: string; json?: boolean; invite: string; name?: string };
+
+export function define(command: Command, shell: Shell): void {
+  withMesh(command)
+    .requiredOption("--invite <invite>", "the line that an owner gave you: new keys are a new member")
+    .option("--name <member>", "its name in the mesh (default: the name of the old one)")
+    .action((options: Options) =>
+      run(shell, options, async () => {
+        const { remintKeys } = await import("@claudemesh/daemon/remint");
+        const { name } = options;
+        const order = { invite: decodeInvite(options.invite), ...(name === undefined ? {} : { name }) };
+        const value = await remintKeys(pathsFor(shell, options), order);
+        return { value, text: describe(value) };
+      }),
+    );
+  examples(command, "claudemesh daemon remint --invite cmi1.eyJi… --name laptop-2");
+}
+
+function describe(reminted: Remint): string {
+  const { mesh, name, role, old_pubkey, new_pubkey, old_keys, rows_retired } = reminted;
+  const retired = `${rows_retired} dead direct messages were sealed with the old keys and cannot be requeued any more.`;
+  return [
+    `${name} is a new member of ${mesh} (${role}), and this host is its own.`,
+    `New key  ${new_pubkey}`,
+    `Old key  ${old_pubkey}, kept in ${old_keys}`,
+    "What was sent to the old key and has not arrived does not arrive here. Topics have to be subscribed to again.",
+    ...(rows_retired === 0 ? [] : [retired]),
+    `If nobody uses the old key any more, an owner ends it:  claudemesh mesh revoke ${old_pubkey} --mesh ${mesh}`,
+    `Start the daemon:  claudemesh daemon up --mesh ${mesh}`,
+  ].join("\n");
+}

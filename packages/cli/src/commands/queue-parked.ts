@@ -1,0 +1,30 @@
+// `claudemesh queue parked`: messages that were delivered too often and wait for somebody to look.
+import type { Command } from "commander";
+import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { withDaemon } from "../daemon-access.ts";
+import { expectBody } from "../exit-codes.ts";
+import { formatTable } from "../output/table.ts";
+import { pathsFor, type Shell } from "../shell.ts";
+
+type Parked = {
+  readonly items: readonly { readonly broker_message_id: string; readonly body?: string }[];
+  readonly next_after: number | null;
+};
+
+export function define(command: Command, shell: Shell): void {
+  withMesh(command)
+    .argument("<queue>", "id of the queue")
+    .action((queue: string, options: CommonOptions) =>
+      run(shell, options, async () => {
+        const path = `/v1/queue/${encodeURIComponent(queue)}/parked?limit=1000`;
+        const value = await withDaemon(shell, pathsFor(shell, options), async (daemon) =>
+          expectBody(await daemon.call<Parked>("GET", path)),
+        );
+        const rows = value.items.map((item) => [item.broker_message_id, item.body ?? "(data)"]);
+        const table = formatTable(["BROKER MESSAGE ID", "MESSAGE"], rows, shell.columns);
+        const next = `\nPut back with: claudemesh queue revive ${queue} <broker message id …>`;
+        return { value, text: rows.length === 0 ? "Nothing is parked." : table + next };
+      }),
+    );
+  examples(command, "claudemesh queue parked builds");
+}

@@ -1,0 +1,19 @@
+// `claudemesh queue revive`: parked messages wait again, with a fresh count of deliveries.
+import type { Command } from "commander";
+import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { asMember } from "../member.ts";
+import { pathsFor, type Shell } from "../shell.ts";
+
+export function define(command: Command, shell: Shell): void {
+  withMesh(command)
+    .argument("<queue>", "id of the queue")
+    .argument("<broker-message-id...>", "from `claudemesh queue parked`")
+    .action((queue: string, ids: string[], options: CommonOptions) =>
+      run(shell, options, async () => {
+        const input = { queue, broker_message_ids: ids };
+        const value = await asMember(shell, pathsFor(shell, options), (call) => call("queue.revive", input));
+        return { value, text: `Waiting in ${queue} again.` };
+      }),
+    );
+  examples(command, "claudemesh queue revive builds 0198c0de-0000-7000-8000-0000000000aa");
+}

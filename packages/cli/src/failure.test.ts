@@ -1,0 +1,42 @@
+import { DaemonUnreachable } from "@claudemesh/client/daemon";
+import { MeshError } from "@claudemesh/protocol/errors";
+import { describe, expect, it } from "vitest";
+import { expectBody, Refused } from "./exit-codes.ts";
+import { failureOf } from "./failure.ts";
+
+const unreachable = (sent: boolean) => new DaemonUnreachable("silence", { sent, timedOut: false });
+
+describe("the documented exit codes", () => {
+  it.each([
+    [1, new Error("broken")],
+    [1, "not even an error"],
+    [1, new MeshError("forbidden")],
+    [1, new Refused(503, { error: "already_running", message: "m", retryable: false })],
+    [3, unreachable(false)],
+    [3, unreachable(true)],
+    [3, new MeshError("broker_unreachable")],
+    [3, new Refused(503, { error: "daemon_unreachable", message: "m", retryable: true })],
+    [4, new MeshError("idempotency_key_reused")],
+    [5, new MeshError("not_found")],
+    [6, new MeshError("rate_limited")],
+    [6, new Refused(429, { error: "a_code_of_tomorrow", message: "m", retryable: true })],
+  ])("%i for %s", (exitCode, error) => {
+    expect(failureOf(error).exitCode).toBe(exitCode);
+  });
+
+  it("come with a body that says whether the daemon may have acted", () => {
+    expect(failureOf(unreachable(false)).body).toMatchObject({ error: "daemon_unreachable", sent: false });
+    expect(failureOf(unreachable(true)).body).toMatchObject({ error: "daemon_unreachable", sent: true });
+    expect(failureOf(unreachable(false)).body.message).toContain("claudemesh daemon up");
+  });
+});
+
+describe("an answer", () => {
+  it("is its body, or throws the refusal as it was given", () => {
+    expect(expectBody({ status: 200, body: { error: "a field", message: "of a good answer" } })).toHaveProperty(
+      "error",
+    );
+    const body = { error: "daemon_busy", message: "later", retryable: true, limit: 64 };
+    expect(() => expectBody({ status: 429, body })).toThrow(expect.objectContaining({ status: 429, body }));
+  });
+});

@@ -1,0 +1,55 @@
+// The tools of tools.ts over the Model Context Protocol on standard input and output. Checks every input against its
+// schema; a refusal or an absent daemon is an answer that the agent can read, never a broken connection.
+import { createDaemonClient } from "@claudemesh/client/daemon";
+import { createSchemaCompiler, type Validator } from "@claudemesh/http/validation";
+import { Server } from "@modelcontextprotocol/sdk/server/index.js";
+import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { failureOf } from "../failure.ts";
+import { type Tool, type ToolResult, tools } from "./tools.ts";
+
+/** Longer than the longest wait that a tool offers. */
+const callTimeoutMs = 330_000;
+
+/** Resolves when the host closes the connection. */
+export async function serveMcp(socketPath: string, version: string): Promise<void> {
+  const daemon = createDaemonClient({ socketPath, timeoutMs: callTimeoutMs });
+  const compile = createSchemaCompiler();
+  const known = new Map<string, { readonly tool: Tool; readonly refuse: Validator }>(
+    tools.map((tool) => [tool.name, { tool, refuse: compile(tool.inputSchema) }]),
+  );
+  const server = new Server({ name: "claudemesh", version }, { capabilities: { tools: {} } });
+  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: tools.map(describeTool) }));
+  server.setRequestHandler(CallToolRequestSchema, async (request, { signal }) => {
+    const found = known.get(request.params.name);
+    if (found === undefined) return content(refusal(new Error(`There is no tool ${request.params.name}.`)));
+    const input = request.params.arguments ?? {};
+    const wrong = found.refuse(input);
+    if (wrong !== undefined) return content(refusal(wrong));
+    try {
+      return content(await found.tool.run(daemon, input as never, signal));
+    } catch (error) {
+      return content(refusal(error));
+    }
+  });
+  const closed = new Promise<void>((resolve) => {
+    server.onclose = resolve;
+  });
+  process.stdin.once("end", () => void server.close());
+  await server.connect(new StdioServerTransport());
+  await closed;
+  daemon.close();
+}
+
+function describeTool(tool: Tool) {
+  const { name, description, inputSchema, readOnly } = tool;
+  return { name, description, inputSchema: inputSchema as { type: "object" }, annotations: { readOnlyHint: readOnly } };
+}
+
+function refusal(error: unknown): ToolResult {
+  return { text: JSON.stringify(failureOf(error).body, undefined, 2), isError: true };
+}
+
+function content({ text, isError }: ToolResult) {
+  return { content: [{ type: "text" as const, text }], isError };
+}

@@ -1,0 +1,30 @@
+// One event of the daemon as people read it: on a line.
+import type { DaemonEvent } from "@claudemesh/client/daemon";
+import { describeBody } from "./inbox-line.ts";
+import { cutToColumns, neutraliseLine } from "./printable.ts";
+
+export function eventLine(event: DaemonEvent, columns: number | undefined): string {
+  const line = neutraliseLine(`${event.kind.padEnd(13)}  ${describeEvent(event)}`);
+  return columns === undefined ? line : cutToColumns(line, Math.max(columns, 1));
+}
+
+function describeEvent(event: DaemonEvent): string {
+  switch (event.kind) {
+    case "message": {
+      const { topic, sender_name, sender_pubkey } = event.data;
+      const where = topic === null ? "dm" : `#${topic}`;
+      return `${where}  ${sender_name ?? sender_pubkey.slice(0, 12)}  ${describeBody(event.data)}`;
+    }
+    case "peer_join":
+    case "peer_leave":
+      return `${event.data.name ?? "?"}  ${event.data.pubkey}`;
+    case "broker_status": {
+      const { state, detail } = event.data;
+      return detail === undefined ? state : `${state}: ${detail}`;
+    }
+    case "outbox":
+      return `${event.data.client_message_id}  ${event.data.status}`;
+    case "lagged":
+      return `this reader was too slow and ${event.data.events_lost} events are lost; messages go on without a gap`;
+  }
+}

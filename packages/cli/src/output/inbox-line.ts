@@ -1,0 +1,26 @@
+// One message of the inbox as people read it, in cells or on a line.
+import type { InboxItem } from "@claudemesh/client/daemon";
+import { cutToColumns, neutraliseLine } from "./printable.ts";
+import { formatTime } from "./table.ts";
+
+export const inboxHeader = ["RECEIVED (UTC)", "WHERE", "FROM", "MESSAGE"];
+
+export function inboxCells(item: InboxItem): string[] {
+  return [
+    formatTime(item.received_at),
+    item.topic === null ? "dm" : `#${item.topic}`,
+    item.sender_name ?? item.sender_pubkey.slice(0, 12),
+    describeBody(item),
+  ];
+}
+
+/** For messages that are printed as they come, when nobody knows how wide the next one is. */
+export function inboxLine(item: InboxItem, columns: number | undefined): string {
+  const line = neutraliseLine(inboxCells(item).join("  "));
+  return columns === undefined ? line : cutToColumns(line, Math.max(columns, 1));
+}
+
+export function describeBody(item: InboxItem): string {
+  if (item.unreadable === true) return "(sealed, and not readable with this member's keys)";
+  return item.body ?? `(${item.body_base64?.length ?? 0} base64 characters of data)`;
+}

@@ -1,0 +1,44 @@
+import { describe, expect, it } from "vitest";
+import { columnsOf } from "./printable.ts";
+import { formatTable, formatTime } from "./table.ts";
+
+const header = ["WHEN", "FROM", "MESSAGE"];
+const rows = [
+  ["2030-01-01", "alice", "short"],
+  ["2030-01-02", "名前", `${"a long message ".repeat(20)}end`],
+];
+
+describe("a table", () => {
+  it("lines its columns up, also with characters that take two columns", () => {
+    const lines = formatTable(header, rows, undefined).split("\n");
+    expect(lines).toHaveLength(3);
+    const starts = lines.map((line) => columnsOf(line.slice(0, line.search(/MESSAGE|short|a long/))));
+    expect(new Set(starts).size).toBe(1);
+  });
+
+  it("is cut to the terminal, however narrow, and says so", () => {
+    for (const columns of [1, 10, 20, 40, 80]) {
+      const lines = formatTable(header, rows, columns).split("\n");
+      expect(lines.filter((line) => columnsOf(line) > columns)).toEqual([]);
+      expect(lines.at(-1)?.endsWith("…")).toBe(true);
+    }
+  });
+
+  it("is whole where there is no terminal", () => {
+    expect(formatTable(header, rows, undefined)).toContain("end");
+  });
+
+  it("has one line per row, whatever the cells hold", () => {
+    const shown = formatTable(["A", "B"], [["x\ny\u001b[31m", "z"]], undefined);
+    expect(shown.split("\n")).toHaveLength(2);
+    expect(shown).not.toContain("\u001b");
+  });
+
+  it("leaves no space at the end of a line", () => {
+    expect(formatTable(["A", "B"], [["x", ""]], undefined)).toBe("A  B\nx");
+  });
+});
+
+it("times are shown in UTC to the second", () => {
+  expect(formatTime(Date.UTC(2030, 0, 31, 12, 0, 5, 999))).toBe("2030-01-31 12:00:05");
+});

@@ -1,0 +1,99 @@
+// What every command owes its user, checked by walking the whole table.
+import { type Command, CommanderError } from "commander";
+import { beforeAll, describe, expect, it } from "vitest";
+import { commandEntries, commandGroups } from "./command-table.ts";
+import { buildProgram, findEntry } from "./program.ts";
+import { createRecordingShell } from "./testing/recording-shell.ts";
+
+const paths = commandEntries.map(({ path }) => path);
+let whole: Command;
+
+beforeAll(async () => {
+  whole = await buildProgram(createRecordingShell(), () => true);
+});
+
+function commandAt(path: string, program = whole): Command {
+  return path.split(" ").reduce((parent: Command, name) => {
+    const found = parent.commands.find((each) => each.name() === name);
+    if (found === undefined) throw new Error(`there is no ${path}`);
+    return found;
+  }, program);
+}
+
+async function helpOf(path: string): Promise<string> {
+  const shell = createRecordingShell();
+  const program = await buildProgram(shell, (entry) => entry.path === path);
+  await expect(program.parseAsync([...path.split(" "), "--help"], { from: "user" })).rejects.toThrow(CommanderError);
+  return shell.printed.join("\n");
+}
+
+describe("the command table", () => {
+  it("names each command once, and a group for every word that stands before others", () => {
+    expect(new Set(paths).size).toBe(paths.length);
+    expect(paths.length).toBeGreaterThan(20);
+    const before = paths.filter((path) => path.includes(" ")).map((path) => path.slice(0, path.lastIndexOf(" ")));
+    const unexplained = before.filter((path) => commandGroups[path] === undefined && !paths.includes(path));
+    expect(unexplained).toEqual([]);
+    const unused = Object.keys(commandGroups).filter((group) => !before.includes(group));
+    expect(unused).toEqual([]);
+  });
+
+  it("finds a command by its first words, the longest first, and behind help", () => {
+    expect(findEntry(["mesh", "token", "list", "--json"])?.path).toBe("mesh token list");
+    expect(findEntry(["mesh", "token", "--label", "list"])?.path).toBe("mesh token");
+    expect(findEntry(["send", "@self", "daemon up"])?.path).toBe("send");
+    expect(findEntry(["help", "daemon", "up"])?.path).toBe("daemon up");
+    expect(findEntry(["daemon"])).toBeUndefined();
+    expect(findEntry([])).toBeUndefined();
+  });
+
+  it("loads the file of the command that was asked for, and no other", async () => {
+    const program = await buildProgram(createRecordingShell(), (entry) => entry.path === "mesh list");
+    const withOptions = paths.filter((path) => commandAt(path, program).options.length > 0);
+    expect(withOptions).toEqual(["mesh list"]);
+  });
+});
+
+describe.each(paths)("claudemesh %s", (path) => {
+  it("has --help with a summary, its options and examples that run this very command", async () => {
+    const help = await helpOf(path);
+    expect(help).toContain(`Usage: claudemesh ${path}`);
+    // Further paragraphs may follow.
+    const [, after = ""] = help.split("\nExamples:\n");
+    const [examples = ""] = after.split("\n\n");
+    const lines = examples.split("\n").filter((line) => line !== "");
+    expect(lines.length).toBeGreaterThan(0);
+    for (const line of lines) expect(line).toMatch(/^ {2}\$ /);
+    expect(examples).toContain(`claudemesh ${path}`);
+  });
+
+  it("has --json, and a description for every option and argument", () => {
+    const command = commandAt(path);
+    expect(command.options.map((option) => option.long)).toContain("--json");
+    for (const { flags, description } of command.options) expect(description, flags).not.toBe("");
+    for (const argument of command.registeredArguments) expect(argument.description, argument.name()).not.toBe("");
+  });
+
+  it("refuses an option that it does not have", async () => {
+    const shell = createRecordingShell();
+    const program = await buildProgram(shell, (entry) => entry.path === path);
+    const mandatory = commandAt(path).options.filter((option) => option.mandatory);
+    const needed = mandatory.flatMap(({ long }) => [long ?? "", "1"]);
+    const failure = program.parseAsync([...path.split(" "), ...needed, "--frobnicate"], { from: "user" });
+    await expect(failure).rejects.toMatchObject({ code: "commander.unknownOption" });
+    expect(shell.complaints.join("\n")).toContain("--help");
+    expect(shell.printed).toEqual([]);
+  });
+});
+
+describe("help", () => {
+  it("fits a narrow terminal and holds no escape sequence", async () => {
+    const shell = createRecordingShell({ columns: 60 });
+    const program = await buildProgram(shell, () => false);
+    await expect(program.parseAsync(["--help"], { from: "user" })).rejects.toThrow(CommanderError);
+    const lines = shell.printed.join("\n").split("\n");
+    expect(lines.length).toBeGreaterThan(10);
+    expect(lines.filter((line) => line.length > 60)).toEqual([]);
+    expect(shell.printed.join("")).not.toContain("\u001b");
+  });
+});

@@ -1,0 +1,25 @@
+// Acknowledging and giving back leased messages, for the two commands that do it.
+import { run } from "./command.ts";
+import { withDaemon } from "./daemon-access.ts";
+import { expectBody } from "./exit-codes.ts";
+import { pathsFor, type Shell } from "./shell.ts";
+
+export type SettleOptions = { readonly mesh?: string; readonly json?: boolean; readonly token: string };
+
+export function settleLeased(
+  shell: Shell,
+  how: "ack" | "nack",
+  queue: string,
+  brokerMessageIds: readonly string[],
+  options: SettleOptions,
+): Promise<void> {
+  return run(shell, options, async () => {
+    const body = { lease_token: options.token, broker_message_ids: brokerMessageIds };
+    const path = `/v1/queue/${encodeURIComponent(queue)}/${how}`;
+    const value = await withDaemon(shell, pathsFor(shell, options), async (daemon) =>
+      expectBody(await daemon.call("POST", path, body)),
+    );
+    const what = brokerMessageIds.length === 1 ? "1 message is" : `${brokerMessageIds.length} messages are`;
+    return { value, text: `${what} ${how === "ack" ? "done" : "given back"}.` };
+  });
+}

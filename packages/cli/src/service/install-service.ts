@@ -1,0 +1,89 @@
+// Puts a planned service in place, or takes it away. Doing either again changes nothing more. Where the service manager
+// is not there, nothing is run, and the report says what to type where it is.
+import type { ServiceCommand, ServicePlan } from "./service-plan.ts";
+
+export type ServicePorts = {
+  /** Undefined where there is no such file. */
+  readonly read: (path: string) => string | undefined;
+  /** Whole or not at all, readable by everybody, folders made as needed. */
+  readonly write: (path: string, text: string) => void;
+  readonly remove: (path: string) => void;
+  readonly isFolder: (path: string) => boolean;
+  /** Is there such a program on PATH? */
+  readonly hasProgram: (name: string) => boolean;
+  /** What it complained about; undefined when it ended well. */
+  readonly run: (words: readonly string[]) => string | undefined;
+  /** Does a daemon of this mesh answer? */
+  readonly isDaemonUp: () => Promise<boolean>;
+  /** Resolves once none does. */
+  readonly untilDaemonIsGone: () => Promise<void>;
+};
+
+export type ServiceReport = {
+  readonly file: "written" | "unchanged" | "removed" | "absent";
+  readonly service: "started" | "restarted" | "running" | "stopped" | "not started";
+  /** What is left to type, in order. */
+  readonly next: readonly string[];
+};
+
+export async function installService(plan: ServicePlan, ports: ServicePorts, force: boolean): Promise<ServiceReport> {
+  const found = ports.read(plan.path);
+  if (found !== undefined) refuseForeign(plan, found, force);
+  const file = found === plan.text ? "unchanged" : "written";
+  if (file === "written") ports.write(plan.path, plan.text);
+  if (!isManagerThere(plan, ports)) {
+    return { file, service: "not started", next: [...plan.register, plan.start].map(asLine) };
+  }
+  for (const command of plan.register) runOrThrow(command, ports);
+  if (isRunning(plan, ports)) {
+    if (file === "unchanged") return { file, service: "running", next: [] };
+    runOrThrow(plan.halt, ports);
+    await ports.untilDaemonIsGone();
+    runOrThrow(plan.start, ports);
+    return { file, service: "restarted", next: [] };
+  }
+  // A service that finds its folder taken would only fail again and again.
+  if (await ports.isDaemonUp()) {
+    return { file, service: "not started", next: ["claudemesh daemon down", asLine(plan.start)] };
+  }
+  runOrThrow(plan.start, ports);
+  return { file, service: "started", next: [] };
+}
+
+export function uninstallService(plan: ServicePlan, ports: ServicePorts, force: boolean): ServiceReport {
+  const found = ports.read(plan.path);
+  if (found === undefined) return { file: "absent", service: "not started", next: [] };
+  refuseForeign(plan, found, force);
+  const managed = isManagerThere(plan, ports);
+  if (managed && (!plan.disable.onlyIfRunning || isRunning(plan, ports))) runOrThrow(plan.disable.command, ports);
+  ports.remove(plan.path);
+  if (!managed) return { file: "removed", service: "not started", next: plan.forget.map(asLine) };
+  for (const command of plan.forget) runOrThrow(command, ports);
+  return { file: "removed", service: "stopped", next: [] };
+}
+
+function refuseForeign(plan: ServicePlan, found: string, force: boolean): void {
+  if (force || found.includes(plan.mark)) return;
+  throw new Error(
+    `${plan.path} was not written for this home and is left alone. Look at it; --force treats it as ours.`,
+  );
+}
+
+function isManagerThere(plan: ServicePlan, ports: ServicePorts): boolean {
+  const [program = ""] = plan.start;
+  return ports.hasProgram(program) && (plan.aliveFolder === undefined || ports.isFolder(plan.aliveFolder));
+}
+
+function isRunning(plan: ServicePlan, ports: ServicePorts): boolean {
+  return ports.run(plan.probe) === undefined;
+}
+
+function runOrThrow(command: ServiceCommand, ports: ServicePorts): void {
+  const complaint = ports.run(command);
+  if (complaint === undefined) return;
+  throw new Error(`\`${asLine(command)}\` failed: ${complaint} Once that is solved, run this command again.`);
+}
+
+function asLine(command: ServiceCommand): string {
+  return command.join(" ");
+}

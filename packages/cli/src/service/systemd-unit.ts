@@ -1,0 +1,126 @@
+// The systemd unit of one daemon. A system unit shuts the daemon in as far as a Node process can be that must write its
+// home and reach a broker anywhere; a user unit does the part that needs no privileges, so that it starts everywhere.
+import { checkWritable, daemonArguments, type ServiceSpec, serviceEnvironment } from "./service-spec.ts";
+
+export function systemdUnitName(mesh: string): string {
+  return `claudemesh-${mesh}.service`;
+}
+
+export function systemdUnit(spec: ServiceSpec): string {
+  checkWritable(spec);
+  const isSystem = spec.scope === "system";
+  const environment = Object.entries(serviceEnvironment(spec)).map(([name, value]) => environmentLine(name, value));
+  const sections: [string, readonly string[]][] = [
+    ["Unit", [`Description=claudemesh daemon of the mesh ${spec.mesh}`, ...(isSystem ? bootOrder(spec) : []), ...rate]],
+    [
+      "Service",
+      [
+        "Type=exec",
+        `ExecStart=${commandLine(spec.launcher, daemonArguments(spec))}`,
+        ...environment,
+        ...(isSystem ? account(spec) : []),
+        ...lifetime,
+        ...hardening,
+        ...(isSystem ? isolation(spec) : []),
+      ],
+    ],
+    ["Install", [`WantedBy=${isSystem ? "multi-user" : "default"}.target`]],
+  ];
+  return sections.map(([name, lines]) => `[${name}]\n${lines.join("\n")}\n`).join("\n");
+}
+
+/** The line by which a unit is known as one that was written for this home. */
+export function systemdHomeMark(spec: ServiceSpec): string {
+  return environmentLine("CLAUDEMESH_HOME", spec.home);
+}
+
+// The daemon reconnects by itself, so it waits for no network; but its files must be there.
+const bootOrder = (spec: ServiceSpec) => ["After=network.target", `RequiresMountsFor=${pathWord(spec.home)}`];
+
+/** A daemon that cannot start says so five times, and then no more until somebody looks. */
+const rate = ["StartLimitIntervalSec=120", "StartLimitBurst=5"];
+
+const lifetime = [
+  "Restart=on-failure",
+  "RestartSec=2",
+  // Wrong usage stays wrong.
+  "RestartPreventExitStatus=2",
+  // The daemon ends within 5 s of SIGTERM; the launcher has become the daemon by then.
+  "KillSignal=SIGTERM",
+  "KillMode=mixed",
+  "TimeoutStopSec=15",
+  "UMask=0077",
+];
+
+/** Works without privileges. V8 writes code that it runs, so MemoryDenyWriteExecute is not among them. */
+const hardening = [
+  "NoNewPrivileges=yes",
+  "LockPersonality=yes",
+  "RestrictNamespaces=yes",
+  "RestrictRealtime=yes",
+  "RestrictSUIDSGID=yes",
+  // AF_NETLINK is how a process reads the addresses of the host's interfaces.
+  "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
+  "SystemCallArchitectures=native",
+  "SystemCallFilter=@system-service",
+  "SystemCallFilter=~@privileged @resources",
+  "SystemCallErrorNumber=EPERM",
+];
+
+const account = (spec: ServiceSpec) => [
+  // By number: not every name that an account may have is one to systemd.
+  `User=${spec.owner.uid}`,
+  `Group=${spec.owner.gid}`,
+  // The launcher keeps compiled code there; it must be the account's own.
+  `CacheDirectory=claudemesh-${spec.mesh}`,
+  "CacheDirectoryMode=0700",
+  `Environment=XDG_CACHE_HOME=%C/claudemesh-${spec.mesh}`,
+];
+
+const isolation = (spec: ServiceSpec) => [
+  "CapabilityBoundingSet=",
+  "AmbientCapabilities=",
+  "ProtectSystem=strict",
+  "ProtectHome=read-only",
+  `ReadWritePaths=${pathWord(spec.home)}`,
+  "PrivateTmp=yes",
+  "PrivateDevices=yes",
+  "DevicePolicy=closed",
+  "ProtectClock=yes",
+  "ProtectControlGroups=yes",
+  "ProtectHostname=yes",
+  "ProtectKernelLogs=yes",
+  "ProtectKernelModules=yes",
+  "ProtectKernelTunables=yes",
+  "ProtectProc=invisible",
+  "ProcSubset=pid",
+  "RemoveIPC=yes",
+  "KeyringMode=private",
+];
+
+/** Specifiers begin with a percent sign everywhere; inside quotes, backslash and quote are escaped. */
+function quoted(text: string): string {
+  return `"${text.replace(/["\\]/g, "\\$&").replaceAll("%", "%%")}"`;
+}
+
+function environmentLine(name: string, value: string): string {
+  return `Environment=${quoted(`${name}=${value}`)}`;
+}
+
+function pathWord(path: string): string {
+  return quoted(path);
+}
+
+/**
+ * A dollar sign is itself in the program's path and doubled in arguments. A path with quotes or backslashes systemd takes
+ * for no program's; as an argument of the shell, which the launcher starts with anyway, it may have them.
+ */
+function commandLine(launcher: string, args: readonly string[]): string {
+  const isPlain = !/["'\\]/.test(launcher);
+  const program = isPlain ? [quoted(launcher)] : ["/bin/sh", argumentWord(launcher)];
+  return [...program, ...args.map(argumentWord)].join(" ");
+}
+
+function argumentWord(text: string): string {
+  return quoted(text.replaceAll("$", "$$$$"));
+}

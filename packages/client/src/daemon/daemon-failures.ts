@@ -1,0 +1,34 @@
+// The two ways in which a daemon fails whoever asks it, for calls that give more than one answer.
+import type { ErrorBody } from "@claudemesh/protocol/errors";
+
+/**
+ * No answer came. `sent` false: connecting failed and nothing was written. `sent` true: the daemon may have received
+ * the request and acted on it, so only the same request to the same daemon is a safe retry, never another way.
+ */
+export class DaemonUnreachable extends Error {
+  override readonly name = "DaemonUnreachable";
+  readonly sent: boolean;
+  readonly timedOut: boolean;
+
+  constructor(
+    message: string,
+    facts: { readonly sent: boolean; readonly timedOut: boolean; readonly cause?: unknown },
+  ) {
+    super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
+    this.sent = facts.sent;
+    this.timedOut = facts.timedOut;
+  }
+}
+
+/** The daemon answered with a refusal where an iterator has no place for it. */
+export class DaemonRefused extends Error {
+  override readonly name = "DaemonRefused";
+  readonly status: number;
+  readonly body: ErrorBody;
+
+  constructor(status: number, body: ErrorBody) {
+    super(body.message);
+    this.status = status;
+    this.body = body;
+  }
+}

@@ -1,0 +1,50 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { openLogFile } from "./log-file.ts";
+
+function temporaryLog(): { folder: string; path: string } {
+  const folder = mkdtempSync(join(tmpdir(), "cm-log-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return { folder, path: join(folder, "daemon.log") };
+}
+
+describe("daemon.log", () => {
+  it("stays within its bound: the current file and two older ones, oldest lines gone first", () => {
+    const { folder, path } = temporaryLog();
+    const log = openLogFile({ path, maxBytes: 1_000, keep: 2 });
+    for (let line = 0; line < 500; line++) log.write(`${String(line).padStart(9, "0")}\n`);
+    log.close();
+    expect(readdirSync(folder).sort()).toEqual(["daemon.log", "daemon.log.1", "daemon.log.2"]);
+    for (const name of readdirSync(folder)) expect(statSync(join(folder, name)).size).toBeLessThanOrEqual(1_000);
+    const text = ["daemon.log.2", "daemon.log.1", "daemon.log"].map((name) => readFileSync(join(folder, name), "utf8"));
+    const lines = text.join("").trim().split("\n").map(Number);
+    expect(lines.at(-1)).toBe(499);
+    expect(lines).toEqual(lines.map((_, index) => (lines[0] ?? 0) + index));
+  });
+
+  it("goes on where an earlier process ended", () => {
+    const { path } = temporaryLog();
+    for (const line of ["one\n", "two\n"]) {
+      const log = openLogFile({ path });
+      log.write(line);
+      log.close();
+      log.write("after the end\n");
+    }
+    expect(readFileSync(path, "utf8")).toBe("one\ntwo\n");
+  });
+
+  it("is readable by its owner alone, whatever the umask", () => {
+    const { folder, path } = temporaryLog();
+    const before = process.umask(0);
+    onTestFinished(() => {
+      process.umask(before);
+    });
+    const log = openLogFile({ path, maxBytes: 10, keep: 1 });
+    for (let line = 0; line < 5; line++) log.write("12345678\n");
+    log.close();
+    for (const name of readdirSync(folder)) expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600);
+  });
+});

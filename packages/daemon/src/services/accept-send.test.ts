@@ -1,0 +1,288 @@
+import { generateMemberKeys, memberKeysFromSeed } from "@claudemesh/client/keys";
+import { loadSealer } from "@claudemesh/client/seal";
+import { MeshError } from "@claudemesh/protocol/errors";
+import { fingerprint } from "@claudemesh/protocol/messages/fingerprint";
+import { StorageError } from "@claudemesh/storage/errors";
+import { describe, expect, it } from "vitest";
+import type { OutboxRecord } from "../core/outbox-row.ts";
+import { nodeSha256 } from "../sha256.ts";
+import { ManualClock } from "../testing/manual-clock.ts";
+import { ScriptedLink, settle } from "../testing/scripted-link.ts";
+import { failpointsOf, noFailpoints, openTestStores, recordingLog } from "../testing/test-stores.ts";
+import { type AcceptPorts, acceptSend } from "./accept-send.ts";
+import { createMemberDirectory } from "./member-directory.ts";
+
+const utf8 = new TextEncoder();
+
+async function setUp(given: Partial<AcceptPorts> = {}, failpoints = noFailpoints) {
+  const clock = new ManualClock();
+  const stores = await openTestStores(clock, failpoints);
+  const keys = memberKeysFromSeed(new Uint8Array(32).fill(7));
+  const link = new ScriptedLink();
+  const directory = createMemberDirectory({
+    store: stores.members,
+    link,
+    log: recordingLog(),
+    requestTimeoutMs: 1_000,
+  });
+  let minted = 0;
+  let accepted = 0;
+  const ports: AcceptPorts = {
+    ownPubkey: keys.ed25519.public_key,
+    directory,
+    link,
+    outbox: stores.outbox,
+    gauge: { admit: () => undefined },
+    sealer: await loadSealer(keys),
+    sha256: nodeSha256,
+    nowMs: clock.nowMs,
+    nextOutboxId: stores.nextOutboxId,
+    nextClientMessageId: () => `minted-${++minted}`,
+    inlineBytes: () => 65_536,
+    onAccepted: () => accepted++,
+    ...given,
+  };
+  const row = (id: string) => stores.outbox.inspect(id)?.row as OutboxRecord;
+  const payload = (id: string) =>
+    stores.outboxDb.sql<{ payload: Uint8Array }>("SELECT payload FROM outbox WHERE client_message_id = ?").get(id)
+      ?.payload;
+  return { clock, stores, keys, link, ports, row, payload, accepted: () => accepted };
+}
+
+function forbidden(): never {
+  throw new Error("nobody may ask for this here");
+}
+
+function refuse(code: "insufficient_storage" | "invalid_address"): () => never {
+  return () => {
+    throw new MeshError(code);
+  };
+}
+
+const emptyDirectory = { keysOf: () => [], nameOf: () => undefined, refresh: forbidden };
+
+describe("an accepted send", () => {
+  it("to a topic is stored as it will travel, with one fingerprint for both layers", async () => {
+    const { ports, row, payload } = await setUp();
+    await acceptSend(
+      ports,
+      { to: "topic:general", message: "héllo", meta: { b: 1, a: 2 }, client_message_id: "t" },
+      undefined,
+    );
+    const stored = row("t");
+    const envelope = {
+      version: "1",
+      destination: { kind: "topic", ref: "general" },
+      replyToId: undefined,
+      priority: "next",
+      canonicalMeta: '{"a":2,"b":1}',
+      body: utf8.encode("héllo"),
+    } as const;
+    expect(stored).toMatchObject({ to_address: "topic:general", envelope_version: "1", meta: '{"a":2,"b":1}' });
+    expect(Buffer.from(stored.request_fingerprint)).toEqual(Buffer.from(fingerprint(nodeSha256, envelope)));
+    expect(stored.wire_fingerprint).toEqual(stored.request_fingerprint);
+    expect(payload("t")).toEqual(new Uint8Array(utf8.encode("héllo")));
+  });
+
+  it("to a member is sealed once, and its wire fingerprint covers the sealed bytes", async () => {
+    const { ports, row, payload, keys } = await setUp();
+    const bob = generateMemberKeys();
+    const to = `dm:${bob.ed25519.public_key}`;
+    await acceptSend(ports, { to, message: "secret", client_message_id: "d" }, undefined);
+    const stored = row("d");
+    const sealed = payload("d") ?? new Uint8Array();
+    expect(stored).toMatchObject({
+      envelope_version: "2",
+      destination_kind: "dm",
+      destination_ref: bob.ed25519.public_key,
+    });
+    expect(Buffer.from(sealed).includes("secret")).toBe(false);
+    const plain = {
+      version: "1",
+      destination: { kind: "dm", ref: bob.ed25519.public_key },
+      replyToId: undefined,
+      priority: "next",
+      canonicalMeta: "",
+      body: utf8.encode("secret"),
+    } as const;
+    const wire = { ...plain, version: "2", body: sealed } as const;
+    expect(Buffer.from(stored.request_fingerprint)).toEqual(Buffer.from(fingerprint(nodeSha256, plain)));
+    expect(Buffer.from(stored.wire_fingerprint)).toEqual(Buffer.from(fingerprint(nodeSha256, wire)));
+    const opened = (await loadSealer(bob)).open({ sender: keys.ed25519.public_key, sealed });
+    expect(Buffer.from(opened ?? []).toString()).toBe("secret");
+  });
+
+  it("to @self goes to this member's own key", async () => {
+    const { ports, row, keys } = await setUp();
+    await acceptSend(ports, { to: "@self", message: "note", client_message_id: "s" }, undefined);
+    expect(row("s")).toMatchObject({ to_address: "@self", destination_ref: keys.ed25519.public_key });
+  });
+
+  it("wakes the drain, and a duplicate does not", async () => {
+    const { ports, accepted } = await setUp();
+    const request = { to: "#general", message: "m", client_message_id: "once" };
+    await acceptSend(ports, request, undefined);
+    await acceptSend(ports, request, undefined);
+    expect(accepted()).toBe(1);
+  });
+
+  it("gives its id to nobody else: ids grow with every accept", async () => {
+    const { ports, stores } = await setUp();
+    const sends = Array.from({ length: 50 }, () => acceptSend(ports, { to: "#general", message: "m" }, undefined));
+    const ids = (await Promise.all(sends)).map(({ body }) => body.outbox_id as string);
+    expect(ids).toEqual([...ids].sort());
+    expect(stores.outbox.list(undefined, { after: undefined, limit: 100 }).items.map(({ id }) => id)).toEqual(ids);
+  });
+});
+
+describe("a retry", () => {
+  it("reads one row and writes none", async () => {
+    const { ports, stores } = await setUp();
+    const request = { to: "@self", message: "m", client_message_id: "r" };
+    await acceptSend(ports, request, undefined);
+    const totalChanges = () => stores.outboxDb.sql("SELECT total_changes() AS n").get();
+    const before = totalChanges();
+    const guarded: AcceptPorts = { ...ports, outbox: { ...ports.outbox, find: forbidden } };
+    expect((await acceptSend(guarded, request, undefined)).body).toMatchObject({ duplicate: true });
+    expect(totalChanges()).toEqual(before);
+  });
+
+  it.each<[string, Partial<AcceptPorts>]>([
+    ["the disk is full", { gauge: { admit: refuse("insufficient_storage") } }],
+    ["it is too large now", { inlineBytes: () => 0 }],
+    ["its recipient cannot be sealed for", { sealer: { seal: refuse("invalid_address") } }],
+    ["nobody has its name now", { directory: emptyDirectory, link: { whenOnline: forbidden } }],
+  ])("is answered by one read although %s", async (_, hindrance) => {
+    const { ports, link } = await setUp();
+    link.goOnline();
+    const refreshed = ports.directory.refresh();
+    const bob = generateMemberKeys().ed25519.public_key;
+    (await link.requested("members.list")).answer(200, { items: [{ pubkey: bob, name: "bob" }] });
+    await refreshed;
+    const request = { to: "@bob", message: "m", client_message_id: "r" };
+    const first = await acceptSend(ports, request, undefined);
+    const hindered: AcceptPorts = { ...ports, ...hindrance, outbox: { ...ports.outbox, accept: forbidden } };
+    const retry = await acceptSend(hindered, request, undefined);
+    expect(retry).toEqual({ status: 202, body: { ...first.body, duplicate: true } });
+    const other = await acceptSend(hindered, { ...request, message: "other" }, undefined);
+    expect(other).toMatchObject({ status: 409, body: { conflict: "outbox_pending_fingerprint_mismatch" } });
+  });
+
+  it("of a pruned send is answered by its tombstone as the row would have", async () => {
+    const { ports, stores, clock, row } = await setUp();
+    const request = { to: "#general", message: "m", client_message_id: "old" };
+    await acceptSend(ports, request, undefined);
+    const { rows } = await stores.outbox.claimDue({ nowMs: clock.nowMs(), expiredAtOrBefore: 0, rows: 1, bytes: 1 });
+    const acceptance = { brokerMessageId: "b", historyId: 4, historyAvailable: true };
+    await stores.outbox.endTry(rows[0]?.id ?? "", 0, { next: "done", acceptance }, clock.nowMs());
+    const before = await acceptSend(ports, request, undefined);
+    expect(before).toMatchObject({ status: 200, body: { status: "done", broker_message_id: "b", history_id: 4 } });
+    clock.advance(10_000);
+    expect(await stores.outbox.prune(clock.nowMs(), clock.nowMs(), 10)).toBe(1);
+    expect(stores.outboxDb.sql("SELECT id FROM outbox").all()).toEqual([]);
+    expect(await acceptSend(ports, request, undefined)).toEqual(before);
+    const other = await acceptSend(ports, { ...request, message: "other" }, undefined);
+    expect(other).toMatchObject({ status: 409, body: { conflict: "outbox_done_fingerprint_mismatch" } });
+    expect(row("old")).toMatchObject({ status: "done", history_id: 4 });
+  });
+});
+
+describe("a refusal consumes nothing", () => {
+  it("of what is too large on the wire, up to the last byte", async () => {
+    const { ports, stores } = await setUp({ inlineBytes: () => 1_024 });
+    const send = (to: string, size: number) => acceptSend(ports, { to, message: "x".repeat(size) }, undefined);
+    expect((await send("#general", 1_024)).status).toBe(202);
+    await expect(send("#general", 1_025)).rejects.toMatchObject({
+      code: "payload_too_large",
+      details: { limit_bytes: 1_024 },
+    });
+    expect((await send("@self", 1_024 - 40)).status).toBe(202);
+    await expect(send("@self", 1_024 - 39)).rejects.toMatchObject({ code: "payload_too_large" });
+    expect(stores.outbox.counts().pending).toBe(2);
+  });
+
+  it("of a name that nobody has, after the broker was asked", async () => {
+    const { ports, stores, link } = await setUp();
+    link.goOnline();
+    const refused = acceptSend(ports, { to: "@nobody", message: "m", client_message_id: "n" }, undefined);
+    (await link.requested("members.list")).answer(200, { items: [], next_cursor: null });
+    await expect(refused).rejects.toMatchObject({ code: "destination_not_found" });
+    expect(stores.outbox.find("n")).toBeUndefined();
+  });
+
+  it.each(["outbox.before_commit=error", "outbox.after_commit=error"])("with %s nobody hears 202", async (text) => {
+    const { ports, accepted } = await setUp({}, failpointsOf(text));
+    const refused = acceptSend(ports, { to: "#general", message: "m", client_message_id: "f" }, undefined);
+    await expect(refused).rejects.toBeInstanceOf(StorageError);
+    expect(accepted()).toBe(0);
+  });
+});
+
+describe("a name", () => {
+  const listOf = (...members: [string, string][]) => ({
+    items: members.map(([name, pubkey]) => ({ name, pubkey, role: "member", joined_at: 1 })),
+    next_cursor: null,
+  });
+
+  it("that joined since the last list is found by asking, once for all who wait", async () => {
+    const { ports, link, row } = await setUp();
+    const bob = generateMemberKeys().ed25519.public_key;
+    link.goOnline();
+    const sends = [1, 2, 3].map((n) =>
+      acceptSend(ports, { to: "@bob", message: "m", client_message_id: `w${n}` }, undefined),
+    );
+    (await link.requested("members.list")).answer(200, listOf(["bob", bob]));
+    // Who came while that list was on its way gets one that was asked for later.
+    (await link.requested("members.list")).answer(200, listOf(["bob", bob]));
+    await Promise.all(sends);
+    expect(row("w3").destination_ref).toBe(bob);
+    expect(link.ofKind("members.list")).toHaveLength(2);
+    await acceptSend(ports, { to: "@bob", message: "m" }, undefined);
+    expect(link.ofKind("members.list")).toHaveLength(2);
+  });
+
+  it("is read from all pages of the list, and the list is kept on disk", async () => {
+    const { ports, link, stores } = await setUp();
+    const [bob, carol] = [generateMemberKeys().ed25519.public_key, generateMemberKeys().ed25519.public_key];
+    link.goOnline();
+    const sent = acceptSend(ports, { to: "@carol", message: "m" }, undefined);
+    (await link.requested("members.list")).answer(200, { ...listOf(["bob", bob]), next_cursor: bob });
+    const second = await link.requested("members.list");
+    expect(second.input).toMatchObject({ after: bob });
+    second.answer(200, listOf(["carol", carol]));
+    expect((await sent).status).toBe(202);
+    await settle();
+    const offline = new ScriptedLink();
+    const log = recordingLog();
+    const directory = createMemberDirectory({ store: stores.members, link: offline, log, requestTimeoutMs: 1 });
+    expect(directory.keysOf("bob")).toEqual([bob]);
+    expect(directory.nameOf(carol)).toBe("carol");
+  });
+
+  it("stays known when a list breaks off half way", async () => {
+    const { ports, link } = await setUp();
+    const bob = generateMemberKeys().ed25519.public_key;
+    link.goOnline();
+    const first = ports.directory.refresh();
+    (await link.requested("members.list")).answer(200, listOf(["bob", bob]));
+    expect(await first).toBe(true);
+    const second = ports.directory.refresh();
+    (await link.requested("members.list")).answer(200, { items: [], next_cursor: "aa" });
+    (await link.requested("members.list")).end({ type: "connection_lost" });
+    expect(await second).toBe(false);
+    expect(ports.directory.keysOf("bob")).toEqual([bob]);
+  });
+
+  it("is forgotten when the broker lists it no more", async () => {
+    const { ports, link, stores } = await setUp();
+    const bob = generateMemberKeys().ed25519.public_key;
+    for (const list of [listOf(["bob", bob]), listOf(["robert", bob]), listOf()]) {
+      const refreshed = ports.directory.refresh();
+      (await link.requested("members.list")).answer(200, list);
+      await refreshed;
+    }
+    expect(ports.directory.keysOf("bob")).toEqual([]);
+    expect(ports.directory.keysOf("robert")).toEqual([]);
+    expect(stores.members.load()).toEqual([]);
+  });
+});

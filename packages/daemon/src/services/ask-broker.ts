@@ -1,0 +1,44 @@
+// A question of a local program, passed on to the broker over the daemon's link. What the broker answers is the answer,
+// refusals too. Where it does not answer, the error says whether it may have acted.
+import { isErrorBody, MeshError } from "@claudemesh/protocol/errors";
+import type { OperationName } from "@claudemesh/protocol/wire/operations";
+import type { BrokerLink } from "../ports.ts";
+
+type BrokerAnswer = {
+  readonly status: number;
+  readonly body: Record<string, unknown>;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+export type AskBroker = (operation: OperationName, input: object) => Promise<BrokerAnswer>;
+
+export function createAskBroker(link: Pick<BrokerLink, "request">, requestTimeoutMs: number): AskBroker {
+  return async (operation, input) => {
+    const outcome = await link.request(operation, input, { timeoutMs: requestTimeoutMs });
+    switch (outcome.type) {
+      case "not_sent":
+        throw new MeshError("broker_unreachable", "The broker is away, and was not asked.", { sent: false });
+      case "timed_out":
+      case "connection_lost":
+        throw unanswered("The broker was asked and did not answer; it may have acted.");
+      case "answered":
+        return understand(outcome.status, outcome.body);
+    }
+  };
+}
+
+function understand(status: number, body: unknown): BrokerAnswer {
+  const isObject = typeof body === "object" && body !== null && !Array.isArray(body);
+  const isRefusal = status >= 400 && status <= 599 && isErrorBody(body);
+  if (!isObject || !(isRefusal || (status >= 200 && status <= 299))) {
+    throw unanswered("The broker's answer was not understood; it may have acted.");
+  }
+  const { retry_after_s: retryAfterS } = body as { retry_after_s?: unknown };
+  const answer = { status, body: body as Record<string, unknown> };
+  if (status !== 429 || typeof retryAfterS !== "number") return answer;
+  return { ...answer, headers: { "retry-after": String(Math.ceil(retryAfterS)) } };
+}
+
+function unanswered(message: string): MeshError {
+  return new MeshError("broker_unreachable", message, { sent: true });
+}

@@ -1,0 +1,225 @@
+// Requeueing one row: `POST /v1/outbox/requeue` without HTTP. Where the broker may have accepted the old row, it is asked
+// and told never to, before a second row says the same under another id. No answer is a refusal, never a guess.
+import assert from "node:assert/strict";
+import type { Sealer } from "@claudemesh/client/seal";
+import { MeshError } from "@claudemesh/protocol/errors";
+import { isClientMessageId } from "@claudemesh/protocol/messages/client-message-id";
+import {
+  applyPatch,
+  type ContentPatch,
+  type RequeueRequest,
+  readPatch,
+} from "@claudemesh/protocol/messages/requeue-request";
+import { readFenceAnswer } from "../core/fence-answer.ts";
+import type { PatchedColumns, RequeueOrder, RequeueOutcome, RequeueTarget } from "../core/requeue.ts";
+import type { BrokerLink, Clock, Log, OutboxStore, RequeueStore } from "../ports.ts";
+import { type ComposePorts, composeRow } from "./accept-send.ts";
+import type { NegotiatedLimits } from "./negotiated-limits.ts";
+import type { StorageGauge } from "./storage-gauge.ts";
+
+export type RequeuePorts = {
+  readonly requeues: RequeueStore;
+  readonly outbox: Pick<OutboxStore, "commitLate">;
+  readonly link: Pick<BrokerLink, "request" | "status">;
+  readonly limits: Pick<NegotiatedLimits, "requeueProvesNothingBefore">;
+  readonly gauge: Pick<StorageGauge, "admit">;
+  readonly compose: ComposePorts;
+  readonly sealer: Pick<Sealer, "openOwn">;
+  readonly nextClientMessageId: () => string;
+  readonly clock: Pick<Clock, "nowMs">;
+  readonly log: Log;
+  readonly requestTimeoutMs: number;
+  /** A row may be due: the new one, or the old one again. */
+  readonly onDue: () => void;
+};
+
+export type RequeueAnswer = {
+  readonly old: { readonly id: string; readonly client_message_id: string; readonly status: "aborted" };
+  readonly new: { readonly outbox_id: string; readonly client_message_id: string };
+};
+
+export async function requeueRow(ports: RequeuePorts, request: RequeueRequest): Promise<RequeueAnswer> {
+  const { new_client_id: givenId, patch_payload: patch, accept_duplicate: acceptDuplicate = false } = request;
+  if (givenId !== undefined && !isClientMessageId(givenId)) {
+    throw new MeshError("invalid_client_message_id", undefined, { field: "new_client_id" });
+  }
+  const contentPatch = patch === undefined ? undefined : readPatch(patch);
+  const row = ports.requeues.find(request.id);
+  if (row === undefined) throw new MeshError("not_found", `The outbox has no row ${request.id}.`);
+  // Before anything that a later world could refuse: an exact retry is told who took the row's place.
+  if (row.status !== "pending" && row.status !== "dead") throw notRequeueable(row);
+  if (givenId !== undefined && ports.requeues.isConsumed(givenId)) throw consumed(givenId);
+  const newClientMessageId = givenId ?? ports.nextClientMessageId();
+  const patched = contentPatch === undefined ? undefined : patchRow(ports, row, newClientMessageId, contentPatch);
+  ports.gauge.admit(patched?.payload.length ?? row.payloadBytes);
+  return new Requeue(ports, row, { newClientMessageId, patched, acceptDuplicate }).run();
+}
+
+/** The message is opened, changed, and sealed anew: another request under another id has another nonce. */
+function patchRow(
+  ports: RequeuePorts,
+  row: RequeueTarget,
+  clientMessageId: string,
+  patch: ContentPatch,
+): PatchedColumns {
+  const stored = ports.requeues.content(row.id);
+  assert(stored !== undefined, "a row that is not done keeps its payload");
+  const { to, destination, envelopeVersion, body } = stored;
+  const sealed = envelopeVersion === "2";
+  const opened =
+    sealed && patch.body === undefined ? ports.sealer.openOwn({ recipient: destination.ref, sealed: body }) : body;
+  if (opened === undefined) throw new MeshError("payload_unreadable", undefined, { outbox_id: row.id });
+  const content = applyPatch({ ...stored, body: opened }, patch);
+  return composeRow(ports.compose, { clientMessageId, to, content }, destination);
+}
+
+type Wanted = Pick<RequeueOrder, "newClientMessageId" | "patched" | "acceptDuplicate">;
+
+/** What the broker had to say, as far as it matters for sending the message again. */
+type BrokerWord =
+  | { readonly fate: "committed"; readonly brokerMessageId: string; readonly historyId: number }
+  | { readonly fate: "never_committed" }
+  | { readonly fate: "unknown"; readonly reason: UnknownReason };
+
+type UnknownReason = "broker_not_reachable" | "broker_gave_no_answer" | "older_than_dedupe_window";
+
+class Requeue {
+  readonly #ports: RequeuePorts;
+  readonly #row: RequeueTarget;
+  readonly #wanted: Wanted;
+
+  constructor(ports: RequeuePorts, row: RequeueTarget, wanted: Wanted) {
+    this.#ports = ports;
+    this.#row = row;
+    this.#wanted = wanted;
+  }
+
+  async run(): Promise<RequeueAnswer> {
+    const { outcome, newId } = await this.#order({ provenUncommitted: false, despiteUnknownFate: false });
+    return outcome.type === "fate_unknown" ? this.#settleFate() : this.#answer(outcome, newId);
+  }
+
+  /** While the broker is asked, no new try of the row begins; one that did would only be in the way. */
+  async #settleFate(): Promise<RequeueAnswer> {
+    const { requeues, clock, requestTimeoutMs, onDue } = this.#ports;
+    const wasDueAt = await requeues.holdBack(this.#row.id, clock.nowMs() + requestTimeoutMs);
+    try {
+      return await this.#askAndRequeue();
+    } catch (error) {
+      if (wasDueAt !== undefined) {
+        await requeues.bringForward(this.#row.id, wasDueAt);
+        onDue();
+      }
+      throw error;
+    }
+  }
+
+  async #askAndRequeue(): Promise<RequeueAnswer> {
+    const word = await this.#askBroker();
+    if (word.fate === "committed") {
+      const acceptance = { ...word, historyAvailable: true };
+      const isNow = await this.#ports.outbox.commitLate(this.#row.id, acceptance, this.#ports.clock.nowMs());
+      if (isNow) throw alreadyAccepted(this.#row, word.brokerMessageId, word.historyId);
+    }
+    const { outcome, newId } = await this.#order({
+      provenUncommitted: word.fate === "never_committed",
+      despiteUnknownFate: word.fate === "unknown" && this.#wanted.acceptDuplicate,
+    });
+    if (outcome.type === "fate_unknown") {
+      throw fateUnknown(this.#row, word.fate === "unknown" ? word.reason : "broker_gave_no_answer");
+    }
+    // A late answer came in while the broker was asked.
+    if (outcome.type === "not_requeueable" && outcome.row.status === "done") {
+      throw alreadyAccepted(outcome.row, outcome.row.brokerMessageId, outcome.row.historyId);
+    }
+    return this.#answer(outcome, newId);
+  }
+
+  /** What is too old for proof is only asked about: a fence would end its tries and prove nothing. */
+  async #askBroker(): Promise<BrokerWord> {
+    const { link, limits, clock, requestTimeoutMs } = this.#ports;
+    if (link.status().state !== "online") return { fate: "unknown", reason: "broker_not_reachable" };
+    const tooOld = this.#row.enqueuedAt <= limits.requeueProvesNothingBefore(clock.nowMs());
+    const outcome = await link.request(
+      tooOld ? "fate" : "fence",
+      {
+        client_message_id: this.#row.clientMessageId,
+        fingerprint: Buffer.from(this.#row.wireFingerprint).toString("hex"),
+      },
+      { timeoutMs: requestTimeoutMs },
+    );
+    const answer = readFenceAnswer(outcome);
+    if (answer.fate === "committed") return answer;
+    if (tooOld) return { fate: "unknown", reason: "older_than_dedupe_window" };
+    return answer.fate === "unknown"
+      ? { fate: "unknown", reason: "broker_gave_no_answer" }
+      : { fate: "never_committed" };
+  }
+
+  /** The new row's id is made for the moment at which it appears, so that readers who page by id do not miss it. */
+  async #order(
+    proof: Pick<RequeueOrder, "provenUncommitted" | "despiteUnknownFate">,
+  ): Promise<{ readonly outcome: RequeueOutcome; readonly newId: string }> {
+    const newId = this.#ports.compose.nextOutboxId();
+    const order = { ...this.#wanted, ...proof, oldId: this.#row.id, newId, nowMs: this.#ports.clock.nowMs() };
+    const outcome = await this.#ports.requeues.requeue(order);
+    assert(outcome !== undefined, "rows are never removed without a tombstone");
+    return { outcome, newId };
+  }
+
+  #answer(outcome: Exclude<RequeueOutcome, { type: "fate_unknown" }>, newId: string): RequeueAnswer {
+    const { newClientMessageId, acceptDuplicate } = this.#wanted;
+    if (outcome.type === "not_requeueable") throw notRequeueable(outcome.row);
+    if (outcome.type === "client_id_consumed") throw consumed(newClientMessageId);
+    const { id, clientMessageId } = this.#row;
+    const fields = { event: "row_requeued", outbox_id: id, new_outbox_id: newId, accept_duplicate: acceptDuplicate };
+    this.#ports.log.info(fields, "a row was retired, and its message has a new id");
+    this.#ports.onDue();
+    return {
+      old: { id, client_message_id: clientMessageId, status: "aborted" },
+      new: { outbox_id: newId, client_message_id: newClientMessageId },
+    };
+  }
+}
+
+function notRequeueable(row: RequeueTarget): MeshError {
+  const { successor } = row;
+  return new MeshError("not_requeueable", `The row is ${row.status}; only dead or pending rows can be requeued.`, {
+    ...idsOf(row),
+    status: row.status,
+    ...(row.brokerMessageId === undefined ? {} : { broker_message_id: row.brokerMessageId }),
+    ...(successor === undefined
+      ? {}
+      : {
+          successor: {
+            outbox_id: successor.id,
+            client_message_id: successor.clientMessageId,
+            status: successor.status,
+          },
+        }),
+  });
+}
+
+function consumed(newClientMessageId: string): MeshError {
+  return new MeshError("client_id_consumed", undefined, { field: "new_client_id", new_client_id: newClientMessageId });
+}
+
+function alreadyAccepted(row: RequeueTarget, brokerMessageId?: string, historyId?: number): MeshError {
+  const found = { status: "done", broker_message_id: brokerMessageId, history_id: historyId };
+  return new MeshError("already_accepted", undefined, { ...idsOf(row), ...found });
+}
+
+const unknownReasons: Readonly<Record<UnknownReason, string>> = {
+  broker_not_reachable: "and it cannot be asked now",
+  broker_gave_no_answer: "and it gave no clear answer",
+  older_than_dedupe_window: "and the row is so old that it may have forgotten it",
+};
+
+function fateUnknown(row: RequeueTarget, reason: UnknownReason): MeshError {
+  const message = `The broker may have accepted this row, ${unknownReasons[reason]}; nothing was changed.`;
+  return new MeshError("fate_unknown", message, { ...idsOf(row), status: row.status, reason });
+}
+
+function idsOf(row: RequeueTarget): Record<string, unknown> {
+  return { outbox_id: row.id, client_message_id: row.clientMessageId };
+}

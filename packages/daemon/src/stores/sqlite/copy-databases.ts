@@ -1,0 +1,69 @@
+// Copies of a daemon's databases, taken while it runs, and made ready for the day when they are put back: by then time
+// has passed that a copy knows nothing of, and it says so itself.
+import { existsSync, rmSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { StorageError } from "@claudemesh/storage/errors";
+import { openSqlite, Sqlite } from "@claudemesh/storage/sqlite";
+import { backUpSqlite } from "@claudemesh/storage/sqlite-backup";
+import { setRebuildAfter } from "./inbox-store.ts";
+import { findProblemsReadOnly } from "./open-databases.ts";
+
+export type CopyOutcome =
+  | { readonly type: "copied"; readonly rows: number }
+  | { readonly type: "absent" }
+  /** The copy is as damaged as the original, and not kept. */
+  | { readonly type: "damaged"; readonly problem: string };
+
+const restoredError = "restored: from a backup, so that the broker may have accepted it since";
+
+/** Rows that were still to be sent may have been sent since: their fate is unknown from the start. */
+export async function copyOutbox(source: string, target: string): Promise<CopyOutcome> {
+  return copyDatabase(source, target, (db) => {
+    db.sql(
+      `UPDATE outbox SET status = 'pending', attempts = attempts + 1, unanswered = unanswered + 1, last_error = ?
+       WHERE status IN ('pending', 'inflight') AND fenced = 0`,
+    ).run(restoredError);
+    return count(db, "outbox") + count(db, "outbox_tombstone");
+  });
+}
+
+/** What came since was acked and comes no more by itself: a restored inbox goes through the broker's history. */
+export async function copyInbox(source: string, target: string): Promise<CopyOutcome> {
+  return copyDatabase(source, target, (db) => {
+    setRebuildAfter(db, 0);
+    return count(db, "inbox");
+  });
+}
+
+async function copyDatabase(source: string, target: string, prepare: (db: Sqlite) => number): Promise<CopyOutcome> {
+  if (!existsSync(source)) return { type: "absent" };
+  const problem = await copyAndCheck(source, target);
+  if (problem === undefined) {
+    const db = openSqlite({ path: target });
+    try {
+      return { type: "copied", rows: db.transaction(() => prepare(db)) };
+    } finally {
+      db.close();
+    }
+  }
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(target + suffix, { force: true });
+  return { type: "damaged", problem };
+}
+
+/** What is wrong with the copy, where something is. */
+async function copyAndCheck(source: string, target: string): Promise<string | undefined> {
+  const connection = new DatabaseSync(source, { readOnly: true });
+  try {
+    await backUpSqlite(new Sqlite(connection, source), target);
+  } catch (error) {
+    if (error instanceof StorageError && error.kind === "corrupt") return error.message;
+    throw error;
+  } finally {
+    connection.close();
+  }
+  return findProblemsReadOnly(target, "full")[0];
+}
+
+function count(db: Sqlite, table: "outbox" | "outbox_tombstone" | "inbox"): number {
+  return db.sql<{ rows: number }>(`SELECT count(*) AS rows FROM ${table}`).get()?.rows ?? 0;
+}

@@ -1,0 +1,139 @@
+import { canTransition, outboxStatuses } from "@claudemesh/protocol/messages/outbox-row";
+import { describe, expect, it } from "vitest";
+import type { OutboxStore } from "../../ports.ts";
+import { ManualClock } from "../../testing/manual-clock.ts";
+import { newRow, openTestStores } from "../../testing/test-stores.ts";
+
+const acceptance = { brokerMessageId: "b", historyId: 3, historyAvailable: true };
+
+async function setUp() {
+  const clock = new ManualClock();
+  const stores = await openTestStores(clock);
+  return { clock, ...stores, stores };
+}
+
+/** Everything that can change a row's status, applied to one row that has one attempt behind it. */
+const changes: Record<string, (outbox: OutboxStore, id: string, nowMs: number) => Promise<unknown>> = {
+  claimDue: (outbox, _, nowMs) => outbox.claimDue({ nowMs, expiredAtOrBefore: 0, rows: 10, bytes: 1_000 }),
+  "endTry done": (outbox, id, nowMs) => outbox.endTry(id, 1, { next: "done", acceptance }, nowMs),
+  "endTry dead": (outbox, id, nowMs) => outbox.endTry(id, 1, { next: "dead", lastError: "x", fenced: false }, nowMs),
+  "endTry pending": (outbox, id, nowMs) =>
+    outbox.endTry(id, 1, { next: "pending", unanswered: 1, nextAttemptAt: nowMs, lastError: "x" }, nowMs),
+  "endTry put back": (outbox, id, nowMs) => outbox.endTry(id, 1, { next: "put_back" }, nowMs),
+  "endTry of another try": (outbox, id, nowMs) => outbox.endTry(id, 0, { next: "done", acceptance }, nowMs),
+  commitLate: (outbox, id, nowMs) => outbox.commitLate(id, acceptance, nowMs),
+  settleLateRefusal: (outbox, id) => outbox.settleLateRefusal(id),
+  recoverInflight: (outbox, _, nowMs) => outbox.recoverInflight(nowMs),
+  expireUnsentOrRefused: (outbox, id) => outbox.expireUnsentOrRefused([id], "expired: x"),
+  expireUnknown: (outbox, id) => outbox.expireUnknown(id, 1, "expired: x"),
+  buryFenced: (outbox, id) => outbox.buryFenced(id, 1, "fenced: x"),
+};
+
+describe("the outbox store", () => {
+  it("performs the transitions of the contract and no others", async () => {
+    const seen = new Set<string>();
+    for (const [name, change] of Object.entries(changes)) {
+      for (const from of outboxStatuses) {
+        const { clock, stores, outbox, outboxDb } = await setUp();
+        const row = newRow(stores, clock);
+        await outbox.accept(row);
+        outboxDb.sql("UPDATE outbox SET status = ?, attempts = 1 WHERE id = ?").run(from, row.id);
+        const before = outbox.inspect(row.id)?.row;
+        await change(outbox, row.id, clock.nowMs());
+        const after = outbox.inspect(row.id)?.row;
+        const to = after?.status ?? from;
+        if (to !== from) {
+          expect(canTransition(from, to), `${name}: ${from} → ${to}`).toBe(true);
+          seen.add(`${from} → ${to}`);
+        } else if (from === "done" || from === "aborted") {
+          expect(after, `${name} on ${from}`).toEqual(before);
+        }
+        for (const frozen of ["request_fingerprint", "wire_fingerprint", "enqueued_at", "client_message_id"] as const) {
+          expect(after?.[frozen]).toEqual(before?.[frozen]);
+        }
+      }
+    }
+    expect([...seen].sort()).toEqual([
+      "dead → done",
+      "inflight → dead",
+      "inflight → done",
+      "inflight → pending",
+      "pending → dead",
+      "pending → done",
+      "pending → inflight",
+    ]);
+  });
+
+  it("says whether a compare-and-set found what it expected", async () => {
+    const { clock, stores, outbox } = await setUp();
+    const row = newRow(stores, clock);
+    await outbox.accept(row);
+    const end = { next: "done", acceptance } as const;
+    expect(await outbox.endTry(row.id, 0, end, clock.nowMs())).toBe(false);
+    await outbox.claimDue({ nowMs: clock.nowMs(), expiredAtOrBefore: 0, rows: 1, bytes: 1 });
+    // The end of another try than the one that is out.
+    expect(await outbox.endTry(row.id, 1, end, clock.nowMs())).toBe(false);
+    expect(await outbox.endTry(row.id, 0, end, clock.nowMs())).toBe(true);
+    expect(await outbox.endTry(row.id, 0, end, clock.nowMs())).toBe(false);
+    expect(await outbox.commitLate(row.id, acceptance, clock.nowMs())).toBe(false);
+  });
+
+  it("does not expire a row by way of certainty when its fate is unknown", async () => {
+    const { clock, stores, outbox, outboxDb } = await setUp();
+    const row = newRow(stores, clock);
+    await outbox.accept(row);
+    outboxDb.sql("UPDATE outbox SET attempts = 1, unanswered = 1").run();
+    expect(await outbox.expireUnsentOrRefused([row.id], "expired: x")).toBe(0);
+    outboxDb.sql("UPDATE outbox SET fenced = 1").run();
+    expect(await outbox.expireUnsentOrRefused([row.id], "expired: x")).toBe(1);
+  });
+
+  it("claims what became due first, and says when more is left", async () => {
+    const { clock, stores, outbox, outboxDb } = await setUp();
+    const rows = [newRow(stores, clock), newRow(stores, clock), newRow(stores, clock)];
+    for (const row of rows) await outbox.accept(row);
+    const [first, second, third] = rows.map(({ id }) => id);
+    outboxDb.sql("UPDATE outbox SET next_attempt_at = next_attempt_at - 5 WHERE id = ?").run(third ?? "");
+    const query = { nowMs: clock.nowMs(), expiredAtOrBefore: 0, rows: 2, bytes: 1_000 };
+    const claim = await outbox.claimDue(query);
+    expect(claim.rows.map(({ id }) => id)).toEqual([third, first]);
+    expect(claim.more).toBe(true);
+    const rest = await outbox.claimDue(query);
+    expect(rest.rows.map(({ id }) => id)).toEqual([second]);
+    expect(rest.more).toBe(false);
+  });
+
+  it("reads every hot path through an index", async () => {
+    const { outboxDb } = await setUp();
+    const plan = (text: string) =>
+      outboxDb
+        .sql<{ detail: string }>(`EXPLAIN QUERY PLAN ${text}`)
+        .all()
+        .map(({ detail }) => detail)
+        .join("; ");
+    expect(plan("SELECT id FROM outbox WHERE client_message_id = 'x'")).toMatch(/SEARCH outbox USING INDEX/);
+    const due = plan(
+      "SELECT id FROM outbox WHERE status = 'pending' AND next_attempt_at <= 5 AND enqueued_at > 1 ORDER BY next_attempt_at, rowid LIMIT 5",
+    );
+    expect(due).toMatch(/SEARCH outbox USING INDEX outbox_pending/);
+    expect(due).not.toMatch(/TEMP B-TREE/);
+    for (const status of ["pending", "inflight", "dead", "aborted"]) {
+      expect(plan(`SELECT count(*) FROM outbox WHERE status = '${status}'`)).toContain(`outbox_${status}`);
+    }
+    const dead = plan("SELECT id, attempts FROM outbox WHERE status = 'dead' AND id > 'x' ORDER BY id LIMIT 5");
+    expect(dead).toContain("outbox_dead");
+    expect(dead).not.toMatch(/TEMP B-TREE/);
+  });
+
+  it("keeps the client's id, which may be random, in one index only", async () => {
+    const { outboxDb } = await setUp();
+    const indexes = outboxDb.sql<{ name: string }>("PRAGMA index_list(outbox)").all();
+    const holding = indexes.filter(({ name }) =>
+      outboxDb
+        .sql<{ name: string | null }>(`PRAGMA index_info("${name}")`)
+        .all()
+        .some((column) => column.name === "client_message_id"),
+    );
+    expect(holding).toHaveLength(1);
+  });
+});

@@ -1,0 +1,124 @@
+// Routes that the broker answers: topics, queues, peers. The daemon passes the question on as the member that it is,
+// and the answer back as it came.
+import { MeshError } from "@claudemesh/protocol/errors";
+import { isName } from "@claudemesh/protocol/messages/names";
+import {
+  profileInputSchema,
+  queueLeaseInputSchema,
+  queueSettleInputSchema,
+} from "@claudemesh/protocol/wire/operations";
+import type { AskBroker } from "../services/ask-broker.ts";
+import { noQuery, numberedPageQuery, pageQuery, readBrokerPage, readNumberedPage, readTopicName } from "./queries.ts";
+import type { Route } from "./route.ts";
+
+export type BrokerApi = { readonly askBroker: AskBroker };
+
+const topicBody = {
+  type: "object",
+  additionalProperties: false,
+  required: ["topic"],
+  properties: { topic: { type: "string", maxLength: 128 } },
+} as const;
+
+const nameOf = (body: unknown) => readTopicName((body as { topic: string }).topic);
+
+const topicRoutes: readonly Route<BrokerApi>[] = [
+  {
+    method: "POST",
+    url: "/v1/topic/subscribe",
+    summary: "Receive a topic",
+    schema: { querystring: noQuery, body: topicBody },
+    handle: ({ askBroker }, { body }) => askBroker("topic.subscribe", { name: nameOf(body) }),
+  },
+  {
+    method: "POST",
+    url: "/v1/topic/unsubscribe",
+    summary: "Receive a topic no longer",
+    schema: { querystring: noQuery, body: topicBody },
+    handle: ({ askBroker }, { body }) => askBroker("topic.unsubscribe", { name: nameOf(body) }),
+  },
+  {
+    method: "GET",
+    url: "/v1/topic/list",
+    summary: "Topics of the mesh, and which of them this member receives",
+    schema: { querystring: pageQuery },
+    handle: ({ askBroker }, { query }) => askBroker("topic.list", readBrokerPage(query as object)),
+  },
+];
+
+const queueParams = {
+  type: "object",
+  additionalProperties: false,
+  required: ["id"],
+  properties: { id: { type: "string", maxLength: 512 } },
+} as const;
+
+/** What the broker takes, less the queue, which the address names. */
+function withoutQueue(schema: { readonly required: readonly string[]; readonly properties: object }) {
+  const { queue: _, ...properties } = schema.properties as { queue: object };
+  const required = schema.required.filter((name) => name !== "queue");
+  return { type: "object", additionalProperties: false, required, properties } as const;
+}
+
+const leaseBody = withoutQueue(queueLeaseInputSchema);
+const settleBody = withoutQueue(queueSettleInputSchema);
+
+function queueOf(params: unknown): string {
+  const { id } = params as { id: string };
+  if (isName(id)) return id;
+  throw new MeshError("invalid_name", undefined, { field: "id" });
+}
+
+const queueRoutes: readonly Route<BrokerApi>[] = [
+  {
+    method: "POST",
+    url: "/v1/queue/:id/lease",
+    summary: "Take messages from a queue for a while; the same lease_request_id again gets the same ones",
+    schema: { querystring: noQuery, params: queueParams, body: leaseBody },
+    handle: ({ askBroker }, { params, body }) =>
+      askBroker("queue.lease", { ...(body as object), queue: queueOf(params) }),
+  },
+  {
+    method: "POST",
+    url: "/v1/queue/:id/ack",
+    summary: "Leased messages are done",
+    schema: { querystring: noQuery, params: queueParams, body: settleBody },
+    handle: ({ askBroker }, { params, body }) =>
+      askBroker("queue.ack", { ...(body as object), queue: queueOf(params) }),
+  },
+  {
+    method: "POST",
+    url: "/v1/queue/:id/nack",
+    summary: "Leased messages are given back",
+    schema: { querystring: noQuery, params: queueParams, body: settleBody },
+    handle: ({ askBroker }, { params, body }) =>
+      askBroker("queue.nack", { ...(body as object), queue: queueOf(params) }),
+  },
+  {
+    method: "GET",
+    url: "/v1/queue/:id/parked",
+    summary: "Messages that were delivered too often and wait for somebody to look",
+    schema: { querystring: numberedPageQuery, params: queueParams },
+    handle: ({ askBroker }, { params, query }) =>
+      askBroker("queue.parked", { ...readNumberedPage(query as object), queue: queueOf(params) }),
+  },
+];
+
+const presenceRoutes: readonly Route<BrokerApi>[] = [
+  {
+    method: "GET",
+    url: "/v1/peers",
+    summary: "Members that are connected now, with what they say about themselves",
+    schema: { querystring: pageQuery },
+    handle: ({ askBroker }, { query }) => askBroker("peers.list", readBrokerPage(query as object)),
+  },
+  {
+    method: "POST",
+    url: "/v1/profile",
+    summary: "What this member says about itself; fields that are not given stay as they are",
+    schema: { querystring: noQuery, body: profileInputSchema },
+    handle: ({ askBroker }, { body }) => askBroker("profile.set", body as object),
+  },
+];
+
+export const brokerRoutes: readonly Route<BrokerApi>[] = [...topicRoutes, ...queueRoutes, ...presenceRoutes];

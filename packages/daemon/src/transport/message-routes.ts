@@ -1,0 +1,144 @@
+// Routes for messages: sending them, reading what arrived, looking at what was sent.
+import { MeshError } from "@claudemesh/protocol/errors";
+import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
+import { type SendRequest, sendRequestSchema } from "@claudemesh/protocol/messages/send-request";
+import type { FastifyRequest } from "fastify";
+import { type InboxRecord, showInboxItem } from "../core/inbox-message.ts";
+import { showOutboxRow } from "../core/outbox-row.ts";
+import type { InboxStore, OutboxStore, Page } from "../ports.ts";
+import { type AcceptPorts, acceptSend } from "../services/accept-send.ts";
+import { countSend, type DaemonCounters } from "../services/daemon-counters.ts";
+import type { MemberDirectory } from "../services/member-directory.ts";
+import {
+  type InboxQuery,
+  inboxQuery,
+  noQuery,
+  type OutboxQuery,
+  outboxParams,
+  outboxQuery,
+  readPage,
+  readSender,
+  readSince,
+  readTopic,
+  readTopicName,
+  type SearchQuery,
+  searchQuery,
+} from "./queries.ts";
+import { type Answer, ok, type Route } from "./route.ts";
+
+export type MessageApi = {
+  readonly mesh: { readonly id: string; readonly name: string };
+  readonly ownPubkey: string;
+  readonly accept: AcceptPorts;
+  readonly counters: DaemonCounters;
+  readonly outbox: Pick<OutboxStore, "list" | "inspect">;
+  readonly inbox: Pick<InboxStore, "list" | "search">;
+  readonly directory: Pick<MemberDirectory, "keysOf" | "nameOf">;
+};
+
+const { to: _, ...contentProperties } = sendRequestSchema.properties;
+const topicPostSchema = {
+  ...sendRequestSchema,
+  required: ["topic"],
+  properties: { topic: sendRequestSchema.properties.to, ...contentProperties },
+} as const;
+type TopicPost = Omit<SendRequest, "to"> & { readonly topic: string };
+
+const sendHeaders = {
+  "Idempotency-Key": "The client_message_id, bare or as a quoted string; the same send again is safe.",
+};
+
+export const messageRoutes: readonly Route<MessageApi>[] = [
+  {
+    method: "POST",
+    url: "/v1/send",
+    summary: "Send a message; it is durable here when this answers 202",
+    schema: { querystring: noQuery, body: sendRequestSchema },
+    headers: sendHeaders,
+    handle: (api, { body, headers }) => send(api, body as SendRequest, headers),
+  },
+  {
+    method: "POST",
+    url: "/v1/topic/post",
+    summary: "Send a message to a topic: the same as /v1/send with its address",
+    schema: { querystring: noQuery, body: topicPostSchema },
+    headers: sendHeaders,
+    handle: (api, { body, headers }) => {
+      const { topic, ...content } = body as TopicPost;
+      return send(api, { to: `#${readTopicName(topic)}`, ...content }, headers);
+    },
+  },
+  {
+    method: "GET",
+    url: "/v1/inbox",
+    summary: "What arrived, oldest first",
+    schema: { querystring: inboxQuery },
+    handle: (api, { query }) => listInbox(api, query as InboxQuery),
+  },
+  {
+    method: "GET",
+    url: "/v1/inbox/search",
+    summary: "Messages whose text has all these words, oldest first; a word that ends in * stands for its beginning",
+    schema: { querystring: searchQuery },
+    handle: (api, { query }) => {
+      const given = query as SearchQuery;
+      return showInbox(api, api.inbox.search(given.q, readPage(given)));
+    },
+  },
+  {
+    method: "GET",
+    url: "/v1/outbox",
+    summary: "What was sent from here, oldest first",
+    schema: { querystring: outboxQuery },
+    handle: (api, { query }) => listOutbox(api, query as OutboxQuery),
+  },
+  {
+    method: "GET",
+    url: "/v1/outbox/:id",
+    summary: "One outbox row, by either of its ids, and the chain of requeues that it belongs to",
+    schema: { querystring: noQuery, params: outboxParams },
+    handle: (api, { params }) => inspectOutbox(api, (params as { id: string }).id),
+  },
+];
+
+async function send(api: MessageApi, request: SendRequest, headers: FastifyRequest["headers"]): Promise<Answer> {
+  try {
+    const answer = await acceptSend(api.accept, request, headers["idempotency-key"] as string | undefined);
+    countSend(api.counters, answer);
+    return answer;
+  } catch (error) {
+    api.counters.sends.refused++;
+    throw error;
+  }
+}
+
+function listInbox(api: MessageApi, query: InboxQuery): Answer {
+  const filter = { since: readSince(query.since), topic: readTopic(query.topic), senders: sendersOf(api, query.from) };
+  return showInbox(api, api.inbox.list(filter, readPage(query)));
+}
+
+function showInbox(api: MessageApi, page: Page<InboxRecord>): Answer {
+  return showPage(page, (record) => showInboxItem(record, api.mesh.name, api.directory.nameOf));
+}
+
+/** A name stands for everybody who has it; one that nobody has, for nobody. */
+function sendersOf(api: MessageApi, from: string | undefined): readonly string[] | undefined {
+  const sender = readSender(from);
+  if (sender === undefined) return undefined;
+  if (sender === "self") return [api.ownPubkey];
+  return "pubkey" in sender ? [sender.pubkey] : api.directory.keysOf(sender.name);
+}
+
+function listOutbox(api: MessageApi, query: OutboxQuery): Answer {
+  return showPage(api.outbox.list(query.status as OutboxStatus | undefined, readPage(query)), showOutboxRow);
+}
+
+function inspectOutbox(api: MessageApi, id: string): Answer {
+  const found = api.outbox.inspect(id);
+  if (found === undefined) throw new MeshError("not_found", `The outbox has no row ${id}.`);
+  return ok({ row: showOutboxRow(found.row), chain: found.chain.map(showOutboxRow) });
+}
+
+function showPage<T>(page: Page<T>, show: (item: T) => Record<string, unknown>): Answer {
+  return ok({ items: page.items.map(show), next_cursor: page.nextCursor ?? null });
+}

@@ -1,0 +1,65 @@
+// Puts together what looks at the daemon from outside: events, counters, metrics, what was negotiated, and questions to
+// the broker. Nothing is decided here.
+import { showInboxItem } from "./core/inbox-message.ts";
+import type { BrokerLink, Clock, Log } from "./ports.ts";
+import { createAskBroker } from "./services/ask-broker.ts";
+import { countDelivery, countTry, createDaemonCounters } from "./services/daemon-counters.ts";
+import type { DrainPorts } from "./services/drain.ts";
+import { EventHub } from "./services/event-hub.ts";
+import type { MemberDirectory } from "./services/member-directory.ts";
+import type { NegotiatedLimits } from "./services/negotiated-limits.ts";
+import type { StoredDelivery } from "./services/receive.ts";
+import type { StorageGauge } from "./services/storage-gauge.ts";
+import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
+import type { LocalApi } from "./transport/routes.ts";
+
+export type ControlWiringOptions = {
+  readonly mesh: { readonly name: string };
+  readonly stores: Pick<DaemonStores, "inbox" | "outbox" | "negotiated" | "watchOutbox">;
+  readonly link: Pick<BrokerLink, "request" | "status">;
+  readonly directory: Pick<MemberDirectory, "nameOf">;
+  readonly limits: Pick<NegotiatedLimits, "inlineBytes" | "expiredAtOrBefore">;
+  readonly gauge: Pick<StorageGauge, "usedBytes" | "maxBytes">;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly maxStreams: number;
+  readonly requestTimeoutMs: number;
+};
+
+export type Control = {
+  readonly events: EventHub;
+  readonly onTryEnd: NonNullable<DrainPorts["onTryEnd"]>;
+  readonly onStored: (delivery: StoredDelivery) => void;
+  readonly api: Pick<LocalApi, "events" | "counters" | "metrics" | "compat" | "askBroker">;
+};
+
+export function wireControl(options: ControlWiringOptions): Control {
+  const { mesh, stores, link, directory, limits, gauge, clock, log, maxStreams, requestTimeoutMs } = options;
+  const { inbox, outbox, negotiated, watchOutbox } = stores;
+  const linkStatus = link.status;
+  const counters = createDaemonCounters();
+  const events = new EventHub({
+    inbox,
+    show: (record) => showInboxItem(record, mesh.name, directory.nameOf),
+    watchOutbox,
+    linkStatus,
+    clock,
+    log,
+    maxStreams,
+  });
+  return {
+    events,
+    onTryEnd: (end) => countTry(counters, end),
+    onStored: (delivery) => {
+      countDelivery(counters, delivery);
+      if (delivery.isNews) events.messageStored(delivery.bytes);
+    },
+    api: {
+      events,
+      counters,
+      metrics: { counters, outbox, inbox, gauge, linkStatus, streams: () => events.streams },
+      compat: { linkStatus, lastNegotiated: negotiated.load, limits, nowMs: clock.nowMs },
+      askBroker: createAskBroker(link, requestTimeoutMs),
+    },
+  };
+}

@@ -1,0 +1,46 @@
+// Puts together what operators of the local API need: requeue, prune, read marks, and where a message is.
+import type { Sealer } from "@claudemesh/client/seal";
+import type { BrokerLink, Clock, Log } from "./ports.ts";
+import type { AcceptPorts } from "./services/accept-send.ts";
+import type { NegotiatedLimits } from "./services/negotiated-limits.ts";
+import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
+import type { OperatorApi } from "./transport/operator-routes.ts";
+
+export type OperatorWiring = {
+  readonly stores: DaemonStores;
+  readonly accept: AcceptPorts;
+  readonly sealer: Sealer;
+  readonly link: BrokerLink;
+  readonly limits: NegotiatedLimits;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly ownName: string;
+  readonly requestTimeoutMs: number;
+};
+
+export function wireOperator(wiring: OperatorWiring): OperatorApi {
+  const { stores, accept, sealer, link, limits, clock, log, ownName, requestTimeoutMs } = wiring;
+  const { outbox, requeues, entries, search } = stores;
+  const { ownPubkey, directory, gauge, nextClientMessageId, onAccepted } = accept;
+  // A member who was never connected has no list to find its own name in.
+  const nameOf = (pubkey: string) => directory.nameOf(pubkey) ?? (pubkey === ownPubkey ? ownName : undefined);
+  return {
+    requeue: {
+      requeues,
+      outbox,
+      link,
+      limits,
+      gauge,
+      compose: accept,
+      sealer,
+      nextClientMessageId,
+      clock,
+      log,
+      requestTimeoutMs,
+      onDue: onAccepted,
+    },
+    prune: { outbox, clock, log },
+    messages: { ownPubkey, outbox, entries, search, link, nameOf, requestTimeoutMs },
+    marks: { entries, nowMs: clock.nowMs },
+  };
+}

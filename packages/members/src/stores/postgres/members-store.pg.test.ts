@@ -1,0 +1,85 @@
+// PostgreSQL through the members suite, and what is particular to it: text that it can not store, and members who come
+// by two doors at once.
+
+import { randomBytes } from "node:crypto";
+import { hashSecret } from "@claudemesh/members/credentials";
+import { createUuidV7Generator } from "@claudemesh/protocol/ids";
+import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
+import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
+import pg from "pg";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createTestDatabase } from "../../../../../tests/support/services.ts";
+import { describeMembersConformance, type OpenMembers } from "../conformance.ts";
+import { createPostgresMembersStore, postgresMembersMigrations } from "./members-store.ts";
+
+const database = await createTestDatabase("members");
+afterAll(() => database?.drop());
+const url = database?.url ?? "";
+
+let admin: pg.Client;
+
+/** An empty database each time. */
+async function openMembers(): Promise<OpenMembers & { readonly postgres: Postgres }> {
+  await admin.query("DROP SCHEMA IF EXISTS claudemesh CASCADE; DROP SCHEMA IF EXISTS mesh CASCADE");
+  const postgres = openPostgres({ url, poolSize: 4, onIdleError: () => undefined });
+  await migratePostgres(postgres, postgresMembersMigrations());
+  return {
+    postgres,
+    store: createPostgresMembersStore(postgres),
+    async revokeMember(meshId, pubkey) {
+      const revoke = "UPDATE mesh.member SET revoked_at = now() WHERE mesh_id = $1 AND pubkey = $2";
+      expect((await admin.query(revoke, [meshId, pubkey])).rowCount).toBe(1);
+    },
+    close: () => postgres.close(),
+  };
+}
+
+describe.skipIf(database === undefined)("members on PostgreSQL", () => {
+  beforeAll(async () => {
+    admin = new pg.Client({ connectionString: url });
+    await admin.connect();
+  });
+  afterAll(() => admin.end());
+
+  describeMembersConformance(openMembers);
+
+  describe("particulars", () => {
+    let members: Awaited<ReturnType<typeof openMembers>>;
+    beforeEach(async () => {
+      members = await openMembers();
+      return () => members.close();
+    });
+    const nextId = createUuidV7Generator({ nowMs: Date.now, randomBytes });
+    const alice = { pubkey: "a".repeat(64), name: "alice" };
+
+    test("a text that PostgreSQL can not hold is not found, and lists go on after it", async () => {
+      const { store } = members;
+      const outcome = await store.createMesh({ id: nextId(), name: "acme" }, alice, 1);
+      if (outcome.type !== "created") throw new Error("the database was not empty");
+      const { id } = outcome.mesh;
+      for (const name of ["", "\0", "acme\0", id.toUpperCase()]) expect(await store.findMesh(name)).toBeUndefined();
+      expect(await store.findMember(id, "a\0")).toBeUndefined();
+      expect(await store.revokeToken(id, alice.pubkey, "\0", 1)).toBe(false);
+      expect((await store.listMembers(id, "a\0z", 10)).items).toHaveLength(1);
+      expect((await store.listMembers(id, `${alice.pubkey}\0`, 10)).items).toHaveLength(0);
+      expect((await store.listTokens(id, alice.pubkey, "\0", 10)).items).toHaveLength(0);
+    });
+
+    test("one key that joins by two invites at once is let in once, and one invite stays good", async () => {
+      const { store } = members;
+      const outcome = await store.createMesh({ id: nextId(), name: "acme" }, alice, 1);
+      if (outcome.type !== "created") throw new Error("the database was not empty");
+      const { id } = outcome.mesh;
+      const hashes = ["s1", "s2"].map(hashSecret);
+      for (const secretHash of hashes) {
+        await store.addInvite(id, { secretHash, createdBy: alice.pubkey, expiresAt: 1_000 }, 1);
+      }
+      const bob = { pubkey: "b".repeat(64), name: "bob" };
+      const outcomes = await Promise.all(hashes.map((secretHash) => store.join(id, secretHash, bob, 2)));
+      expect(outcomes.map(({ type }) => type).sort()).toEqual(["already_member", "joined"]);
+      const carol = { pubkey: "c".repeat(64), name: "carol" };
+      const later = await Promise.all(hashes.map((secretHash) => store.join(id, secretHash, carol, 3)));
+      expect(later.map(({ type }) => type).sort()).toEqual(["joined", "refused"]);
+    });
+  });
+});

@@ -1,0 +1,282 @@
+// MembersStore on PostgreSQL. Reads see committed rows; each change is one transaction that decides and writes. Whatever
+// changes who belongs to a mesh holds the mesh's lock, since accepts read membership under it.
+import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
+import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
+import type {
+  CreateMeshOutcome,
+  JoinOutcome,
+  Member,
+  MembersStore,
+  Mesh,
+  Page,
+  RevokeOutcome,
+  Role,
+  TokenRecord,
+} from "../../ports.ts";
+
+export function postgresMembersMigrations(): Migration[] {
+  return loadMigrations("members", new URL("./migrations/", import.meta.url));
+}
+
+/**
+ * Waits for the mesh's lock and holds it until the transaction ends. A statement of its own: what is read after it sees
+ * everything that was committed under the lock before. It lets the foreign keys that point at the mesh pass.
+ */
+export async function lockMesh(tx: PostgresTransaction, meshId: string): Promise<void> {
+  await tx.query("SELECT 1 FROM mesh.mesh WHERE id = $1 FOR NO KEY UPDATE", [meshId], "lock_mesh");
+}
+
+/** Where a statement runs: on its own, or inside a transaction. */
+type Reading = { readonly query: <Row>(text: string, values: readonly unknown[]) => Promise<Row[]> };
+
+export function createPostgresMembersStore(postgres: Postgres): MembersStore {
+  const committed: Reading = { query: (text, values) => postgres.read(text, values) };
+  return {
+    createMesh: (mesh, owner, nowMs) => postgres.transaction((tx) => insertMesh(tx, mesh, owner, nowMs)),
+    findMesh: (nameOrId) => selectMesh(committed, nameOrId),
+    findMember: (meshId, pubkey) => selectMember(committed, meshId, pubkey),
+    findRevoked: (meshId, pubkeys) => selectRevoked(committed, meshId, pubkeys),
+    listMembers: (meshId, after, limit) => selectMembers(committed, meshId, after, limit),
+    addInvite: (meshId, invite, nowMs) =>
+      postgres.transaction(async (tx) => {
+        await tx.execute(
+          `INSERT INTO mesh.invite (mesh_id, secret_hash, created_by, created_at, expires_at)
+           VALUES ($1, $2, $3, $4, $5)`,
+          [meshId, invite.secretHash, invite.createdBy, new Date(nowMs), new Date(invite.expiresAt)],
+        );
+      }),
+    join: (meshId, secretHash, member, nowMs) =>
+      postgres.transaction((tx) => spendInvite(tx, meshId, secretHash, member, nowMs)),
+    addToken: (meshId, token, nowMs) =>
+      postgres.transaction(async (tx) => {
+        await tx.execute(
+          `INSERT INTO mesh.member_token (mesh_id, id, token_hash, pubkey, label, created_at)
+           VALUES ($1, $2, $3, $4, $5, $6)`,
+          [meshId, token.id, token.tokenHash, token.pubkey, token.label, new Date(nowMs)],
+        );
+      }),
+    findByToken: (meshId, tokenHash) => selectByToken(committed, meshId, tokenHash),
+    listTokens: (meshId, pubkey, after, limit) => selectTokens(committed, meshId, pubkey, after, limit),
+    revokeToken: (meshId, pubkey, tokenId, nowMs) =>
+      postgres.transaction(async (tx) => {
+        const changed = await tx.execute(
+          `UPDATE mesh.member_token SET revoked_at = coalesce(revoked_at, $4)
+           WHERE mesh_id = $1 AND id = $2 AND pubkey = $3`,
+          [meshId, ...comparable(tokenId), pubkey, new Date(nowMs)],
+        );
+        return changed === 1;
+      }),
+    revokeMember: (meshId, by, pubkey, nowMs) => postgres.transaction((tx) => endMember(tx, meshId, by, pubkey, nowMs)),
+  };
+}
+
+async function insertMesh(
+  tx: PostgresTransaction,
+  mesh: Mesh,
+  owner: { pubkey: string; name: string },
+  nowMs: number,
+): Promise<CreateMeshOutcome> {
+  // Waits for whoever is creating a mesh of this name, and then finds what he created.
+  const created = await tx.execute(
+    "INSERT INTO mesh.mesh (id, name, created_at) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING",
+    [mesh.id, mesh.name, new Date(nowMs)],
+  );
+  if (created === 1) return { type: "created", mesh, owner: await insertMember(tx, mesh.id, owner, "owner", nowMs) };
+  const stored = await selectMeshByName(tx, mesh.name);
+  if (stored === undefined) return { type: "different" };
+  const member = await selectMember(tx, stored.id, owner.pubkey);
+  const same = member?.role === "owner" && member.name === owner.name && !member.revoked;
+  return same ? { type: "exists", mesh: stored, owner: member } : { type: "different" };
+}
+
+async function insertMember(
+  tx: PostgresTransaction,
+  meshId: string,
+  member: { pubkey: string; name: string },
+  role: Role,
+  nowMs: number,
+): Promise<Member> {
+  await tx.execute("INSERT INTO mesh.member (mesh_id, pubkey, name, role, joined_at) VALUES ($1, $2, $3, $4, $5)", [
+    meshId,
+    member.pubkey,
+    member.name,
+    role,
+    new Date(nowMs),
+  ]);
+  return { meshId, pubkey: member.pubkey, name: member.name, role, joinedAt: nowMs, revoked: false };
+}
+
+async function spendInvite(
+  tx: PostgresTransaction,
+  meshId: string,
+  secretHash: Uint8Array,
+  member: { pubkey: string; name: string },
+  nowMs: number,
+): Promise<JoinOutcome> {
+  await lockMesh(tx, meshId);
+  const [invite] = await tx.query<{ created_by: string; expires_at: Date; used_by: string | null }>(
+    "SELECT created_by, expires_at, used_by FROM mesh.invite WHERE mesh_id = $1 AND secret_hash = $2",
+    [meshId, secretHash],
+  );
+  if (invite === undefined) return { type: "refused" };
+  const expired = invite.expires_at.getTime() <= nowMs;
+  const present = await selectMember(tx, meshId, member.pubkey);
+  if (present !== undefined) {
+    const mayKnow = invite.used_by === member.pubkey || (invite.used_by === null && !expired);
+    return mayKnow && !present.revoked ? { type: "already_member", member: present } : { type: "refused" };
+  }
+  if (invite.used_by !== null || expired) return { type: "refused" };
+  const creator = await selectMember(tx, meshId, invite.created_by);
+  if (creator === undefined || creator.revoked) return { type: "refused" };
+  await tx.execute("UPDATE mesh.invite SET used_by = $3, used_at = $4 WHERE mesh_id = $1 AND secret_hash = $2", [
+    meshId,
+    secretHash,
+    member.pubkey,
+    new Date(nowMs),
+  ]);
+  return { type: "joined", member: await insertMember(tx, meshId, member, "member", nowMs) };
+}
+
+async function endMember(
+  tx: PostgresTransaction,
+  meshId: string,
+  by: string,
+  pubkey: string,
+  nowMs: number,
+): Promise<RevokeOutcome> {
+  await lockMesh(tx, meshId);
+  const caller = await selectMember(tx, meshId, by);
+  if (caller === undefined || caller.revoked || caller.role !== "owner") return "not_an_owner";
+  const member = await selectMember(tx, meshId, pubkey);
+  if (member === undefined) return "not_found";
+  if (member.revoked) return "already_revoked";
+  if (member.role === "owner" && (await countOwners(tx, meshId)) === 1) return "last_owner";
+  const values = [meshId, pubkey, new Date(nowMs)];
+  await tx.execute("UPDATE mesh.member SET revoked_at = $3 WHERE mesh_id = $1 AND pubkey = $2", values);
+  await tx.execute(
+    "UPDATE mesh.member_token SET revoked_at = coalesce(revoked_at, $3) WHERE mesh_id = $1 AND pubkey = $2",
+    values,
+  );
+  return "revoked";
+}
+
+async function countOwners(tx: PostgresTransaction, meshId: string): Promise<number> {
+  const [row] = await tx.query<{ owners: number }>(
+    "SELECT count(*) AS owners FROM mesh.member WHERE mesh_id = $1 AND role = 'owner' AND revoked_at IS NULL",
+    [meshId],
+  );
+  return row?.owners ?? 0;
+}
+
+const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+async function selectMesh(db: Reading, nameOrId: string): Promise<Mesh | undefined> {
+  // Anything else is not a uuid to the server either, which would refuse the statement instead of finding nothing.
+  if (uuidPattern.test(nameOrId)) {
+    const [mesh] = await db.query<Mesh>("SELECT id, name FROM mesh.mesh WHERE id = $1", [nameOrId]);
+    if (mesh !== undefined) return mesh;
+  }
+  return selectMeshByName(db, nameOrId);
+}
+
+async function selectMeshByName(db: Reading, name: string): Promise<Mesh | undefined> {
+  const [mesh] = await db.query<Mesh>("SELECT id, name FROM mesh.mesh WHERE name = $1", comparable(name));
+  return mesh;
+}
+
+type MemberRow = {
+  mesh_id: string;
+  pubkey: string;
+  name: string;
+  role: Role;
+  joined_at: Date;
+  revoked_at: Date | null;
+};
+
+const memberColumns = "m.mesh_id, m.pubkey, m.name, m.role, m.joined_at, m.revoked_at";
+
+async function selectMember(db: Reading, meshId: string, pubkey: string): Promise<Member | undefined> {
+  const [row] = await db.query<MemberRow>(
+    `SELECT ${memberColumns} FROM mesh.member m WHERE m.mesh_id = $1 AND m.pubkey = $2`,
+    [meshId, ...comparable(pubkey)],
+  );
+  return row && toMember(row);
+}
+
+async function selectRevoked(db: Reading, meshId: string, pubkeys: readonly string[]): Promise<string[]> {
+  const rows = await db.query<{ pubkey: string }>(
+    `SELECT k.pubkey FROM unnest($2::text[]) WITH ORDINALITY AS k (pubkey, n)
+     WHERE NOT EXISTS (SELECT 1 FROM mesh.member m
+       WHERE m.mesh_id = $1 AND m.pubkey = k.pubkey AND m.revoked_at IS NULL)
+     ORDER BY k.n`,
+    [meshId, pubkeys],
+  );
+  return rows.map((row) => row.pubkey);
+}
+
+async function selectMembers(db: Reading, meshId: string, after: string, limit: number): Promise<Page<Member>> {
+  const rows = await db.query<MemberRow>(
+    `SELECT ${memberColumns} FROM mesh.member m
+     WHERE m.mesh_id = $1 AND m.pubkey > $2 AND m.revoked_at IS NULL ORDER BY m.pubkey LIMIT $3`,
+    [meshId, beforeNul(after), limit],
+  );
+  return pageOf(rows.map(toMember), limit, (member) => member.pubkey);
+}
+
+async function selectByToken(db: Reading, meshId: string, tokenHash: Uint8Array): Promise<Member | undefined> {
+  const [row] = await db.query<MemberRow>(
+    `SELECT ${memberColumns} FROM mesh.member_token t
+     JOIN mesh.member m ON m.mesh_id = t.mesh_id AND m.pubkey = t.pubkey
+     WHERE t.mesh_id = $1 AND t.token_hash = $2 AND t.revoked_at IS NULL`,
+    [meshId, tokenHash],
+  );
+  return row && toMember(row);
+}
+
+async function selectTokens(
+  db: Reading,
+  meshId: string,
+  pubkey: string,
+  after: string,
+  limit: number,
+): Promise<Page<TokenRecord>> {
+  const rows = await db.query<{ id: string; label: string; created_at: Date; revoked_at: Date | null }>(
+    `SELECT id, label, created_at, revoked_at FROM mesh.member_token
+     WHERE mesh_id = $1 AND id > $2 AND pubkey = $3 ORDER BY id LIMIT $4`,
+    [meshId, beforeNul(after), pubkey, limit],
+  );
+  const records = rows.map((row) => ({
+    id: row.id,
+    label: row.label,
+    createdAt: row.created_at.getTime(),
+    revokedAt: row.revoked_at?.getTime(),
+  }));
+  return pageOf(records, limit, (record) => record.id);
+}
+
+function toMember(row: MemberRow): Member {
+  return {
+    meshId: row.mesh_id,
+    pubkey: row.pubkey,
+    name: row.name,
+    role: row.role,
+    joinedAt: row.joined_at.getTime(),
+    revoked: row.revoked_at !== null,
+  };
+}
+
+function pageOf<T>(items: readonly T[], limit: number, cursorOf: (item: T) => string): Page<T> {
+  const last = items.length === limit ? items.at(-1) : undefined;
+  return { items, nextCursor: last === undefined ? undefined : cursorOf(last) };
+}
+
+/** PostgreSQL refuses text with U+0000, which no stored value holds: it equals nothing, and null does so too. */
+function comparable(text: string): [string | null] {
+  return [text.includes("\0") ? null : text];
+}
+
+/** The same for text that rows are listed after: nothing stored lies between the part before U+0000 and the whole. */
+function beforeNul(text: string): string {
+  const [before = ""] = text.split("\0", 1);
+  return before;
+}

@@ -1,0 +1,18 @@
+// How much fits one answer: an answer must fit a frame, and large bodies must not fill the memory.
+
+/** JSON of the items of one page. A page holds at least one, however large. */
+const pageBytes = 1_048_576;
+
+/** Counts the items of one answer. */
+export class PageRoom {
+  #bytes = 0;
+  #taken = 0;
+
+  /** False: the page ends before this item. */
+  take(item: object): boolean {
+    this.#bytes += Buffer.byteLength(JSON.stringify(item));
+    if (this.#bytes > pageBytes && this.#taken > 0) return false;
+    this.#taken += 1;
+    return true;
+  }
+}

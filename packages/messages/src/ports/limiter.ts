@@ -1,0 +1,17 @@
+// The limiter beside a store: B1's budget where it is not kept in the accept's own transaction.
+
+export type LimiterDecision =
+  | { readonly type: "ok" }
+  | { readonly type: "denied"; readonly retryAfterSeconds: number }
+  /** Whether a unit was spent is not known; asking again in the same window spends none twice. */
+  | { readonly type: "unavailable" };
+
+export type Limiter = {
+  /**
+   * At most one unit of the mesh's budget per (mesh, id, window), however often an id is offered and by whichever
+   * broker. Answers within a bound, also when the limiter is away; never rejects.
+   */
+  readonly consume: (meshId: string, clientMessageId: string, nowMs: number) => Promise<LimiterDecision>;
+  /** Whether it can be asked right now. */
+  readonly available: () => Promise<boolean>;
+};

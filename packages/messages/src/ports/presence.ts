@@ -1,0 +1,43 @@
+// Who is connected, and what members say of themselves. Presence is a lease: whoever holds a connection renews it, and
+// when nobody does any more it ends by the clock, also when the broker that renewed it has died.
+import type { Role } from "@claudemesh/members/ports";
+
+export type PresenceLease = { readonly meshId: string; readonly pubkey: string; readonly connectionId: string };
+
+export type Profile = {
+  readonly summary: string;
+  readonly status: string;
+  /** An invisible member is shown to nobody but itself. */
+  readonly visible: boolean;
+  readonly avatar: string;
+  readonly title: string;
+  readonly bio: string;
+  readonly capabilities: readonly string[];
+};
+
+/** A member that is connected. */
+export type Peer = {
+  readonly pubkey: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly connectedAtMs: number;
+  readonly profile: Profile;
+};
+
+export type PresenceStore = {
+  /** Takes these leases, or renews those that are there. */
+  readonly hold: (leases: readonly PresenceLease[], nowMs: number, expiresAtMs: number) => Promise<void>;
+  readonly release: (leases: readonly PresenceLease[]) => Promise<void>;
+  /**
+   * Live members with a lease that has not run out, by public key, less the invisible ones other than the reader.
+   * The answer fits a frame.
+   */
+  readonly peers: (
+    query: { meshId: string; reader: string | undefined; after: string; limit: number },
+    nowMs: number,
+  ) => Promise<{ items: Peer[]; nextCursor: string | undefined }>;
+  /** Forgets up to `limit` leases that have run out; returns how many. */
+  readonly sweep: (nowMs: number, limit: number) => Promise<number>;
+  /** What is not given stays as it was. Returns the whole profile. */
+  readonly setProfile: (meshId: string, pubkey: string, change: Partial<Profile>, nowMs: number) => Promise<Profile>;
+};

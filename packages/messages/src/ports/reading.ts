@@ -1,0 +1,72 @@
+// Finding stored messages otherwise than in order: by mention, by text, and one by its id. Who sees what is the rule
+// of history: what the reader sent, what it received, and topics that it is subscribed to.
+import type { Destination } from "@claudemesh/protocol/messages/addresses";
+import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
+import type { QueueMessageState } from "../core/queue-message.ts";
+
+/** In commit order. Bounded work per call: `nextAfter` moves on where little was visible, and is undefined at the end. */
+export type FoundPage = { readonly items: readonly HistoryItem[]; readonly nextAfter: number | undefined };
+
+type Page = { readonly meshId: string; readonly reader: string; readonly after: number; readonly limit: number };
+
+export type MentionStore = {
+  /** Messages that mention `of` and that the reader may see; being mentioned shows nothing to anybody. */
+  readonly read: (query: Page & { readonly of: string }) => Promise<FoundPage>;
+};
+
+export type SearchStore = {
+  /** Messages in clear text that hold every term. The index lags behind history and never leads. */
+  readonly find: (query: Page & { readonly terms: readonly string[] }) => Promise<FoundPage>;
+  /**
+   * Takes a bounded number of messages into the index, in history order, and remembers how far it is in the same
+   * transaction. False: there was nothing left. Any number of brokers may do this at once.
+   */
+  readonly indexNext: (nowMs: number) => Promise<boolean>;
+};
+
+export type DeliveryCounts = { readonly unsettled: number; readonly delivered: number; readonly expired: number };
+
+export type DeliveryState = {
+  readonly recipientPubkey: string;
+  readonly state: keyof DeliveryCounts;
+  readonly settledAtMs: number | undefined;
+};
+
+export type QueuedState = {
+  readonly state: QueueMessageState;
+  readonly deliveries: number;
+  readonly settledAtMs: number | undefined;
+};
+
+/** What became of one message, as far as the asker may know it. */
+export type MessageState =
+  | { readonly sight: "counts"; readonly acceptedAtMs: number; readonly counts: DeliveryCounts }
+  | {
+      readonly sight: "full";
+      readonly clientMessageId: string;
+      readonly historyId: number;
+      readonly destination: Destination;
+      readonly senderPubkey: string;
+      readonly acceptedAtMs: number;
+      readonly counts: DeliveryCounts;
+      /** By recipient; those of a queue are in `queued`. */
+      readonly deliveries: readonly DeliveryState[];
+      readonly nextCursor: string | undefined;
+      readonly queued: QueuedState | undefined;
+    };
+
+export type MessageStateQuery = {
+  readonly meshId: string;
+  readonly brokerMessageId: string;
+  readonly reader: string;
+  /** Owners read counts of what they may not see. */
+  readonly readerIsOwner: boolean;
+  /** Of the deliveries, by recipient. */
+  readonly after: string;
+  readonly limit: number;
+};
+
+export type MessageStateStore = {
+  /** Undefined: no such message, or not for this reader. Who leased or acked a queue's message may see its state. */
+  readonly find: (query: MessageStateQuery, nowMs: number) => Promise<MessageState | undefined>;
+};

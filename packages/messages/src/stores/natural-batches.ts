@@ -1,0 +1,88 @@
+// Natural batching for stores across a network: while one round trip is on its way, the next one collects whoever
+// arrives. No timers: a lone caller waits for nobody, a crowd shares. Knows nothing about what a batch does.
+import assert from "node:assert/strict";
+import { StorageError } from "@claudemesh/storage/errors";
+
+export type NaturalBatchesOptions<Item, Result> = {
+  /** One result per item, in their order. A rejection is the end of every item of the batch. */
+  readonly run: (items: readonly Item[]) => Promise<readonly Result[]>;
+  readonly maxBatch: number;
+  /** What an item adds to its batch, where batches have a bound beside their number of items. One item always fits. */
+  readonly weigh?: (item: Item) => number;
+  readonly maxWeight?: number;
+  /** Batches under way at once. */
+  readonly maxConcurrent: number;
+  /** Items waiting; more are refused as busy. */
+  readonly maxQueued?: number;
+};
+
+type Waiting<Item, Result> = {
+  readonly item: Item;
+  readonly resolve: (result: Result) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+export class NaturalBatches<Item, Result> {
+  readonly #options: NaturalBatchesOptions<Item, Result>;
+  readonly #maxQueued: number;
+  #queue: Waiting<Item, Result>[] = [];
+  #running = 0;
+  #scheduled = false;
+
+  constructor(options: NaturalBatchesOptions<Item, Result>) {
+    this.#options = options;
+    this.#maxQueued = options.maxQueued ?? 65_536;
+  }
+
+  /** Nothing waits and nothing is under way. */
+  get idle(): boolean {
+    return this.#running === 0 && this.#queue.length === 0;
+  }
+
+  submit(item: Item): Promise<Result> {
+    if (this.#queue.length >= this.#maxQueued) {
+      return Promise.reject(new StorageError("busy", `${this.#maxQueued} requests wait for the store`));
+    }
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ item, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  // Whoever arrives in the same turn of the event loop shares the batch.
+  #schedule(): void {
+    if (this.#scheduled || this.#running >= this.#options.maxConcurrent) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      if (this.#queue.length > 0) void this.#runBatch(this.#takeBatch());
+      if (this.#queue.length > 0) this.#schedule();
+    });
+  }
+
+  #takeBatch(): readonly Waiting<Item, Result>[] {
+    const { maxBatch, weigh = () => 0, maxWeight = 0 } = this.#options;
+    let weight = 0;
+    let count = 0;
+    for (const { item } of this.#queue) {
+      weight += weigh(item);
+      if (count === maxBatch || (count > 0 && weight > maxWeight)) break;
+      count += 1;
+    }
+    return this.#queue.splice(0, count);
+  }
+
+  async #runBatch(batch: readonly Waiting<Item, Result>[]): Promise<void> {
+    this.#running += 1;
+    try {
+      const results = await this.#options.run(batch.map(({ item }) => item));
+      assert(results.length === batch.length, "a batch has one result per item");
+      for (const [index, result] of results.entries()) batch[index]?.resolve(result);
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    } finally {
+      this.#running -= 1;
+      if (this.#queue.length > 0) this.#schedule();
+    }
+  }
+}

@@ -1,0 +1,156 @@
+// Which sends share a transaction on PostgreSQL: those of one mesh that arrive while two others are on their way. An id
+// is in one of them at most; whoever offers it meanwhile is answered from the outcome of the one ahead.
+import { StorageError } from "@claudemesh/storage/errors";
+import type { Postgres } from "@claudemesh/storage/postgres";
+import { answerFromStored } from "../../core/stored-accept.ts";
+import type { CommittedAccept, SendToAccept, StoredAccept } from "../../ports.ts";
+import { NaturalBatches } from "../natural-batches.ts";
+import { type AcceptOutcome, acceptInTransaction } from "./accept-in-transaction.ts";
+
+/** Hears of transactions by the kind of work they carry, so that fault points can aim at it. */
+export type TransactionProbe = {
+  /** Inside the transaction, after its last statement. A throw rolls back. It may be called again for another try. */
+  readonly beforeCommit: (work: "accept" | "fence") => void | Promise<void>;
+  /** Committed, and nobody has been told. A throw reaches the callers, as a crash would. */
+  readonly afterCommit: (work: "accept" | "fence") => void | Promise<void>;
+};
+
+/** While one is made durable, the next one claims; a third would only wait for the mesh's lock with them. */
+const transactionsPerMesh = 2;
+const sendsPerTransaction = 256;
+const bodyBytesPerTransaction = 4 * 1_048_576;
+/** How often a send may find its id consumed and then forgotten before it gives up. */
+const triesMax = 5;
+
+type Lane = NaturalBatches<SendToAccept, PromiseSettledResult<AcceptOutcome>>;
+type Underway = { readonly send: SendToAccept; readonly outcome: Promise<AcceptOutcome> };
+
+export class AcceptBatches {
+  readonly #postgres: Postgres;
+  readonly #probe: TransactionProbe;
+  readonly #lanes = new Map<string, Lane>();
+  readonly #underway = new Map<string, Underway>();
+
+  constructor(postgres: Postgres, probe: TransactionProbe) {
+    this.#postgres = postgres;
+    this.#probe = probe;
+  }
+
+  /** Resolves after the COMMIT that decides this send. */
+  async accept(send: SendToAccept): Promise<CommittedAccept> {
+    const key = `${send.meshId}/${send.clientMessageId}`;
+    for (let tries = 0; tries < triesMax; tries += 1) {
+      for (;;) {
+        const ahead = this.#underway.get(key);
+        if (ahead === undefined) break;
+        const stored = storedBy(ahead.send, await ahead.outcome);
+        // Where the one ahead was refused, this one is judged on its own: it may come from another member.
+        if (stored !== undefined) return answerStored(stored, send);
+      }
+      const outcome = await this.#lead(key, send);
+      if (outcome.type !== "forgotten") return answer(outcome, send);
+    }
+    throw new StorageError("conflict", "the id was consumed and forgotten again and again");
+  }
+
+  #lead(key: string, send: SendToAccept): Promise<AcceptOutcome> {
+    const outcome = this.#submit(send).finally(() => this.#underway.delete(key));
+    this.#underway.set(key, { send, outcome });
+    return outcome;
+  }
+
+  async #submit(send: SendToAccept): Promise<AcceptOutcome> {
+    const { meshId } = send;
+    const lane = this.#lanes.get(meshId) ?? this.#openLane(meshId);
+    try {
+      const settled = await lane.submit(send);
+      if (settled.status === "rejected") throw settled.reason;
+      return settled.value;
+    } finally {
+      if (lane.idle) this.#lanes.delete(meshId);
+    }
+  }
+
+  #openLane(meshId: string): Lane {
+    const lane: Lane = new NaturalBatches({
+      maxConcurrent: transactionsPerMesh,
+      maxBatch: sendsPerTransaction,
+      weigh: (send) => send.envelope.body.length,
+      maxWeight: bodyBytesPerTransaction,
+      run: (sends) => this.#runBatch(meshId, sends),
+    });
+    this.#lanes.set(meshId, lane);
+    return lane;
+  }
+
+  async #runBatch(
+    meshId: string,
+    sends: readonly SendToAccept[],
+  ): Promise<readonly PromiseSettledResult<AcceptOutcome>[]> {
+    try {
+      const outcomes = await this.#transact(meshId, sends);
+      return outcomes.map((value) => ({ status: "fulfilled", value }));
+    } catch (error) {
+      if (sends.length === 1 || !isOneSendsFault(error)) throw error;
+    }
+    // The transaction is rolled back, and only alone does the send at fault leave its neighbours in peace.
+    const settled: PromiseSettledResult<AcceptOutcome>[] = [];
+    for (const send of sends) {
+      const [alone] = await Promise.allSettled([this.#transact(meshId, [send])]);
+      settled.push(alone.status === "rejected" ? alone : { status: "fulfilled", value: only(alone.value) });
+    }
+    return settled;
+  }
+
+  async #transact(meshId: string, sends: readonly SendToAccept[]): Promise<AcceptOutcome[]> {
+    const outcomes = await this.#postgres.transaction(async (tx) => {
+      const decided = await acceptInTransaction(tx, meshId, sends);
+      await this.#probe.beforeCommit("accept");
+      return decided;
+    });
+    await this.#probe.afterCommit("accept");
+    return outcomes;
+  }
+}
+
+/** The database refused a row or a statement; everything else would hit the neighbours just as well. */
+function isOneSendsFault(error: unknown): boolean {
+  return error instanceof StorageError && (error.kind === "constraint" || error.kind === "statement");
+}
+
+function only<T>(items: readonly T[]): T {
+  const [item] = items;
+  if (item === undefined || items.length !== 1) throw new Error(`one item was expected, and there are ${items.length}`);
+  return item;
+}
+
+/** The dedupe row that stands after this outcome; undefined: none. */
+function storedBy(send: SendToAccept, outcome: AcceptOutcome): StoredAccept | undefined {
+  if (outcome.type === "stored") return outcome.stored;
+  if (outcome.type !== "accepted") return undefined;
+  return {
+    brokerMessageId: send.brokerMessageId,
+    historyId: outcome.historyId,
+    fingerprint: send.fingerprint,
+    senderPubkey: send.senderPubkey,
+    historyAvailable: true,
+    firstSeenAtMs: send.acceptedAtMs,
+  };
+}
+
+function answerStored(stored: StoredAccept, send: SendToAccept): CommittedAccept {
+  const result = answerFromStored(stored, send);
+  if (result === undefined) throw new Error("a stored accept has an answer");
+  return { result, recipients: [] };
+}
+
+function answer(outcome: Exclude<AcceptOutcome, { type: "forgotten" }>, send: SendToAccept): CommittedAccept {
+  const { brokerMessageId, clientMessageId } = send;
+  if (outcome.type === "stored") return answerStored(outcome.stored, send);
+  if (outcome.type === "accepted") {
+    const { historyId, recipients } = outcome;
+    return { result: { type: "accepted", brokerMessageId, clientMessageId, historyId }, recipients };
+  }
+  if (outcome.refusal === "fenced") return { result: { type: "fenced", clientMessageId }, recipients: [] };
+  return { result: { type: "refused", code: outcome.refusal }, recipients: [] };
+}

@@ -1,0 +1,27 @@
+// PostgreSQL through the messages suites. The limiter has its own, since it does not live in this store.
+import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest";
+import { createTestDatabase } from "../../../../../tests/support/services.ts";
+import { ampleRate, World } from "../conformance-world.ts";
+import { describeAccept } from "../suites/accept/conformance.ts";
+import { describeFences } from "../suites/fence/conformance.ts";
+import { describeReading } from "../suites/reading/conformance.ts";
+import { PostgresHarness } from "./testing/postgres-harness.ts";
+
+const database = await createTestDatabase("messages");
+afterAll(() => database?.drop());
+
+describe.skipIf(database === undefined)("messages on PostgreSQL", () => {
+  const harness = new PostgresHarness(database?.url ?? "");
+  beforeAll(() => harness.connect());
+  afterAll(() => harness.end());
+
+  let world: World;
+  beforeEach(async () => {
+    world = await World.start(harness, ampleRate);
+  });
+  afterEach(() => world.close());
+
+  describe("accept", () => describeAccept(() => world));
+  describe("fence", () => describeFences(() => world));
+  describe("reading", () => describeReading(() => world));
+});

@@ -1,0 +1,87 @@
+// MessagesStore on PostgreSQL: which function reads on its own, which is a transaction, and what is batched. Has no
+// limiter: that is put around it.
+import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
+import type { Postgres } from "@claudemesh/storage/postgres";
+import type { MessagesStore, StoredAccept } from "../../ports.ts";
+import { NaturalBatches } from "../natural-batches.ts";
+import { AcceptBatches, type TransactionProbe } from "./accept-batches.ts";
+import { type Recipient, type Settling, selectUnsettled, selectWaiting, settleInTransaction } from "./deliveries.ts";
+import { fenceInTransaction, selectFate } from "./fences.ts";
+import { selectHistory } from "./history-rows.ts";
+import { type ClientKey, type Reading, selectAccepted } from "./stored-accepts.ts";
+import { deleteSubscription, deleteTopic, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
+
+export function postgresMessagesMigrations(): Migration[] {
+  return loadMigrations("messages", new URL("./migrations/", import.meta.url));
+}
+
+export type PostgresMessagesStore = Pick<
+  MessagesStore,
+  "accepts" | "fences" | "deliveries" | "history" | "topics" | "sweepLimiter"
+>;
+
+export type MessagesPools = {
+  /** Connections that may wait for a mesh's lock, so that nothing else waits behind them. */
+  readonly accepting: Postgres;
+  readonly common: Postgres;
+};
+
+const lookUpsPerRead = 256;
+const settlingsPerTransaction = 64;
+
+export function createPostgresMessagesStore(pools: MessagesPools, probe: TransactionProbe): PostgresMessagesStore {
+  const { accepting, common } = pools;
+  const committed: Reading = { query: (text, values, name) => common.read(text, values, name) };
+  const accepts = new AcceptBatches(accepting, probe);
+  const lookUps = new NaturalBatches<ClientKey, StoredAccept | undefined>({
+    maxConcurrent: 2,
+    maxBatch: lookUpsPerRead,
+    run: (keys) => selectAccepted(committed, keys),
+  });
+  const settlings = new NaturalBatches<Settling, void>({
+    maxConcurrent: 1,
+    maxBatch: settlingsPerTransaction,
+    run: async (batch) => {
+      await common.transaction((tx) => settleInTransaction(tx, batch));
+      return batch.map(() => undefined);
+    },
+  });
+  return {
+    accepts: {
+      findAccepted: (meshId, clientMessageId) => lookUps.submit({ meshId, clientMessageId }),
+      accept: (send) => accepts.accept(send),
+    },
+    fences: {
+      findFate: (request) => selectFate(committed, request),
+      fence: async (request, nowMs, expiresAtMs) => {
+        const fate = await accepting.transaction(async (tx) => {
+          const decided = await fenceInTransaction(tx, request, nowMs, expiresAtMs);
+          await probe.beforeCommit("fence");
+          return decided;
+        });
+        await probe.afterCommit("fence");
+        return fate;
+      },
+    },
+    deliveries: {
+      unsettled: (meshId, recipient, after, limit) => selectUnsettled(committed, meshId, recipient, after, limit),
+      settle: (meshId, recipient, historyIds, nowMs) => settlings.submit({ meshId, recipient, historyIds, nowMs }),
+    },
+    history: { read: (query) => selectHistory(committed, query) },
+    topics: {
+      create: (meshId, topic, nowMs) => common.transaction((tx) => insertTopic(tx, meshId, topic, nowMs)),
+      list: (meshId, reader, after, limit) => selectTopics(committed, meshId, reader, after, limit),
+      subscribe: (meshId, topic, pubkey, nowMs) =>
+        common.transaction((tx) => insertSubscription(tx, meshId, topic, pubkey, nowMs)),
+      unsubscribe: (meshId, topic, pubkey) => common.transaction((tx) => deleteSubscription(tx, meshId, topic, pubkey)),
+      delete: (meshId, topic) => accepting.transaction((tx) => deleteTopic(tx, meshId, topic)),
+    },
+    // The limiter around this store keeps its own records and lets them expire.
+    sweepLimiter: async () => 0,
+  };
+}
+
+/** Who among those connected here has a delivery waiting: what finds deliveries whose signal was lost. */
+export function findWaitingRecipients(common: Postgres, recipients: readonly Recipient[]): Promise<Recipient[]> {
+  return selectWaiting({ query: (text, values, name) => common.read(text, values, name) }, recipients);
+}

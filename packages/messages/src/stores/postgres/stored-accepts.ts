@@ -1,0 +1,48 @@
+// Dedupe rows read back on PostgreSQL, many at once: for the look-up before any limit, for whoever lost a race, and for
+// fates.
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import type { StoredAccept } from "../../ports.ts";
+
+export type ClientKey = { readonly meshId: string; readonly clientMessageId: string };
+
+/** Where a statement runs: on its own, or inside a transaction. */
+export type Reading = Pick<PostgresTransaction, "query">;
+
+export type DedupeRow = {
+  broker_message_id: string;
+  history_id: number;
+  request_fingerprint: Uint8Array;
+  sender_pubkey: string;
+  history_available: boolean;
+  first_seen_at: Date;
+};
+
+export const dedupeColumns = `d.broker_message_id, d.history_id, d.request_fingerprint, d.sender_pubkey,
+  d.history_available, d.first_seen_at`;
+
+/** One entry per key, in their order; undefined: the id is free. */
+export async function selectAccepted(
+  db: Reading,
+  keys: readonly ClientKey[],
+): Promise<readonly (StoredAccept | undefined)[]> {
+  const rows = await db.query<DedupeRow & { n: number }>(
+    `SELECT k.n::int AS n, ${dedupeColumns}
+     FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS k (mesh_id, client_message_id, n)
+     JOIN mesh.client_message_dedupe d ON d.mesh_id = k.mesh_id AND d.client_message_id = k.client_message_id`,
+    [keys.map((key) => key.meshId), keys.map((key) => key.clientMessageId)],
+  );
+  const stored: (StoredAccept | undefined)[] = keys.map(() => undefined);
+  for (const row of rows) stored[row.n - 1] = toStoredAccept(row);
+  return stored;
+}
+
+export function toStoredAccept(row: DedupeRow): StoredAccept {
+  return {
+    brokerMessageId: row.broker_message_id,
+    historyId: row.history_id,
+    fingerprint: row.request_fingerprint,
+    senderPubkey: row.sender_pubkey,
+    historyAvailable: row.history_available,
+    firstSeenAtMs: row.first_seen_at.getTime(),
+  };
+}

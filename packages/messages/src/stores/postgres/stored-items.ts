@@ -1,0 +1,62 @@
+// A stored message as readers get it, on PostgreSQL: which columns make an item, and who may see it. Which messages are
+// asked for is decided in the files that import this.
+import { parseOwnJsonText } from "@claudemesh/protocol/json";
+import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
+import type { EnvelopeVersion, Meta, Priority } from "@claudemesh/protocol/messages/envelope";
+import { bodyFields, type HistoryItem } from "@claudemesh/protocol/wire/history-item";
+
+export type ItemRow = {
+  history_id: number;
+  broker_message_id: string;
+  client_message_id: string;
+  destination_kind: DestinationKind;
+  destination_ref: string;
+  sender_pubkey: string;
+  accepted_at: Date;
+  envelope_version: EnvelopeVersion;
+  body: Uint8Array;
+  meta: string;
+  priority: Priority;
+  reply_to_id: string | null;
+};
+
+/** Of `mesh.message_history h` with joinMessages. */
+export const itemColumns = `h.history_id, h.broker_message_id, h.client_message_id, h.destination_kind,
+  h.destination_ref, h.sender_pubkey, h.accepted_at,
+  coalesce(t.envelope_version, q.envelope_version) AS envelope_version, coalesce(t.body, q.body) AS body,
+  coalesce(t.meta, q.meta) AS meta, coalesce(t.priority, q.priority) AS priority,
+  coalesce(t.reply_to_id, q.reply_to_id) AS reply_to_id`;
+
+export const joinMessages = `LEFT JOIN mesh.topic_message t
+    ON h.destination_kind = 'topic' AND t.mesh_id = h.mesh_id AND t.id = h.broker_message_id
+  LEFT JOIN mesh.message_queue q
+    ON h.destination_kind <> 'topic' AND q.mesh_id = h.mesh_id AND q.id = h.broker_message_id`;
+
+/** A history row whose message was removed by retention has neither, and is not shown. */
+export const hasMessage = "(t.id IS NOT NULL OR q.id IS NOT NULL)";
+
+/** Of `mesh.message_history h`: what the reader sent, what it received, and topics that it is subscribed to. */
+export function visibleTo(reader: string): string {
+  return `(h.sender_pubkey = ${reader}
+    OR (h.destination_kind = 'dm' AND h.destination_ref = ${reader})
+    OR (h.destination_kind = 'topic' AND EXISTS (SELECT 1 FROM mesh.topic_subscription s
+          WHERE s.mesh_id = h.mesh_id AND s.topic = h.destination_ref AND s.member_pubkey = ${reader}))
+    OR EXISTS (SELECT 1 FROM mesh.delivery_queue d
+          WHERE d.mesh_id = h.mesh_id AND d.history_id = h.history_id AND d.recipient_pubkey = ${reader}))`;
+}
+
+export function toItem(row: ItemRow): HistoryItem {
+  return {
+    history_id: row.history_id,
+    broker_message_id: row.broker_message_id,
+    client_message_id: row.client_message_id,
+    destination: { kind: row.destination_kind, ref: row.destination_ref },
+    sender_pubkey: row.sender_pubkey,
+    envelope_version: row.envelope_version,
+    ...bodyFields(row.body, row.envelope_version === "2"),
+    meta: row.meta === "" ? null : (parseOwnJsonText(row.meta) as Meta),
+    priority: row.priority,
+    reply_to_id: row.reply_to_id,
+    accepted_at: row.accepted_at.getTime(),
+  };
+}

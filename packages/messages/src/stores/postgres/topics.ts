@@ -1,0 +1,89 @@
+// Topics and subscriptions on PostgreSQL.
+import { lockMesh } from "@claudemesh/members/postgres";
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import type { PostPolicy, Topic } from "../../ports.ts";
+import type { Reading } from "./stored-accepts.ts";
+
+export async function insertTopic(
+  tx: PostgresTransaction,
+  meshId: string,
+  topic: { name: string; postPolicy: PostPolicy; createdBy: string },
+  nowMs: number,
+): Promise<"created" | "exists" | "different"> {
+  const created = await tx.execute(
+    `INSERT INTO mesh.topic (mesh_id, name, post_policy, created_by, created_at) VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT DO NOTHING`,
+    [meshId, topic.name, topic.postPolicy, topic.createdBy, new Date(nowMs)],
+  );
+  if (created === 1) return "created";
+  const [stored] = await tx.query<{ post_policy: PostPolicy }>(
+    "SELECT post_policy FROM mesh.topic WHERE mesh_id = $1 AND name = $2",
+    [meshId, topic.name],
+  );
+  return stored?.post_policy === topic.postPolicy ? "exists" : "different";
+}
+
+export function selectTopics(
+  db: Reading,
+  meshId: string,
+  reader: string,
+  after: string,
+  limit: number,
+): Promise<Topic[]> {
+  // PostgreSQL refuses text with U+0000; nothing stored lies between the part before it and the whole.
+  const [listedAfter = ""] = after.split("\0", 1);
+  return db.query<Topic>(
+    `SELECT t.name, t.post_policy AS "postPolicy", EXISTS (SELECT 1 FROM mesh.topic_subscription s
+       WHERE s.mesh_id = t.mesh_id AND s.topic = t.name AND s.member_pubkey = $2) AS subscribed
+     FROM mesh.topic t WHERE t.mesh_id = $1 AND t.name > $3 ORDER BY t.name LIMIT $4`,
+    [meshId, reader, listedAfter, limit],
+  );
+}
+
+/** False: no such topic. It is held against deletion while the subscription is written. */
+async function holdTopic(tx: PostgresTransaction, meshId: string, topic: string): Promise<boolean> {
+  const rows = await tx.query("SELECT 1 FROM mesh.topic WHERE mesh_id = $1 AND name = $2 FOR KEY SHARE", [
+    meshId,
+    topic,
+  ]);
+  return rows.length === 1;
+}
+
+export async function insertSubscription(
+  tx: PostgresTransaction,
+  meshId: string,
+  topic: string,
+  pubkey: string,
+  nowMs: number,
+): Promise<boolean> {
+  if (!(await holdTopic(tx, meshId, topic))) return false;
+  await tx.execute(
+    `INSERT INTO mesh.topic_subscription (mesh_id, topic, member_pubkey, subscribed_at) VALUES ($1, $2, $3, $4)
+     ON CONFLICT DO NOTHING`,
+    [meshId, topic, pubkey, new Date(nowMs)],
+  );
+  return true;
+}
+
+export async function deleteSubscription(
+  tx: PostgresTransaction,
+  meshId: string,
+  topic: string,
+  pubkey: string,
+): Promise<boolean> {
+  if (!(await holdTopic(tx, meshId, topic))) return false;
+  await tx.execute("DELETE FROM mesh.topic_subscription WHERE mesh_id = $1 AND topic = $2 AND member_pubkey = $3", [
+    meshId,
+    topic,
+    pubkey,
+  ]);
+  return true;
+}
+
+/** Under the mesh's lock, as whatever an accept depends on. */
+export async function deleteTopic(tx: PostgresTransaction, meshId: string, topic: string): Promise<void> {
+  await lockMesh(tx, meshId);
+  // The topic first: whoever is subscribing to it holds it, and is waited for.
+  await tx.execute("DELETE FROM mesh.topic WHERE mesh_id = $1 AND name = $2", [meshId, topic]);
+  await tx.execute("DELETE FROM mesh.topic_subscription WHERE mesh_id = $1 AND topic = $2", [meshId, topic]);
+}

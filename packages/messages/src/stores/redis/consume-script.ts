@@ -1,0 +1,43 @@
+// The budget of one mesh in one window, spent by a batch of ids in one atomic step and one round trip.
+import { type CommandParser, defineScript } from "redis";
+
+// KEYS: the window's counter, then one key per id. ARGV: the limit, and how many seconds every key lives at least.
+// An id that has its key is counted already. A spent window records nothing, so that memory is bounded by the limit.
+const source = `
+local limit = tonumber(ARGV[1])
+local before = tonumber(redis.call('GET', KEYS[1]) or '0')
+local used = before
+local answers = {}
+for i = 2, #KEYS do
+  if redis.call('EXISTS', KEYS[i]) == 1 then
+    answers[i - 1] = 1
+  elseif used < limit then
+    used = used + 1
+    redis.call('SET', KEYS[i], '', 'EX', ARGV[2])
+    answers[i - 1] = 1
+  else
+    answers[i - 1] = 0
+  end
+end
+if used > before then
+  redis.call('SET', KEYS[1], used, 'EX', ARGV[2])
+end
+return answers`;
+
+export const consumeScript = defineScript({
+  SCRIPT: source,
+  parseCommand(
+    parser: CommandParser,
+    counterKey: string,
+    idKeys: readonly string[],
+    limit: number,
+    ttlSeconds: number,
+  ) {
+    parser.push(String(1 + idKeys.length));
+    parser.pushKey(counterKey);
+    parser.pushKeys([...idKeys]);
+    parser.push(String(limit), String(ttlSeconds));
+  },
+  /** 1 for each id that is covered by the budget, 0 for each that is not. */
+  transformReply: (reply: number[]) => reply,
+});

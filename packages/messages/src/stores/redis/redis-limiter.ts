@@ -1,0 +1,74 @@
+// The limiter on Redis, shared by every broker: the idempotent budget of one mesh per window. Keys of a mesh share its
+// hash tag, so that a cluster keeps them together, and all of them expire.
+import { type RateLimit, retryAfterSeconds, windowStartMs } from "../../core/rate-limit.ts";
+import type { Limiter, LimiterDecision } from "../../ports/limiter.ts";
+import { NaturalBatches } from "../natural-batches.ts";
+import type { RedisConnection } from "./redis-connection.ts";
+
+export type RedisLimiterOptions = {
+  readonly rate: RateLimit;
+  readonly timeoutMs?: number;
+  /** Why it was unavailable; for the log. */
+  readonly onFailure: (error: unknown) => void;
+};
+
+const idsPerCall = 256;
+const callsAtOnce = 2;
+
+type Lane = NaturalBatches<string, boolean>;
+
+export function createRedisLimiter(redis: RedisConnection, options: RedisLimiterOptions): Limiter {
+  const { rate, timeoutMs = 250, onFailure } = options;
+  const lanes = new Map<string, Lane>();
+
+  const openLane = (meshId: string, window: number): Lane => {
+    const counterKey = `rl:{${meshId}}:${rate.windowSeconds}:${window}`;
+    // The current window and the one after it: whoever's clock is late still finds what was counted.
+    const ttlSeconds = 2 * rate.windowSeconds;
+    return new NaturalBatches({
+      maxBatch: idsPerCall,
+      maxConcurrent: callsAtOnce,
+      run: async (ids) => {
+        const idKeys = ids.map((id) => `rli:{${meshId}}:${rate.windowSeconds}:${window}:${id}`);
+        const covered = await redis.ask(
+          (client) => client.consumeBudget(counterKey, idKeys, rate.limit, ttlSeconds),
+          timeoutMs,
+        );
+        return covered.map((answer) => answer === 1);
+      },
+    });
+  };
+
+  const isCovered = async (meshId: string, clientMessageId: string, nowMs: number): Promise<boolean> => {
+    const window = windowStartMs(rate, nowMs) / (rate.windowSeconds * 1000);
+    const key = `${meshId}/${window}`;
+    const lane = lanes.get(key) ?? openLane(meshId, window);
+    lanes.set(key, lane);
+    try {
+      return await lane.submit(clientMessageId);
+    } finally {
+      if (lane.idle) lanes.delete(key);
+    }
+  };
+
+  return {
+    consume: async (meshId, clientMessageId, nowMs): Promise<LimiterDecision> => {
+      try {
+        if (await isCovered(meshId, clientMessageId, nowMs)) return { type: "ok" };
+        return { type: "denied", retryAfterSeconds: retryAfterSeconds(rate, nowMs) };
+      } catch (error) {
+        onFailure(error);
+        return { type: "unavailable" };
+      }
+    },
+    available: async () => {
+      try {
+        await redis.ask((client) => client.ping(), timeoutMs);
+        return true;
+      } catch (error) {
+        onFailure(error);
+        return false;
+      }
+    },
+  };
+}

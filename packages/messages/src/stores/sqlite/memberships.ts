@@ -1,0 +1,44 @@
+// Clearing away after a revocation, on SQLite: deliveries, leases and presence of a former member.
+import { isLiveMember } from "@claudemesh/members/sqlite";
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type { FormerMember } from "../../ports/memberships.ts";
+import { endLeases } from "./queues.ts";
+
+export function endMembership(tx: Sqlite, former: FormerMember, nowMs: number, limit: number): number {
+  const { meshId, pubkey } = former;
+  if (isLiveMember(tx, meshId, pubkey)) return 0;
+  tx.sql("DELETE FROM presence_lease WHERE mesh_id = ? AND member_pubkey = ?").run(meshId, pubkey);
+  const leases = endLeases(tx, meshId, pubkey, nowMs, limit);
+  return leases + expireDeliveries(tx, former, nowMs, limit - leases);
+}
+
+function expireDeliveries(tx: Sqlite, { meshId, pubkey }: FormerMember, nowMs: number, limit: number): number {
+  if (limit <= 0) return 0;
+  const due = tx
+    .sql<{ history_id: number }>(
+      `SELECT history_id FROM delivery_queue
+       WHERE mesh_id = ? AND recipient_pubkey = ? AND settled_at IS NULL ORDER BY history_id LIMIT ?`,
+    )
+    .all(meshId, pubkey, limit);
+  const expire = tx.sql(
+    `UPDATE delivery_queue SET settled_at = ?, outcome = 'expired'
+     WHERE mesh_id = ? AND history_id = ? AND recipient_pubkey = ? AND settled_at IS NULL`,
+  );
+  for (const { history_id } of due) expire.run(nowMs, meshId, history_id, pubkey);
+  return due.length;
+}
+
+export function selectUnfinished(db: Sqlite, limit: number): FormerMember[] {
+  return db
+    .sql<{ mesh_id: string; pubkey: string }>(
+      `SELECT m.mesh_id, m.pubkey FROM member m
+       WHERE m.revoked_at IS NOT NULL AND (
+         EXISTS (SELECT 1 FROM delivery_queue d
+           WHERE d.mesh_id = m.mesh_id AND d.recipient_pubkey = m.pubkey AND d.settled_at IS NULL)
+         OR EXISTS (SELECT 1 FROM queue_message q
+           WHERE q.mesh_id = m.mesh_id AND q.lease_holder = m.pubkey AND q.state = 'leased'))
+       LIMIT ?`,
+    )
+    .all(limit)
+    .map(({ mesh_id, pubkey }) => ({ meshId: mesh_id, pubkey }));
+}

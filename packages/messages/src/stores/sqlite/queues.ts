@@ -1,0 +1,287 @@
+// Queues on SQLite: creating, leasing, settling, parking and reviving. Everything that changes something runs in a
+// transaction of the group commit, whose write lock makes leases of competing consumers serial.
+import assert from "node:assert/strict";
+import { isLiveMember } from "@claudemesh/members/sqlite";
+import { limits } from "@claudemesh/protocol/messages/limits";
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import { PageRoom } from "../../core/page-room.ts";
+import {
+  acknowledge,
+  expireMessage,
+  giveBack,
+  handOut,
+  type Leased,
+  type LeaseTerms,
+  messageAt,
+  revive,
+} from "../../core/queue-message.ts";
+import type {
+  LeasedItem,
+  LeaseOutcome,
+  LeaseRequest,
+  ParkedItem,
+  ParkedPage,
+  QueueRefusal,
+  ReviveOutcome,
+  Settlement,
+  SettleOutcome,
+  SettleRequest,
+} from "../../ports/queues.ts";
+import {
+  moveMessage,
+  type QueueMoment,
+  type QueueRow,
+  selectHeld,
+  selectHeldBy,
+  selectParked,
+  selectQueueMessage,
+  selectReady,
+  selectRunOut,
+} from "./queue-rows.ts";
+import { selectItem } from "./stored-items.ts";
+
+export function insertQueue(
+  tx: Sqlite,
+  meshId: string,
+  queue: { id: string; maxDeliveries: number; createdBy: string },
+  nowMs: number,
+): "created" | "exists" | "different" {
+  const stored = selectMaxDeliveries(tx, meshId, queue.id);
+  if (stored !== undefined) return stored === queue.maxDeliveries ? "exists" : "different";
+  tx.sql("INSERT INTO queue (mesh_id, id, max_deliveries, created_by, created_at) VALUES (?, ?, ?, ?, ?)").run(
+    meshId,
+    queue.id,
+    queue.maxDeliveries,
+    queue.createdBy,
+    nowMs,
+  );
+  return "created";
+}
+
+/** Undefined: no such queue. */
+export function selectMaxDeliveries(db: Sqlite, meshId: string, queue: string): number | undefined {
+  return db
+    .sql<{ max_deliveries: number }>("SELECT max_deliveries FROM queue WHERE mesh_id = ? AND id = ?")
+    .get(meshId, queue)?.max_deliveries;
+}
+
+/** A queue as a live member may use it. */
+function openQueue(tx: Sqlite, meshId: string, queue: string, member: string): number | QueueRefusal {
+  if (!isLiveMember(tx, meshId, member)) return { type: "not_a_member" };
+  return selectMaxDeliveries(tx, meshId, queue) ?? { type: "queue_not_found" };
+}
+
+/** Messages past their last delivery that one call writes down as parked; they count as parked before it. */
+const parkPerLease = 1_000;
+/** How often one call looks again when all it found had lost their bodies. */
+const roundsMax = 10;
+
+export function leaseMessages(tx: Sqlite, request: LeaseRequest, nowMs: number): LeaseOutcome {
+  const { meshId, queue, holder, leaseToken } = request;
+  const maxDeliveries = openQueue(tx, meshId, queue, holder);
+  if (typeof maxDeliveries !== "number") return maxDeliveries;
+  const made = selectLease(tx, request);
+  if (made !== undefined) return repeatLease(tx, request, made, nowMs);
+
+  const at: QueueMoment = { meshId, queue, maxDeliveries, nowMs };
+  for (const row of selectRunOut(tx, at, "to_park", 0, parkPerLease)) {
+    moveMessage(tx, row, messageAt(row.message, maxDeliveries, nowMs));
+  }
+  const terms = { holder, leaseToken, expiresAtMs: nowMs + request.leaseSeconds * 1000 };
+  let items: LeasedItem[] | undefined;
+  for (let round = 0; items === undefined && round < roundsMax; round++)
+    items = handOutNext(tx, at, request.max, terms);
+  if (items === undefined || items.length === 0) return { type: "empty" };
+  insertLease(tx, request, nowMs, terms.expiresAtMs);
+  return { type: "leased", items, leaseToken, expiresAtMs: terms.expiresAtMs };
+}
+
+/** Undefined: what came next has lost its bodies to retention and is settled now; look again. */
+function handOutNext(tx: Sqlite, at: QueueMoment, max: number, terms: LeaseTerms): LeasedItem[] | undefined {
+  const { meshId, queue, maxDeliveries, nowMs } = at;
+  const available = [...selectReady(tx, meshId, queue, max), ...selectRunOut(tx, at, "deliverable", 0, max)].sort(
+    byHistory,
+  );
+  const items: LeasedItem[] = [];
+  const room = new PageRoom();
+  for (const row of available.slice(0, max)) {
+    const message = messageAt(row.message, maxDeliveries, nowMs);
+    assert(message.state === "ready", "a message that is not available was found to be");
+    const item = selectItem(tx, meshId, row.historyId);
+    if (item === undefined) {
+      moveMessage(tx, row, expireMessage(message, nowMs));
+      continue;
+    }
+    const leased = handOut(message, terms);
+    const leasedItem = { ...item, deliveries: leased.deliveries };
+    if (!room.take(leasedItem)) break;
+    moveMessage(tx, row, leased);
+    items.push(leasedItem);
+  }
+  return items.length === 0 && available.length > 0 ? undefined : items;
+}
+
+type LeaseRow = { lease_token: string; max_messages: number; lease_seconds: number; expires_at: number };
+
+function selectLease(tx: Sqlite, request: LeaseRequest): LeaseRow | undefined {
+  return tx
+    .sql<LeaseRow>(
+      `SELECT lease_token, max_messages, lease_seconds, expires_at FROM queue_lease
+       WHERE mesh_id = ? AND queue = ? AND holder_pubkey = ? AND lease_request_id = ?`,
+    )
+    .get(request.meshId, request.queue, request.holder, request.leaseRequestId);
+}
+
+function insertLease(tx: Sqlite, request: LeaseRequest, nowMs: number, expiresAtMs: number): void {
+  tx.sql(
+    `INSERT INTO queue_lease (mesh_id, queue, holder_pubkey, lease_request_id, lease_token, max_messages,
+       lease_seconds, leased_at, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  ).run(
+    request.meshId,
+    request.queue,
+    request.holder,
+    request.leaseRequestId,
+    request.leaseToken,
+    request.max,
+    request.leaseSeconds,
+    nowMs,
+    expiresAtMs,
+  );
+}
+
+/** The answer of a lease request that has made its lease. */
+function repeatLease(tx: Sqlite, request: LeaseRequest, made: LeaseRow, nowMs: number): LeaseOutcome {
+  if (made.max_messages !== request.max || made.lease_seconds !== request.leaseSeconds) return { type: "different" };
+  if (made.expires_at <= nowMs) return { type: "lease_lost" };
+  const held = selectHeld(tx, request.meshId, request.holder, made.lease_token);
+  const items = held.flatMap(({ historyId, message }): LeasedItem[] => {
+    const item = selectItem(tx, request.meshId, historyId);
+    return item === undefined ? [] : [{ ...item, deliveries: message.deliveries }];
+  });
+  return { type: "leased", items, leaseToken: made.lease_token, expiresAtMs: made.expires_at };
+}
+
+export function settleMessages(tx: Sqlite, request: SettleRequest, nowMs: number): SettleOutcome {
+  const { meshId, queue, holder, leaseToken } = request;
+  const maxDeliveries = openQueue(tx, meshId, queue, holder);
+  if (typeof maxDeliveries !== "number") return maxDeliveries;
+  const held = new Map<string, QueueRow<Leased>>();
+  for (const row of selectHeld(tx, meshId, holder, leaseToken)) {
+    if (row.queue === queue && row.message.expiresAtMs > nowMs) held.set(row.brokerMessageId, row);
+  }
+  const settlements = new Map<string, Settlement>();
+  const toSettle: QueueRow<Leased>[] = [];
+  const lost: string[] = [];
+  for (const id of new Set(request.brokerMessageIds)) {
+    const settled = selectSettlement(tx, request, id);
+    const row = held.get(id);
+    if (settled === undefined && row === undefined) lost.push(id);
+    if (settled === undefined && row !== undefined) toSettle.push(row);
+    settlements.set(id, settled ?? request.settlement);
+  }
+  if (lost.length > 0) return { type: "lease_lost", lost };
+  for (const row of toSettle) {
+    const { message } = row;
+    const next = request.settlement === "acked" ? acknowledge(message, nowMs) : giveBack(message, maxDeliveries, nowMs);
+    moveMessage(tx, row, next);
+    insertSettlement(tx, request, row.brokerMessageId, nowMs);
+  }
+  return { type: "settled", settlements };
+}
+
+function selectSettlement(tx: Sqlite, request: SettleRequest, brokerMessageId: string): Settlement | undefined {
+  return tx
+    .sql<{ settlement: Settlement }>(
+      `SELECT settlement FROM queue_settlement
+       WHERE mesh_id = ? AND queue = ? AND lease_token = ? AND broker_message_id = ? AND holder_pubkey = ?`,
+    )
+    .get(request.meshId, request.queue, request.leaseToken, brokerMessageId, request.holder)?.settlement;
+}
+
+function insertSettlement(tx: Sqlite, request: SettleRequest, brokerMessageId: string, nowMs: number): void {
+  const { meshId, queue, leaseToken, holder, settlement } = request;
+  tx.sql(
+    `INSERT INTO queue_settlement
+       (mesh_id, queue, lease_token, broker_message_id, holder_pubkey, settlement, settled_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  ).run(meshId, queue, leaseToken, brokerMessageId, holder, settlement, nowMs);
+}
+
+export function selectParkedPage(
+  db: Sqlite,
+  query: { meshId: string; queue: string; after: number; limit: number },
+  nowMs: number,
+): ParkedPage | undefined {
+  const { meshId, queue, after, limit } = query;
+  const maxDeliveries = selectMaxDeliveries(db, meshId, queue);
+  if (maxDeliveries === undefined) return undefined;
+  const rows = [
+    ...selectParked(db, meshId, queue, after, limit),
+    ...selectRunOut(db, { meshId, queue, maxDeliveries, nowMs }, "to_park", after, limit),
+  ].sort(byHistory);
+  const items: ParkedItem[] = [];
+  const room = new PageRoom();
+  let readUpTo = after;
+  for (const row of rows.slice(0, limit)) {
+    const message = messageAt(row.message, maxDeliveries, nowMs);
+    const item = selectItem(db, meshId, row.historyId);
+    if (message.state === "parked" && item !== undefined) {
+      const parkedItem = { ...item, deliveries: message.deliveries, parked_at: message.parkedAtMs };
+      if (!room.take(parkedItem)) return { items, nextAfter: readUpTo };
+      items.push(parkedItem);
+    }
+    readUpTo = row.historyId;
+  }
+  return { items, nextAfter: rows.length >= limit ? readUpTo : undefined };
+}
+
+export function reviveMessages(
+  tx: Sqlite,
+  request: { meshId: string; queue: string; member: string; brokerMessageIds: readonly string[] },
+  nowMs: number,
+): ReviveOutcome {
+  const { meshId, queue, member } = request;
+  const maxDeliveries = openQueue(tx, meshId, queue, member);
+  if (typeof maxDeliveries !== "number") return maxDeliveries;
+  const unknown: string[] = [];
+  const rows: QueueRow[] = [];
+  for (const id of new Set(request.brokerMessageIds)) {
+    const row = selectById(tx, meshId, queue, id);
+    if (row === undefined) unknown.push(id);
+    else rows.push(row);
+  }
+  if (unknown.length > 0) return { type: "message_not_found", unknown };
+  let revived = 0;
+  for (const row of rows) {
+    const message = messageAt(row.message, maxDeliveries, nowMs);
+    if (message.state !== "parked") continue;
+    moveMessage(tx, row, revive(message));
+    revived += 1;
+  }
+  return { type: "revived", revived };
+}
+
+function selectById(tx: Sqlite, meshId: string, queue: string, brokerMessageId: string): QueueRow | undefined {
+  const message = tx
+    .sql<{ history_id: number }>(
+      `SELECT history_id FROM message_queue
+       WHERE mesh_id = ? AND id = ? AND destination_kind = 'queue' AND destination_ref = ?`,
+    )
+    .get(meshId, brokerMessageId, queue);
+  return message && selectQueueMessage(tx, meshId, queue, message.history_id);
+}
+
+/** Gives back up to `limit` messages that a former member holds; returns how many. */
+export function endLeases(tx: Sqlite, meshId: string, holder: string, nowMs: number, limit: number): number {
+  const held = selectHeldBy(tx, meshId, holder, limit);
+  for (const row of held) {
+    const maxDeliveries = selectMaxDeliveries(tx, meshId, row.queue) ?? limits.maxDeliveriesDefault;
+    moveMessage(tx, row, giveBack(row.message, maxDeliveries, nowMs));
+  }
+  return held.length;
+}
+
+function byHistory(a: QueueRow, b: QueueRow): number {
+  return a.historyId - b.historyId;
+}

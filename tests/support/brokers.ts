@@ -1,0 +1,94 @@
+// Brokers side by side: real processes on one PostgreSQL database and one Redis, in one temporary folder that goes away
+// with the test. Comes back on the port that it had, so that members find it again.
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createMeshBytes } from "@claudemesh/protocol/wire/signing";
+import { callBroker, TestMember } from "./broker-harness.ts";
+import { createPeerKeys } from "./peer-keys.ts";
+import { LongRunning } from "./process.ts";
+
+type BrokerReady = { readonly url: string; readonly admin_token_file: string; readonly store: string };
+
+export type BrokersOptions = {
+  readonly databaseUrl: string;
+  readonly redisUrl: string;
+  readonly flags?: readonly string[];
+};
+
+export class Brokers {
+  readonly folder = mkdtempSync(join(tmpdir(), "cm-brokers-"));
+  readonly #options: BrokersOptions;
+  readonly #all: BrokerProcess[] = [];
+
+  constructor(options: BrokersOptions) {
+    this.#options = options;
+  }
+
+  get adminToken(): string {
+    return readFileSync(join(this.folder, "broker.admin-token"), "utf8").trim();
+  }
+
+  /** One more broker, started. */
+  async add(env: Readonly<Record<string, string>> = {}): Promise<BrokerProcess> {
+    const broker = this.prepare();
+    await broker.start(env);
+    return broker;
+  }
+
+  prepare(): BrokerProcess {
+    const { databaseUrl, redisUrl, flags = [] } = this.#options;
+    const broker = new BrokerProcess(this.folder, ["--store", databaseUrl, "--redis", redisUrl, ...flags]);
+    this.#all.push(broker);
+    return broker;
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#all.map((broker) => broker.kill()));
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+export class BrokerProcess {
+  readonly #folder: string;
+  readonly #flags: readonly string[];
+  #listen = "127.0.0.1:0";
+  #process: LongRunning<BrokerReady> | undefined;
+
+  constructor(folder: string, flags: readonly string[]) {
+    this.#folder = folder;
+    this.#flags = flags;
+  }
+
+  get url(): string {
+    return `http://${this.#listen}`;
+  }
+
+  get process(): LongRunning<BrokerReady> {
+    if (this.#process === undefined) throw new Error("the broker has not been started");
+    return this.#process;
+  }
+
+  async start(env: Readonly<Record<string, string>> = {}): Promise<BrokerReady> {
+    const args = ["broker", "serve", "--listen", this.#listen, "--log-level", "warn", ...this.#flags];
+    this.#process = new LongRunning(args, { home: this.#folder, env });
+    const ready = await this.#process.ready;
+    this.#listen = new URL(ready.url).host;
+    return ready;
+  }
+
+  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+    await this.#process?.kill(signal);
+  }
+}
+
+/** Creates a mesh through one of them; its owner is whom this returns. */
+export async function createMeshOn(brokers: Brokers, broker: BrokerProcess, mesh: string): Promise<TestMember> {
+  const keys = createPeerKeys();
+  const signed = createMeshBytes({ name: mesh, owner_name: "owner", owner_pubkey: keys.pubkey });
+  const body = { name: mesh, owner: { name: "owner", pubkey: keys.pubkey }, signature: keys.sign(signed) };
+  const answer = await callBroker(broker.url, "POST", "/v1/meshes", { token: brokers.adminToken, body });
+  assert.equal(answer.status, 201);
+  return new TestMember(broker.url, keys, answer.body);
+}

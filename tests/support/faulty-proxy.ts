@@ -1,0 +1,69 @@
+// A TCP proxy with the faults of a network: it can fall silent, so that connections stay open and nothing passes any
+// more, and it can break a connection at a message of one's choice, before or after that has reached the server.
+import { once } from "node:events";
+import { connect, createServer, type Socket } from "node:net";
+
+export type FaultyProxy = {
+  readonly url: string;
+  readonly fallSilent: () => void;
+  /** For new connections; those that fell silent stay so. */
+  readonly speak: () => void;
+  /** Once, at the next message of a client that contains the marker. */
+  readonly breakAt: (marker: string, when: "before" | "after") => void;
+  readonly stop: () => void;
+};
+
+export async function startFaultyProxy(targetUrl: string): Promise<FaultyProxy> {
+  const target = new URL(targetUrl);
+  const sockets = new Set<Socket>();
+  let silent = false;
+  let fault: { readonly marker: string; readonly when: "before" | "after" } | undefined;
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port), target.hostname);
+    const breakBoth = () => {
+      client.destroy();
+      upstream.destroy();
+    };
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on("error", breakBoth);
+      socket.on("close", () => {
+        breakBoth();
+        sockets.delete(socket);
+      });
+    }
+    if (silent) return;
+    let loseAnswer = false;
+    client.on("data", (chunk) => {
+      const struck = fault !== undefined && chunk.includes(fault.marker) ? fault.when : undefined;
+      if (struck !== undefined) fault = undefined;
+      if (struck === "before") breakBoth();
+      else upstream.write(chunk);
+      loseAnswer ||= struck === "after";
+    });
+    upstream.on("data", (chunk) => (loseAnswer ? breakBoth() : client.write(chunk)));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  const url = new URL(targetUrl);
+  url.hostname = "127.0.0.1";
+  url.port = String(typeof address === "object" ? address?.port : 0);
+  return {
+    url: url.href,
+    fallSilent: () => {
+      silent = true;
+      for (const socket of sockets) socket.removeAllListeners("data").pause();
+    },
+    speak: () => {
+      silent = false;
+    },
+    breakAt: (marker, when) => {
+      fault = { marker, when };
+    },
+    stop: () => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
+}

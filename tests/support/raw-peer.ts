@@ -1,0 +1,123 @@
+// A WebSocket peer written against the protocol's page and nothing else: it signs with node:crypto, sends the frames it
+// is told to, right or wrong, and keeps what comes back. No retries, no negotiation.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
+import { onTestFinished } from "vitest";
+import { WebSocket } from "ws";
+import type { PeerKeys } from "./peer-keys.ts";
+
+type Frame = Readonly<Record<string, unknown>>;
+
+export type PeerReply = { readonly status: number; readonly body: Readonly<Record<string, unknown>> };
+export type PeerClose = { readonly code: number; readonly reason: string };
+export type PeerMember = { readonly meshId: string; readonly keys: PeerKeys };
+
+export class RawPeer {
+  readonly socket: WebSocket;
+  readonly challenge: Frame;
+  readonly closed: Promise<PeerClose>;
+  readonly #arrived: Frame[] = [];
+  readonly #waiting: {
+    wants: (frame: Frame) => boolean;
+    resolve: (frame: Frame) => void;
+    reject: (why: Error) => void;
+  }[] = [];
+  #end: PeerClose | undefined;
+  #nextId = 1;
+
+  private constructor(socket: WebSocket, challenge: Frame) {
+    this.socket = socket;
+    this.challenge = challenge;
+    socket.on("message", (data) => this.#receive(readFrame(data as Buffer)));
+    this.closed = new Promise((resolve) => {
+      socket.on("close", (code, reason) => {
+        this.#end = { code, reason: reason.toString() };
+        for (const { reject } of this.#waiting.splice(0)) reject(this.#lost());
+        resolve(this.#end);
+      });
+    });
+  }
+
+  /** Resolves when the broker has sent its challenge; nothing has been said to it yet. Dropped when the test ends. */
+  static async dial(url: string): Promise<RawPeer> {
+    const socket = new WebSocket(`${url.replace(/^http/, "ws")}/v1/connect`, { perMessageDeflate: false });
+    onTestFinished(() => socket.terminate());
+    // A close follows every error and is what tests look at.
+    socket.on("error", () => undefined);
+    const [data] = (await once(socket, "message")) as [Buffer];
+    return new RawPeer(socket, readFrame(data));
+  }
+
+  /** Dials and says hello as a member; fails unless the broker agrees. */
+  static async connect(url: string, member: PeerMember, kind: "daemon" | "client"): Promise<RawPeer> {
+    const peer = await RawPeer.dial(url);
+    const reply = await peer.request("hello", peer.helloOf(member, kind));
+    assert.equal(reply.status, 200, `the hello was refused: ${JSON.stringify(reply.body)}`);
+    return peer;
+  }
+
+  /** The fields of a hello that answers this socket's challenge. */
+  helloOf({ meshId, keys }: PeerMember, kind: "daemon" | "client"): Record<string, unknown> {
+    const fields = ["claudemesh-hello-1", this.challenge.nonce, meshId, keys.pubkey, kind];
+    const signature = keys.sign(Buffer.from(fields.join("\0")));
+    return { mesh_id: meshId, pubkey: keys.pubkey, kind, signature };
+  }
+
+  /** Sends one request and waits for its reply. */
+  async request(type: string, input: object = {}): Promise<PeerReply> {
+    const id = this.#nextId++;
+    this.sendText(JSON.stringify({ ...input, type, id }));
+    const { status, body } = await this.next((frame) => frame.type === "reply" && frame.id === id);
+    return { status: Number(status), body: body as PeerReply["body"] };
+  }
+
+  /** The next message that the broker pushes. */
+  async nextPush(): Promise<HistoryItem> {
+    const { type: _type, ...item } = await this.next((frame) => frame.type === "message");
+    return item as unknown as HistoryItem;
+  }
+
+  async ack(...historyIds: number[]): Promise<void> {
+    const { status } = await this.request("ack", { history_ids: historyIds });
+    assert.equal(status, 200);
+  }
+
+  /** Frames that came and were not asked for yet. */
+  get arrived(): readonly Frame[] {
+    return this.#arrived;
+  }
+
+  next(wants: (frame: Frame) => boolean): Promise<Frame> {
+    const index = this.#arrived.findIndex(wants);
+    const [found] = index < 0 ? [] : this.#arrived.splice(index, 1);
+    if (found !== undefined) return Promise.resolve(found);
+    if (this.#end !== undefined) return Promise.reject(this.#lost());
+    return new Promise((resolve, reject) => this.#waiting.push({ wants, resolve, reject }));
+  }
+
+  sendText(text: string): void {
+    this.socket.send(text);
+  }
+
+  /** Ends the connection without a word, as a crash would; resolves when this side is closed. */
+  drop(): Promise<PeerClose> {
+    this.socket.terminate();
+    return this.closed;
+  }
+
+  #receive(frame: Frame): void {
+    const index = this.#waiting.findIndex(({ wants }) => wants(frame));
+    const [waiting] = index < 0 ? [] : this.#waiting.splice(index, 1);
+    if (waiting === undefined) this.#arrived.push(frame);
+    else waiting.resolve(frame);
+  }
+
+  #lost(): Error {
+    return new Error(`the connection ended with ${this.#end?.code} ${this.#end?.reason}`);
+  }
+}
+
+function readFrame(data: Buffer): Frame {
+  return JSON.parse(data.toString()) as Frame;
+}
