@@ -8,7 +8,7 @@ const method = `## How it is measured
 
 - A round starts fresh processes and files, warms all of them up alike, and then measures one segment after the other:
   the layers alone, and claudemesh. Every second round goes through the segments in reverse.
-- Two shared cores do one thing at a time, so the layers of a path add up: the bound is \`D = 1 / Σ(1 / Rᵢ)\`, with each
+- On two shared cores the layers of a path add up: the bound is \`D = 1 / Σ(1 / Rᵢ)\`, with each
   rate Rᵢ measured alone in the same round. For one caller it is the sum of the layers' median times.
 - HTTP layer: a Fastify route with the same request schema and an answer of the same shape, in Fastify's default
   configuration, without storage. SQLite layer: look up an id and insert its row, in a bare loop on a fresh file with the

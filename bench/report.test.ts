@@ -42,7 +42,13 @@ describe("a report", () => {
     expect(text).toContain("| sends | ours |\n| --- | --: |\n| topic | 9,000 |");
     expect(text).toContain("pass: ours ÷ D ≥ 0.75; measured 0.80 (0.75–0.85)");
     expect(text).toContain("6 of 7 rounds count; 1 dropped for CPU steal above 8 %");
-    for (const fact of ["one flush per commit", "SQLite 3.53", "ext4", "Some CPU, 2 cores"])
+    for (const fact of [
+      "one flush per commit",
+      "SQLite 3.53",
+      "ext4",
+      "Some CPU, 2 cores",
+      "load average before the run: 0.10",
+    ])
       expect(text).toContain(fact);
   });
 

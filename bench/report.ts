@@ -44,10 +44,11 @@ function describeBar(bar: JudgedBar): string {
 }
 
 function describeMachine(machine: MachineFacts): readonly string[] {
-  const { cpu, cores, memoryGiB, kernel, node, sqlite, fastify, fileSystem } = machine;
+  const { cpu, cores, memoryGiB, kernel, node, sqlite, fastify, fileSystem, loadAverageBefore } = machine;
   return [
     `${cpu}, ${cores} cores, ${memoryGiB} GiB; ${kernel}; files on ${fileSystem}`,
     `Node ${node}, SQLite ${sqlite} (node:sqlite), Fastify ${fastify}`,
+    `load average before the run: ${loadAverageBefore.toFixed(2)}; what else runs on these cores is in the figures`,
   ];
 }
 

@@ -14,6 +14,13 @@ const examples = [...page.matchAll(/```json (\S+)\n([^`]+)\n```/g)].map(([, kind
 }));
 const compile = createSchemaCompiler();
 
+/** The fields of pushes that are no messages. */
+const pushes: Readonly<Record<string, readonly string[]>> = {
+  member_revoked: ["pubkey"],
+  peer_leave: ["pubkey"],
+  peer_join: ["pubkey", "name", "role", "connected_at", ...Object.keys(operations["profile.set"].input.properties)],
+};
+
 describe("docs/protocol.md", () => {
   test("shows an example of every operation", () => {
     const shown = new Set(examples.map((example) => example.kind));
@@ -45,6 +52,8 @@ describe("docs/protocol.md", () => {
       ];
       const rest = ["history_id", "meta", "priority", "reply_to_id", "sender_pubkey", "type"];
       expect(Object.keys(frame).sort()).toEqual([...shape, ...rest]);
+    } else if (kind in pushes) {
+      expect(Object.keys(frame).toSorted()).toEqual([...(pushes[kind] ?? []), "type"].toSorted());
     } else {
       const { type: _type, id, ...input } = frame;
       expect(id).toEqual(expect.any(Number));

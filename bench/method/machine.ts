@@ -31,6 +31,11 @@ export function readMachineFacts(folder: string): MachineFacts {
   };
 }
 
+/** Steal tells about other machines on the same host; this, about other programs on this one. */
+export function isBusy({ loadAverageBefore }: Pick<MachineFacts, "loadAverageBefore">): boolean {
+  return loadAverageBefore > 0.5;
+}
+
 /** A file system in memory flushes nothing, so no figure from there says anything about durability. */
 export function keepsFilesInMemory(fileSystem: string): boolean {
   return /^(?:tmpfs|ramfs)\b/.test(fileSystem);

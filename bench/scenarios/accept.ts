@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { judgeBar } from "../method/bars.ts";
 import { countFlushes } from "../method/flushes.ts";
-import { readMachineFacts } from "../method/machine.ts";
+import { isBusy, readMachineFacts } from "../method/machine.ts";
 import { cleanRounds, runRounds, type Segment } from "../method/rounds.ts";
 import { readCpuTimes } from "../method/steal.ts";
 import { describeRound } from "../report.ts";
@@ -45,6 +45,8 @@ export const acceptScenario: Scenario = {
 
 async function runAccept(settings: RunSettings): Promise<ScenarioReport> {
   const machine = readMachineFacts(settings.folder);
+  if (isBusy(machine))
+    settings.progress(`load average ${machine.loadAverageBefore}: something else runs here, and shows`);
   const load = await startLoad(settings.closing);
   const variants = createVariants();
   const outcomes = await runRounds<AcceptWorld, Figures>({

@@ -229,8 +229,8 @@ const collectedTests: readonly PlantedFault[] = [
   },
   {
     fault: "a test in a folder that no project collects",
-    files: { "bench/other.test.ts": 'import { it } from "vitest";\n\nit("runs", () => undefined);\n' },
-    says: /bench\/other\.test\.ts: no project of vitest\.config\.ts collects it/,
+    files: { "docs/other.test.ts": 'import { it } from "vitest";\n\nit("runs", () => undefined);\n' },
+    says: /docs\/other\.test\.ts: no project of vitest\.config\.ts collects it/,
   },
 ];
 

@@ -114,7 +114,8 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const operator = wireOperator({ stores, accept, sealer, link, limits, clock, log, ownName, requestTimeoutMs });
   const drainStatus = () => drain.status;
   const observed = { linkStatus: link.status, drainStatus, streams: () => events.streams };
-  const health: HealthPorts = { mesh, member, ...observed, outbox, inbox, gauge, startedAt };
+  const faults = failpoints.active ? { failpoints: failpoints.describe() } : {};
+  const health: HealthPorts = { mesh, member, ...observed, outbox, inbox, gauge, startedAt, ...faults };
   return {
     localApi: (facts) => ({
       ...operator,

@@ -1,7 +1,6 @@
 // The backend of brokers side by side: PostgreSQL for everything that must last, Redis for the limiter.
 import { resolve } from "node:path";
 import { createPostgresMembersStore, postgresMembersMigrations } from "@claudemesh/members/postgres";
-import type { MessagesStore } from "@claudemesh/messages/ports";
 import {
   createPostgresMessagesStore,
   findWaitingRecipients,
@@ -116,5 +115,5 @@ function createMessages(
       counts.limiterSpentThenRefused += 1;
     },
   });
-  return { messages: { ...store, accepts } as MessagesStore, limiter, counts };
+  return { messages: { ...store, accepts }, limiter, counts };
 }

@@ -1,6 +1,7 @@
 // Keeps the presence leases of this broker's daemons, and tells them who comes and goes in their mesh, through this
 // broker or another. What they have been told is compared with what the store says: a lost signal or a broker that
 // died shows at the next renewal at the latest.
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Peer, PresenceLease, PresenceStore } from "@claudemesh/messages/ports/presence";
 import type { PeerJoinPush, PeerLeavePush, PushFrame } from "@claudemesh/protocol/wire/frames";
 import type { Logger } from "pino";
@@ -18,6 +19,7 @@ export type PresenceKeeperOptions = {
 export const presenceLeaseMs = 45_000;
 /** In larger meshes every arrival would be a push to everyone; there, who wants to know asks. */
 export const presencePushPeersMax = 256;
+const refreshPauseMs = 50;
 /** Leases in one transaction. */
 const leasesPerStep = 500;
 
@@ -120,6 +122,8 @@ export class PresenceKeeper {
       while (watch.wanted && !this.#stopped) {
         watch.wanted = false;
         await this.#tell(meshId, watch);
+        // In a rush of arrivals one look serves many.
+        if (watch.wanted) await sleep(refreshPauseMs, undefined, { ref: false });
       }
     }).finally(() => {
       watch.running = false;

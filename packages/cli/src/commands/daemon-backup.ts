@@ -15,9 +15,9 @@ export function define(command: Command, shell: Shell): void {
         const { backUpDaemon } = await import("@claudemesh/daemon/back-up");
         const withKeys = options.withKeys === true;
         const value = await backUpDaemon(pathsFor(shell, options), { folder: resolve(folder), withKeys });
-        const inbox = value.inbox_rows === null ? "no inbox" : `${value.inbox_rows} messages of the inbox`;
+        const inbox = value.inbox_rows === null ? "no inbox" : `the inbox (messages: ${value.inbox_rows})`;
         const keys = withKeys ? "The keys are in it: keep it as safe as them." : "The keys are not in it.";
-        const text = `${value.folder} holds ${value.outbox_rows} rows of the outbox and ${inbox}. ${keys}\nWhat putting it back means: docs/operations.md`;
+        const text = `${value.folder} holds the outbox (rows: ${value.outbox_rows}) and ${inbox}. ${keys}\nWhat putting it back means: docs/operations.md`;
         return { value, text };
       }),
     );

@@ -33,7 +33,8 @@ function describe(reminted: Remint): string {
     `Old key  ${old_pubkey}, kept in ${old_keys}`,
     "What was sent to the old key and has not arrived does not arrive here. Topics have to be subscribed to again.",
     ...(rows_retired === 0 ? [] : [retired]),
-    `If nobody uses the old key any more, an owner ends it:  claudemesh mesh revoke ${old_pubkey} --mesh ${mesh}`,
+    "The old key is still a member, with the role that it has. Once nobody uses it, and unless it is the only owner:",
+    `  claudemesh mesh revoke ${old_pubkey} --mesh ${mesh}  (by an owner)`,
     `Start the daemon:  claudemesh daemon up --mesh ${mesh}`,
   ].join("\n");
 }

@@ -15,6 +15,8 @@ export type HealthPorts = {
   readonly gauge: Pick<StorageGauge, "usedBytes" | "maxBytes">;
   readonly startedAt: number;
   readonly streams: () => number;
+  /** Which ones are set; a daemon that serves people has none. */
+  readonly failpoints?: string;
 };
 
 export function reportHealth(ports: HealthPorts): Record<string, unknown> {
@@ -37,6 +39,7 @@ export function reportHealth(ports: HealthPorts): Record<string, unknown> {
     },
     event_streams: ports.streams(),
     inbox: { unreadable: ports.inbox.unreadable(), rebuilding: ports.inbox.rebuildAfter() !== undefined },
+    ...(ports.failpoints === undefined ? {} : { failpoints: ports.failpoints }),
   };
 }
 

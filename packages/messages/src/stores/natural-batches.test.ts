@@ -61,6 +61,24 @@ describe("natural batches", () => {
     expect(await Promise.all(results)).toHaveLength(5);
   });
 
+  test("that may begin at once share a crowd, and leave a few to one of them", async () => {
+    const sizes: number[] = [];
+    const batches = new NaturalBatches<number, number>({
+      maxBatch: 100,
+      maxConcurrent: 2,
+      shareFrom: 8,
+      run: async (items) => {
+        sizes.push(items.length);
+        await turn();
+        await turn();
+        return items;
+      },
+    });
+    await Promise.all(Array.from({ length: 9 }, (_, item) => batches.submit(item)));
+    await Promise.all(Array.from({ length: 7 }, (_, item) => batches.submit(item)));
+    expect(sizes).toEqual([5, 4, 7]);
+  });
+
   test("end where the next item would weigh too much, and take one that does so alone", async () => {
     const sizes: (readonly number[])[] = [];
     const batches = new NaturalBatches<number, number>({

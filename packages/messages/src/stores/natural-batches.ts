@@ -12,6 +12,8 @@ export type NaturalBatchesOptions<Item, Result> = {
   readonly maxWeight?: number;
   /** Batches under way at once. */
   readonly maxConcurrent: number;
+  /** From so many waiting items on, batches that may begin at once share them, so that their round trips overlap. */
+  readonly shareFrom?: number;
   /** Items waiting; more are refused as busy. */
   readonly maxQueued?: number;
 };
@@ -61,12 +63,15 @@ export class NaturalBatches<Item, Result> {
   }
 
   #takeBatch(): readonly Waiting<Item, Result>[] {
-    const { maxBatch, weigh = () => 0, maxWeight = 0 } = this.#options;
+    const { maxBatch, maxConcurrent, shareFrom, weigh = () => 0, maxWeight = 0 } = this.#options;
+    const waiting = this.#queue.length;
+    const shares = shareFrom !== undefined && waiting >= shareFrom ? maxConcurrent - this.#running : 1;
+    const most = Math.min(maxBatch, Math.ceil(waiting / shares));
     let weight = 0;
     let count = 0;
     for (const { item } of this.#queue) {
       weight += weigh(item);
-      if (count === maxBatch || (count > 0 && weight > maxWeight)) break;
+      if (count === most || (count > 0 && weight > maxWeight)) break;
       count += 1;
     }
     return this.#queue.splice(0, count);

@@ -31,6 +31,7 @@ describe("the error catalogue", () => {
       ["idempotency_key_reused", 409],
       ["destination_ambiguous", 409],
       ["fenced", 409],
+      ["lease_lost", 409],
       ["payload_too_large", 413],
       ["rate_limited", 429],
       ["daemon_busy", 429],

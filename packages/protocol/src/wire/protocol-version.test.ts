@@ -10,7 +10,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 1,
-  sha256: "e485c537993928f98cd76c0c412f8a32a39f5fc31fd6ccded2229667ff73227a",
+  sha256: "adc022bc65c30272e1721681cc10c5767bd4e21cac7681e07ccf6be1f810694b",
 };
 
 const wire = {

@@ -18,6 +18,8 @@ export type TransactionProbe = {
 /** While one is made durable, the next one claims; a third would only wait for the mesh's lock with them. */
 const transactionsPerMesh = 2;
 const sendsPerTransaction = 256;
+/** Fewer than these are cheaper together than side by side. */
+const sendsToShare = 32;
 const bodyBytesPerTransaction = 4 * 1_048_576;
 /** How often a send may find its id consumed and then forgotten before it gives up. */
 const triesMax = 5;
@@ -75,6 +77,7 @@ export class AcceptBatches {
     const lane: Lane = new NaturalBatches({
       maxConcurrent: transactionsPerMesh,
       maxBatch: sendsPerTransaction,
+      shareFrom: sendsToShare,
       weigh: (send) => send.envelope.body.length,
       maxWeight: bodyBytesPerTransaction,
       run: (sends) => this.#runBatch(meshId, sends),

@@ -20,8 +20,9 @@ export async function acceptInTransaction(
   meshId: string,
   sends: readonly SendToAccept[],
 ): Promise<AcceptOutcome[]> {
-  // Statements below are kept prepared from when the tables were small, and must not scan them when they are large.
-  const settled = tx.script("SET LOCAL enable_seqscan = off");
+  // The statements below are planned once for each connection, which takes longer than running them. They are kept from
+  // when the tables were small, and must not scan them when they are large.
+  const settled = tx.script("SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off");
   // Every transaction claims in the same order, so that two of them never wait for each other.
   const [claimed] = await Promise.all([insertClaims(tx, meshId, [...sends].sort(byClientMessageId)), settled]);
   const firsts = sends.filter((send) => claimed.has(send.clientMessageId));

@@ -134,6 +134,10 @@ const acceptStatement = `
     unnest(CASE a.kind WHEN 'dm' THEN ARRAY[a.ref] ELSE audience.members END) AS r (pubkey)
     WHERE a.history_id IS NOT NULL AND (a.kind = 'dm' OR r.pubkey <> a.sender)
     ORDER BY a.n, r.pubkey
+  ), queued AS (
+    INSERT INTO mesh.queue_message (mesh_id, queue, history_id, broker_message_id, state, deliveries)
+    SELECT $1, a.ref, a.history_id, a.broker_message_id, 'ready', 0
+    FROM numbered a WHERE a.history_id IS NOT NULL AND a.kind = 'queue' ORDER BY a.n
   ), mentions AS (
     INSERT INTO mesh.mention_index (mesh_id, mentioned_pubkey, history_id, broker_message_id)
     SELECT $1, m.pubkey, a.history_id, a.broker_message_id

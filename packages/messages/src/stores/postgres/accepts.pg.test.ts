@@ -167,7 +167,9 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
     });
 
     test("batches that claim the same ids in any order never wait in a circle", async () => {
-      const opened = await Promise.all([1, 2, 3].map(() => harness.open(ampleRate)));
+      // With connections of their own: the server counts what a connection met when that ends.
+      const others = [1, 2, 3].map(() => new PostgresHarness(url));
+      const opened = await Promise.all(others.map((other) => other.open(ampleRate)));
       const ids = Array.from({ length: 40 }, (_, n) => `m${n}`);
       for (let round = 0; round < 10; round += 1) {
         const orders = [ids, [...ids].reverse(), [...ids.slice(20), ...ids.slice(0, 20)]];
@@ -177,7 +179,7 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
         expect(results.filter(({ type }) => type === "accepted")).toHaveLength(40);
         expect(results.filter(({ type }) => type === "duplicate")).toHaveLength(80);
       }
-      for (const { close } of opened) await close();
+      for (const other of others) await other.closePools();
       const [row] = await harness.query(
         "SELECT deadlocks::int AS n FROM pg_stat_database WHERE datname = current_database()",
       );
@@ -277,6 +279,50 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
     });
   });
 
+  describe("a retry", () => {
+    /** What the server has counted for the tables that an accept touches, once every connection of ours has ended. */
+    async function countersAfter(work: (store: MessagesStore) => Promise<void>) {
+      const countConnections = async () => {
+        const { rows } = await observer.query("SELECT 1 FROM pg_stat_activity WHERE datname = current_database()");
+        return rows.length;
+      };
+      const connections = await countConnections();
+      const other = new PostgresHarness(url);
+      await work((await other.open(ampleRate)).store);
+      await other.closePools();
+      await until("the connections have ended", async () => (await countConnections()) <= connections);
+      await observer.query("SELECT pg_stat_clear_snapshot()");
+      const { rows } = await observer.query<{ written: number; scanned: number; looked_up: number }>(
+        `SELECT sum(n_tup_ins + n_tup_upd + n_tup_del)::int AS written, sum(seq_scan)::int AS scanned,
+           sum(idx_scan) FILTER (WHERE relname = 'client_message_dedupe')::int AS looked_up
+         FROM pg_stat_user_tables WHERE schemaname = 'mesh'`,
+      );
+      return rows[0] ?? { written: 0, scanned: 0, looked_up: 0 };
+    }
+
+    test("of a committed id reads one index and writes nothing, and so does a new id scan no table", async () => {
+      for (let round = 0; round < 4; round += 1) {
+        await Promise.all(Array.from({ length: 250 }, (_, n) => accept(world.store, `${round}-${n}`)));
+      }
+      await observer.query("ANALYZE");
+      // So many that statements which are kept prepared have got the plan that they keep.
+      const before = await countersAfter(async (store) => {
+        for (let n = 0; n < 12; n += 1) expect(await accept(store, `new-${n}`)).toMatchObject({ type: "accepted" });
+      });
+      const between = await countersAfter(async (store) => {
+        for (let n = 12; n < 24; n += 1) expect(await accept(store, `new-${n}`)).toMatchObject({ type: "accepted" });
+      });
+      expect(between.scanned - before.scanned).toBe(0);
+      expect(between.written - before.written).toBeGreaterThanOrEqual(12 * 5);
+      const after = await countersAfter(async (store) => {
+        for (let n = 0; n < 20; n += 1) expect(await accept(store, "new-1")).toMatchObject({ type: "duplicate" });
+      });
+      expect(after.written - between.written).toBe(0);
+      expect(after.scanned - between.scanned).toBe(0);
+      expect(after.looked_up - between.looked_up).toBe(20);
+    });
+  });
+
   describe("a connection that is lost at COMMIT", () => {
     test.each([
       ["before", "accepted"],
@@ -284,7 +330,9 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
     ] as const)("%s the server heard it leaves the outcome open, and the retry is %s", async (when, retried) => {
       const proxy = await startFaultyProxy(url);
       onTestFinished(() => proxy.stop());
-      const store = await openStore({}, new PostgresHarness(proxy.url));
+      const cut = new PostgresHarness(proxy.url);
+      onTestFinished(() => cut.closePools());
+      const store = await openStore({}, cut);
       // The end of the statement too, or BEGIN … READ COMMITTED would be it.
       proxy.breakAt("COMMIT\0", when);
       await expect(accept(store, "m1")).rejects.toMatchObject({ kind: "commit_unknown" });

@@ -12,7 +12,6 @@ import { limitAccepts } from "../../services/limit-accepts.ts";
 import { createBarrier, dm, noEffects, send, topic, World } from "../conformance-world.ts";
 import { RedisConnection } from "../redis/redis-connection.ts";
 import { createRedisLimiter } from "../redis/redis-limiter.ts";
-import { describeModel, modelRate } from "../suites/model/conformance.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
 const database = await createTestDatabase("limited");
@@ -180,28 +179,6 @@ describe.skipIf(redis === undefined)("accepts behind the limiter on Redis", () =
       expect(counted.passed).toBe(2);
       expect(await world.effects()).toEqual({ ...noEffects, dedupe: 3, message: 3, history: 3, delivery: 3 });
     });
-  });
-
-  describe("model", () => {
-    // The model spends nothing on an id that was committed between look-up and limiter. On Redis such a send spends a
-    // unit where the window has changed in between, since B1 stands before the claim; so here it is looked up again.
-    const modelled = new PostgresHarness(database?.url ?? "", (accepts, limit) => {
-      const limiter = createLimiter(limit);
-      return limited(accepts, {
-        ...limiter,
-        consume: async (meshId, id, nowMs) =>
-          (await accepts.findAccepted(meshId, id)) === undefined ? limiter.consume(meshId, id, nowMs) : { type: "ok" },
-      });
-    });
-    beforeAll(() => modelled.admin.connect());
-    afterAll(() => modelled.end());
-
-    let shared: World;
-    beforeEach(async () => {
-      shared = await World.start(modelled, modelRate);
-      return () => shared.close();
-    });
-    describeModel(() => shared);
   });
 });
 

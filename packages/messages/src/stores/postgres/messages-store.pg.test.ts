@@ -1,9 +1,14 @@
-// PostgreSQL through the messages suites. The limiter has its own, since it does not live in this store.
+// PostgreSQL through the messages suites. The limiter has its own, since it does not live in this store; the random
+// models run in accept-model.pg.deep.test.ts.
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import { ampleRate, World } from "../conformance-world.ts";
 import { describeAccept } from "../suites/accept/conformance.ts";
 import { describeFences } from "../suites/fence/conformance.ts";
+import { describeFinding } from "../suites/finding/conformance.ts";
+import { describeMemberships } from "../suites/memberships/conformance.ts";
+import { describePresence } from "../suites/presence/conformance.ts";
+import { describeQueues } from "../suites/queues/conformance.ts";
 import { describeReading } from "../suites/reading/conformance.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
@@ -24,4 +29,8 @@ describe.skipIf(database === undefined)("messages on PostgreSQL", () => {
   describe("accept", () => describeAccept(() => world));
   describe("fence", () => describeFences(() => world));
   describe("reading", () => describeReading(() => world));
+  describe("queues", () => describeQueues(() => world));
+  describe("memberships", () => describeMemberships(() => world));
+  describe("presence", () => describePresence(() => world));
+  describe("finding", () => describeFinding(() => world));
 });

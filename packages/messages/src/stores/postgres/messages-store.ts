@@ -2,23 +2,26 @@
 // limiter: that is put around it.
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Postgres } from "@claudemesh/storage/postgres";
+import type { PresenceStore } from "../../ports/presence.ts";
+import type { QueueStore } from "../../ports/queues.ts";
 import type { MessagesStore, StoredAccept } from "../../ports.ts";
 import { NaturalBatches } from "../natural-batches.ts";
 import { AcceptBatches, type TransactionProbe } from "./accept-batches.ts";
 import { type Recipient, type Settling, selectUnsettled, selectWaiting, settleInTransaction } from "./deliveries.ts";
 import { fenceInTransaction, selectFate } from "./fences.ts";
 import { selectHistory } from "./history-rows.ts";
+import { endMembership, selectUnfinished } from "./memberships.ts";
+import { selectMentions } from "./mentions.ts";
+import { selectMessageState } from "./message-state.ts";
+import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
+import { insertQueue, leaseMessages, reviveMessages, selectParkedPage, settleMessages } from "./queues.ts";
+import { hasStaleMesh, indexNext, selectFound } from "./search.ts";
 import { type ClientKey, type Reading, selectAccepted } from "./stored-accepts.ts";
 import { deleteSubscription, deleteTopic, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
 
 export function postgresMessagesMigrations(): Migration[] {
   return loadMigrations("messages", new URL("./migrations/", import.meta.url));
 }
-
-export type PostgresMessagesStore = Pick<
-  MessagesStore,
-  "accepts" | "fences" | "deliveries" | "history" | "topics" | "sweepLimiter"
->;
 
 export type MessagesPools = {
   /** Connections that may wait for a mesh's lock, so that nothing else waits behind them. */
@@ -29,7 +32,7 @@ export type MessagesPools = {
 const lookUpsPerRead = 256;
 const settlingsPerTransaction = 64;
 
-export function createPostgresMessagesStore(pools: MessagesPools, probe: TransactionProbe): PostgresMessagesStore {
+export function createPostgresMessagesStore(pools: MessagesPools, probe: TransactionProbe): MessagesStore {
   const { accepting, common } = pools;
   const committed: Reading = { query: (text, values, name) => common.read(text, values, name) };
   const accepts = new AcceptBatches(accepting, probe);
@@ -76,8 +79,42 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
       unsubscribe: (meshId, topic, pubkey) => common.transaction((tx) => deleteSubscription(tx, meshId, topic, pubkey)),
       delete: (meshId, topic) => accepting.transaction((tx) => deleteTopic(tx, meshId, topic)),
     },
+    queues: createQueueStore(common, committed),
+    memberships: {
+      end: (former, nowMs, limit) => common.transaction((tx) => endMembership(tx, former, nowMs, limit)),
+      unfinished: (limit) => selectUnfinished(committed, limit),
+    },
+    presence: createPresenceStore(common, committed),
+    mentions: { read: (query) => selectMentions(committed, query) },
+    search: {
+      find: (query) => selectFound(committed, query),
+      indexNext: async (nowMs) =>
+        (await hasStaleMesh(committed)) && (await common.transaction((tx) => indexNext(tx, nowMs))),
+    },
+    messageState: { find: (query, nowMs) => selectMessageState(committed, query, nowMs) },
     // The limiter around this store keeps its own records and lets them expire.
     sweepLimiter: async () => 0,
+  };
+}
+
+function createQueueStore(common: Postgres, committed: Reading): QueueStore {
+  return {
+    create: (meshId, queue, nowMs) => common.transaction((tx) => insertQueue(tx, meshId, queue, nowMs)),
+    lease: (request, nowMs) => common.transaction((tx) => leaseMessages(tx, request, nowMs)),
+    settle: (request, nowMs) => common.transaction((tx) => settleMessages(tx, request, nowMs)),
+    parked: (query, nowMs) => selectParkedPage(committed, query, nowMs),
+    revive: (request, nowMs) => common.transaction((tx) => reviveMessages(tx, request, nowMs)),
+  };
+}
+
+function createPresenceStore(common: Postgres, committed: Reading): PresenceStore {
+  return {
+    hold: (leases, nowMs, expiresAtMs) => common.transaction((tx) => upsertLeases(tx, leases, nowMs, expiresAtMs)),
+    release: (leases) => common.transaction((tx) => deleteLeases(tx, leases)),
+    peers: (query, nowMs) => selectPeers(committed, query, nowMs),
+    sweep: (nowMs, limit) => common.transaction((tx) => sweepLeases(tx, nowMs, limit)),
+    setProfile: (meshId, pubkey, change, nowMs) =>
+      common.transaction((tx) => updateProfile(tx, meshId, pubkey, change, nowMs)),
   };
 }
 

@@ -4,6 +4,7 @@ import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
 import type { EnvelopeVersion, Meta, Priority } from "@claudemesh/protocol/messages/envelope";
 import { bodyFields, type HistoryItem } from "@claudemesh/protocol/wire/history-item";
+import type { Reading } from "./stored-accepts.ts";
 
 export type ItemRow = {
   history_id: number;
@@ -59,4 +60,18 @@ export function toItem(row: ItemRow): HistoryItem {
     reply_to_id: row.reply_to_id,
     accepted_at: row.accepted_at.getTime(),
   };
+}
+
+/** Messages by history id; those that retention has removed are left out. */
+export async function selectItems(
+  db: Reading,
+  meshId: string,
+  historyIds: readonly number[],
+): Promise<Map<number, HistoryItem>> {
+  const rows = await db.query<ItemRow>(
+    `SELECT ${itemColumns} FROM mesh.message_history h ${joinMessages}
+     WHERE h.mesh_id = $1 AND h.history_id = ANY ($2::bigint[]) AND ${hasMessage}`,
+    [meshId, historyIds],
+  );
+  return new Map(rows.map((row) => [row.history_id, toItem(row)]));
 }

@@ -1,3 +1,4 @@
+-- Lists in checks are written with OR: SQLite builds a table for every IN, at every insert.
 -- The directory of meshes. The only table, with the migration ledger, that is not led by mesh_id.
 CREATE TABLE mesh (
   id TEXT NOT NULL PRIMARY KEY,
@@ -10,7 +11,7 @@ CREATE TABLE member (
   mesh_id TEXT NOT NULL REFERENCES mesh(id),
   pubkey TEXT NOT NULL,
   name TEXT NOT NULL,
-  role TEXT NOT NULL CHECK (role IN ('owner', 'member')),
+  role TEXT NOT NULL CHECK (role = 'owner' OR role = 'member'),
   joined_at INTEGER NOT NULL,
   revoked_at INTEGER,
   PRIMARY KEY (mesh_id, pubkey)

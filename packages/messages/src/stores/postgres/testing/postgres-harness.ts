@@ -1,17 +1,16 @@
 // The messages suites' harness over one PostgreSQL database: fresh tables for each test, stores with connections of
 // their own, and the words in which the suites speak to the tables directly.
 
-import type { MembersStore } from "@claudemesh/members/ports";
-import { createPostgresMembersStore, postgresMembersMigrations } from "@claudemesh/members/postgres";
+import { postgresMembersMigrations } from "@claudemesh/members/postgres";
 import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import pg from "pg";
 import type { RateLimit } from "../../../core/rate-limit.ts";
-import type { AcceptStore, MessagesStore } from "../../../ports.ts";
+import type { AcceptStore } from "../../../ports.ts";
 import type { MessagesHarness, OpenMessages } from "../../conformance-world.ts";
 import type { TransactionProbe } from "../accept-batches.ts";
 import { createPostgresMessagesStore, postgresMessagesMigrations } from "../messages-store.ts";
-import { speakByName, withUuids } from "./named-ids.ts";
+import { NamedIds } from "./named-ids.ts";
 
 export const noProbe: TransactionProbe = { beforeCommit: () => undefined, afterCommit: () => undefined };
 
@@ -22,11 +21,15 @@ export class PostgresHarness implements MessagesHarness {
   readonly admin: pg.Client;
   readonly #url: string;
   readonly #around: AroundAccepts;
+  readonly #ids = new NamedIds();
+  /** Shared by all stores: making connections for each test would take longer than the tests. */
+  readonly #pools: { accepting: Postgres; common: Postgres };
 
   constructor(url: string, around: AroundAccepts = (accepts) => accepts) {
     this.#url = url;
     this.#around = around;
     this.admin = new pg.Client({ connectionString: url });
+    this.#pools = { accepting: this.#openPool("accepting"), common: this.#openPool("common") };
   }
 
   async connect(): Promise<void> {
@@ -42,17 +45,22 @@ export class PostgresHarness implements MessagesHarness {
       CREATE CAST (integer AS timestamptz) WITH FUNCTION public.time_of(integer) AS ASSIGNMENT;
       CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql
         AS $$ BEGIN RAISE EXCEPTION 'told to fail'; END $$`);
-    const postgres = this.openPool();
-    await migratePostgres(postgres, [...postgresMembersMigrations(), ...postgresMessagesMigrations()]);
-    await postgres.close();
+    const migrations = [...postgresMembersMigrations(), ...postgresMessagesMigrations()];
+    await migratePostgres(this.#pools.common, migrations);
   }
 
   async end(): Promise<void> {
+    await this.closePools();
     await this.admin.end();
   }
 
-  openPool(name = "test"): Postgres {
-    return openPostgres({ url: this.#url, poolSize: 4, applicationName: name, onIdleError: () => undefined });
+  async closePools(): Promise<void> {
+    await this.#pools.accepting.close();
+    await this.#pools.common.close();
+  }
+
+  #openPool(applicationName: string): Postgres {
+    return openPostgres({ url: this.#url, poolSize: 8, applicationName, onIdleError: () => undefined });
   }
 
   /** Empty tables, which is sooner done than making them anew. Everything else may point at the mesh. */
@@ -63,24 +71,17 @@ export class PostgresHarness implements MessagesHarness {
     await this.admin.query(rows.map(({ name }) => `DELETE FROM mesh.${name}`).join("; "));
   }
 
-  async open(rate: RateLimit, probe: TransactionProbe = noProbe): Promise<OpenMessages & { members: MembersStore }> {
-    const accepting = this.openPool("accepting");
-    const common = this.openPool("common");
-    const store = createPostgresMessagesStore({ accepting, common }, probe);
-    const limited = { ...store, accepts: this.#around(store.accepts, rate) };
+  async open(rate: RateLimit, probe: TransactionProbe = noProbe): Promise<OpenMessages> {
+    const store = createPostgresMessagesStore(this.#pools, probe);
     return {
-      store: speakByName(limited) as MessagesStore,
-      members: speakByName(createPostgresMembersStore(common)),
+      store: this.#ids.speakByName({ ...store, accepts: this.#around(store.accepts, rate) }),
       query: (sql) => this.query(sql),
-      async close() {
-        await accepting.close();
-        await common.close();
-      },
+      close: async () => undefined,
     };
   }
 
   async query(sql: string): Promise<Readonly<Record<string, unknown>>[]> {
-    return (await this.admin.query<Record<string, unknown>>(withUuids(sql))).rows;
+    return (await this.admin.query<Record<string, unknown>>(this.#ids.withUuids(sql))).rows;
   }
 
   table(name: string): string {

@@ -1,3 +1,4 @@
+-- Lists in checks are written with OR: SQLite builds a table for every IN, at every insert.
 -- The claim of a send. A row exists exactly when the accept transaction committed.
 -- client_message_id is chosen by callers and may be random, so it is a key here and nowhere else.
 CREATE TABLE client_message_dedupe (
@@ -5,13 +6,13 @@ CREATE TABLE client_message_dedupe (
   client_message_id TEXT NOT NULL,
   broker_message_id TEXT NOT NULL,
   request_fingerprint BLOB NOT NULL CHECK (length(request_fingerprint) = 32),
-  destination_kind TEXT NOT NULL CHECK (destination_kind IN ('topic', 'dm', 'queue')),
+  destination_kind TEXT NOT NULL CHECK (destination_kind = 'topic' OR destination_kind = 'dm' OR destination_kind = 'queue'),
   destination_ref TEXT NOT NULL,
   sender_pubkey TEXT NOT NULL,
   history_id INTEGER NOT NULL,
   first_seen_at INTEGER NOT NULL,
   expires_at INTEGER,
-  history_available INTEGER NOT NULL DEFAULT 1 CHECK (history_available IN (0, 1)),
+  history_available INTEGER NOT NULL DEFAULT 1 CHECK (history_available = 0 OR history_available = 1),
   PRIMARY KEY (mesh_id, client_message_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -46,7 +47,7 @@ CREATE TABLE message_queue (
   mesh_id TEXT NOT NULL,
   id TEXT NOT NULL,
   client_message_id TEXT NOT NULL,
-  destination_kind TEXT NOT NULL CHECK (destination_kind IN ('dm', 'queue')),
+  destination_kind TEXT NOT NULL CHECK (destination_kind = 'dm' OR destination_kind = 'queue'),
   destination_ref TEXT NOT NULL,
   sender_pubkey TEXT NOT NULL,
   envelope_version TEXT NOT NULL,
@@ -83,7 +84,7 @@ CREATE TABLE delivery_queue (
   recipient_pubkey TEXT NOT NULL,
   broker_message_id TEXT NOT NULL,
   settled_at INTEGER,
-  outcome TEXT CHECK (outcome IN ('delivered', 'expired')),
+  outcome TEXT CHECK (outcome = 'delivered' OR outcome = 'expired'),
   PRIMARY KEY (mesh_id, history_id, recipient_pubkey),
   CHECK ((settled_at IS NULL) = (outcome IS NULL))
 ) STRICT, WITHOUT ROWID;
@@ -100,7 +101,7 @@ CREATE TABLE mention_index (
 CREATE TABLE topic (
   mesh_id TEXT NOT NULL,
   name TEXT NOT NULL,
-  post_policy TEXT NOT NULL CHECK (post_policy IN ('members', 'subscribers')),
+  post_policy TEXT NOT NULL CHECK (post_policy = 'members' OR post_policy = 'subscribers'),
   created_by TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   PRIMARY KEY (mesh_id, name)

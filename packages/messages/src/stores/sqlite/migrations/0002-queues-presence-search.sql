@@ -1,3 +1,4 @@
+-- Lists in checks are written with OR: SQLite builds a table for every IN, at every insert.
 -- Where a stored message stands in history, so that it is found by its id without an index of its own.
 ALTER TABLE topic_message ADD COLUMN history_id INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE message_queue ADD COLUMN history_id INTEGER NOT NULL DEFAULT 0;
@@ -13,7 +14,7 @@ CREATE TABLE queue_message (
   queue TEXT NOT NULL,
   history_id INTEGER NOT NULL,
   broker_message_id TEXT NOT NULL,
-  state TEXT NOT NULL CHECK (state IN ('ready', 'leased', 'parked', 'acked', 'expired')),
+  state TEXT NOT NULL CHECK (state = 'ready' OR state = 'leased' OR state = 'parked' OR state = 'acked' OR state = 'expired'),
   deliveries INTEGER NOT NULL,
   lease_holder TEXT,
   lease_token TEXT,
@@ -21,11 +22,11 @@ CREATE TABLE queue_message (
   parked_at INTEGER,
   settled_at INTEGER,
   PRIMARY KEY (mesh_id, queue, history_id),
-  CHECK ((state IN ('leased', 'acked')) = (lease_token IS NOT NULL)),
+  CHECK ((state = 'leased' OR state = 'acked') = (lease_token IS NOT NULL)),
   CHECK ((lease_holder IS NULL) = (lease_token IS NULL)),
   CHECK ((state = 'leased') = (lease_expires_at IS NOT NULL)),
   CHECK ((state = 'parked') = (parked_at IS NOT NULL)),
-  CHECK ((state IN ('acked', 'expired')) = (settled_at IS NOT NULL))
+  CHECK ((state = 'acked' OR state = 'expired') = (settled_at IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX queue_message_ready ON queue_message (mesh_id, queue, history_id) WHERE state = 'ready';
 CREATE INDEX queue_message_parked ON queue_message (mesh_id, queue, history_id) WHERE state = 'parked';
@@ -58,7 +59,7 @@ CREATE TABLE queue_settlement (
   lease_token TEXT NOT NULL,
   broker_message_id TEXT NOT NULL,
   holder_pubkey TEXT NOT NULL,
-  settlement TEXT NOT NULL CHECK (settlement IN ('acked', 'nacked')),
+  settlement TEXT NOT NULL CHECK (settlement = 'acked' OR settlement = 'nacked'),
   settled_at INTEGER NOT NULL,
   PRIMARY KEY (mesh_id, queue, lease_token, broker_message_id)
 ) STRICT, WITHOUT ROWID;
@@ -78,7 +79,7 @@ CREATE TABLE member_profile (
   member_pubkey TEXT NOT NULL,
   summary TEXT NOT NULL,
   status TEXT NOT NULL,
-  visible INTEGER NOT NULL CHECK (visible IN (0, 1)),
+  visible INTEGER NOT NULL CHECK (visible = 0 OR visible = 1),
   avatar TEXT NOT NULL,
   title TEXT NOT NULL,
   bio TEXT NOT NULL,

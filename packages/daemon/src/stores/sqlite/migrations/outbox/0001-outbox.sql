@@ -1,3 +1,4 @@
+-- Lists in checks are written with OR: SQLite builds a table for every IN, at every insert.
 -- Accepted sends. `payload`, both fingerprints and `enqueued_at` never change; `payload` stands last, so that reading
 -- the small columns never walks through a large body. Rows arrive in the order of their ids; the client's id, which
 -- may be random, is in one index only.
@@ -7,13 +8,13 @@ CREATE TABLE outbox (
   request_fingerprint BLOB NOT NULL CHECK (length(request_fingerprint) = 32),
   wire_fingerprint BLOB NOT NULL CHECK (length(wire_fingerprint) = 32),
   to_address TEXT NOT NULL,
-  destination_kind TEXT NOT NULL CHECK (destination_kind IN ('topic', 'dm', 'queue')),
+  destination_kind TEXT NOT NULL CHECK (destination_kind = 'topic' OR destination_kind = 'dm' OR destination_kind = 'queue'),
   destination_ref TEXT NOT NULL,
-  priority TEXT NOT NULL CHECK (priority IN ('now', 'next', 'low')),
+  priority TEXT NOT NULL CHECK (priority = 'now' OR priority = 'next' OR priority = 'low'),
   -- RFC 8785 text; '' where there is none.
   meta TEXT NOT NULL,
   reply_to_id TEXT,
-  envelope_version TEXT NOT NULL CHECK (envelope_version IN ('1', '2')),
+  envelope_version TEXT NOT NULL CHECK (envelope_version = '1' OR envelope_version = '2'),
   enqueued_at INTEGER NOT NULL,
   -- Tries that ended, and those among them that no refusal answered.
   attempts INTEGER NOT NULL DEFAULT 0,
@@ -21,7 +22,7 @@ CREATE TABLE outbox (
   -- 1: the broker has said that no try of this row can commit any more.
   fenced INTEGER NOT NULL DEFAULT 0,
   next_attempt_at INTEGER NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('pending', 'inflight', 'done', 'dead', 'aborted')),
+  status TEXT NOT NULL CHECK (status = 'pending' OR status = 'inflight' OR status = 'done' OR status = 'dead' OR status = 'aborted'),
   last_error TEXT,
   delivered_at INTEGER,
   broker_message_id TEXT,

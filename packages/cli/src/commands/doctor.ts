@@ -1,0 +1,59 @@
+// `claudemesh doctor`: looks at everything that a daemon needs, says what each finding means, and what to type about it.
+// Changes nothing. Exit code 1 where something fails.
+import { listMeshes } from "@claudemesh/client/home";
+import type { Command } from "commander";
+import { type CommonOptions, examples, type Outcome, run, withMesh } from "../command.ts";
+import type { Judgement } from "../doctor/findings.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { formatTable } from "../output/table.ts";
+import { pathsFor, type Shell } from "../shell.ts";
+
+/** `mesh` is null for what concerns all of them. */
+type Row = Judgement & { readonly mesh: string | null };
+
+export function define(command: Command, shell: Shell): void {
+  withMesh(command).action((options: CommonOptions) => run(shell, options, () => examine(shell, options)));
+  examples(command, "claudemesh doctor", "claudemesh doctor --mesh acme --json");
+}
+
+async function examine(shell: Shell, options: CommonOptions): Promise<Outcome> {
+  const [{ gatherHome, gatherMesh }, { judgeHome }, { judgeFolder }, { judgeConnections }] = await Promise.all([
+    import("../doctor/gather.ts"),
+    import("../doctor/home-checks.ts"),
+    import("../doctor/mesh-checks.ts"),
+    import("../doctor/connection-checks.ts"),
+  ]);
+  const home = gatherHome(shell);
+  const meshes = options.mesh === undefined ? listMeshes(shell.home) : [pathsFor(shell, options).mesh];
+  const rows: Row[] = judgeHome(home).map((row) => ({ mesh: null, ...row }));
+  if (meshes.length === 0 && home.homeFolder !== undefined) {
+    const means = `${shell.home} belongs to no mesh.`;
+    rows.push({
+      mesh: null,
+      check: "mesh",
+      status: "fail",
+      means,
+      fix: "claudemesh up, or claudemesh mesh join <invite>",
+    });
+  }
+  for (const mesh of meshes) {
+    const found = await gatherMesh(shell, mesh);
+    rows.push(...[...judgeFolder(found), ...judgeConnections(home, found)].map((row) => ({ mesh, ...row })));
+  }
+  const ok = rows.every(({ status }) => status !== "fail");
+  if (!ok) process.exitCode = exitCodes.failed;
+  return { value: { ok, checks: rows }, text: describe(rows, shell.columns) };
+}
+
+/** The commands stand below the table, where no terminal is too narrow for them. */
+function describe(rows: readonly Row[], columns: number | undefined): string {
+  const table = formatTable(
+    ["", "MESH", "CHECK", "WHAT IT MEANS"],
+    rows.map(({ status, mesh, check, means }) => [status, mesh ?? "-", check, means]),
+    columns,
+  );
+  const fixes = rows.flatMap(({ status, check, fix }) =>
+    status === "ok" || fix === undefined ? [] : [`  ${check}: ${fix}`],
+  );
+  return fixes.length === 0 ? table : [table, "", "What to do:", ...fixes].join("\n");
+}

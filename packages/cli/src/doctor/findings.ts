@@ -1,0 +1,61 @@
+// What the doctor knows when it judges: plain facts of one home and one mesh, gathered before any of them is judged.
+import type { FolderFindings } from "@claudemesh/daemon/examine";
+
+export type FileFinding = {
+  readonly path: string;
+  readonly kind: "file" | "folder" | "socket" | "link" | "other";
+  readonly expectedKind: "file" | "folder" | "socket";
+  /** The permission bits. */
+  readonly mode: number;
+  readonly isOurs: boolean;
+};
+
+export type HomeFindings = {
+  readonly commandVersion: string;
+  readonly nodeVersion: string;
+  readonly failpointsInShell: string | undefined;
+  readonly home: string;
+  /** Undefined where there is no home yet. */
+  readonly homeFolder: FileFinding | undefined;
+  readonly freeBytes: number | undefined;
+};
+
+export type DaemonFindings =
+  | { readonly type: "answers"; readonly version: string; readonly pid: number | undefined; readonly health: unknown }
+  /** Something took the question and did not answer in time. */
+  | { readonly type: "silent"; readonly why: string }
+  | { readonly type: "absent" };
+
+export type PortFindings =
+  | { readonly type: "none" }
+  | { readonly type: "answers"; readonly port: number }
+  | { readonly type: "fails"; readonly port: number; readonly why: string };
+
+export type BrokerFindings =
+  | { readonly type: "negotiated" }
+  | { readonly type: "refused" | "incompatible" | "away"; readonly detail: string }
+  /** Only the daemon has the keys for it. */
+  | { readonly type: "not asked" };
+
+export type MeshFindings = {
+  readonly platform: NodeJS.Platform;
+  readonly mesh: string;
+  readonly dir: string;
+  readonly files: readonly FileFinding[];
+  readonly keys: "readable" | "absent" | { readonly problem: string };
+  readonly folder: FolderFindings;
+  readonly daemon: DaemonFindings;
+  readonly port: PortFindings;
+  readonly brokerUrl: string | undefined;
+  readonly broker: BrokerFindings;
+  /** How far this clock is ahead of the broker's; undefined where the broker does not say. */
+  readonly clockAheadMs: number | undefined;
+};
+
+export type Judgement = {
+  readonly check: string;
+  readonly status: "ok" | "warn" | "fail";
+  readonly means: string;
+  /** A command, where one helps. */
+  readonly fix?: string;
+};

@@ -1,0 +1,157 @@
+// Gathers what the doctor judges, and changes nothing: files and modes, the daemon's answers, the broker's. Every
+// question has an end, so that a sick machine gets its answer too.
+import { existsSync, lstatSync, readFileSync, type Stats, statfsSync } from "node:fs";
+import { join } from "node:path";
+import { withBroker } from "@claudemesh/client/broker";
+import { measureClockOffset } from "@claudemesh/client/broker-time";
+import { DaemonUnreachable } from "@claudemesh/client/daemon";
+import { type MeshConfig, type MeshPaths, meshPaths, readMeshConfig } from "@claudemesh/client/home";
+import { identityOf, type MemberKeys, readKeyFile } from "@claudemesh/client/keys";
+import { probeLoopback } from "@claudemesh/client/loopback-probe";
+import { LocalFileError } from "@claudemesh/client/private-files";
+import { examineFolder } from "@claudemesh/daemon/examine";
+import { isErrorBody, MeshError } from "@claudemesh/protocol/errors";
+import { callDaemon } from "../daemon-access.ts";
+import type { Shell } from "../shell.ts";
+import type {
+  BrokerFindings,
+  DaemonFindings,
+  FileFinding,
+  HomeFindings,
+  MeshFindings,
+  PortFindings,
+} from "./findings.ts";
+
+const daemonTimeoutMs = 5_000;
+const connectTimeoutMs = 5_000;
+
+export function gatherHome(shell: Shell): HomeFindings {
+  return {
+    commandVersion: shell.version,
+    nodeVersion: process.versions.node,
+    failpointsInShell: shell.env.CLAUDEMESH_FAILPOINTS || undefined,
+    home: shell.home,
+    homeFolder: lookAt(shell.home, "folder"),
+    freeBytes: readFreeBytes(shell.home),
+  };
+}
+
+export async function gatherMesh(shell: Shell, mesh: string): Promise<MeshFindings> {
+  const paths = meshPaths(shell.home, mesh);
+  const config = attemptFile(() => readMeshConfig(paths));
+  const keys = existsSync(paths.keypair) ? attemptFile(() => readKeyFile(paths.keypair)) : undefined;
+  const isConfig = config !== undefined && !("problem" in config);
+  const [folder, daemon, broker, clockAheadMs] = await Promise.all([
+    examineFolder(paths, shell.env),
+    askDaemon(paths),
+    isConfig && keys !== undefined && !("problem" in keys) ? askBroker(shell, config, keys) : noBroker,
+    isConfig ? measureClockOffset(config.broker) : undefined,
+  ]);
+  return {
+    platform: process.platform,
+    mesh,
+    dir: paths.dir,
+    files: lookAtFiles(paths),
+    keys: keys === undefined ? "absent" : "problem" in keys ? keys : "readable",
+    folder,
+    daemon,
+    port: daemon.type === "answers" ? await askPort(paths) : { type: "none" },
+    brokerUrl: isConfig ? config.broker : undefined,
+    broker,
+    clockAheadMs,
+  };
+}
+
+const noBroker: BrokerFindings = { type: "not asked" };
+
+function attemptFile<T>(read: () => T): T | { readonly problem: string } {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof LocalFileError) return { problem: error.message };
+    throw error;
+  }
+}
+
+function lookAtFiles(paths: MeshPaths): FileFinding[] {
+  const { keypair, localToken, hostFingerprint, config, outboxDb, inboxDb, log, lock, sock } = paths;
+  const databases = [outboxDb, inboxDb].flatMap((path) => [path, `${path}-wal`, `${path}-shm`]);
+  const files = [keypair, localToken, hostFingerprint, config, ...databases, log, lock];
+  return [
+    lookAt(join(paths.home, "daemon"), "folder"),
+    lookAt(paths.dir, "folder"),
+    ...files.map((path) => lookAt(path, "file")),
+    lookAt(sock, "socket"),
+  ].filter((finding) => finding !== undefined);
+}
+
+function lookAt(path: string, expectedKind: FileFinding["expectedKind"]): FileFinding | undefined {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return undefined;
+  const isOurs = process.getuid === undefined || stats.uid === process.getuid();
+  return { path, kind: kindOf(stats), expectedKind, mode: stats.mode & 0o777, isOurs };
+}
+
+function kindOf(stats: Stats): FileFinding["kind"] {
+  if (stats.isFile()) return "file";
+  if (stats.isDirectory()) return "folder";
+  if (stats.isSocket()) return "socket";
+  return stats.isSymbolicLink() ? "link" : "other";
+}
+
+function readFreeBytes(path: string): number | undefined {
+  try {
+    const { bavail, bsize } = statfsSync(path);
+    return bavail * bsize;
+  } catch (error) {
+    if (error instanceof Error && "code" in error) return undefined;
+    throw error;
+  }
+}
+
+async function askDaemon(paths: MeshPaths): Promise<DaemonFindings> {
+  try {
+    return await callDaemon(
+      paths,
+      async (daemon): Promise<DaemonFindings> => {
+        const { body } = await daemon.version();
+        if (isErrorBody(body)) return { type: "silent", why: body.message };
+        const health = await daemon.health();
+        const pid = typeof body.pid === "number" ? body.pid : undefined;
+        return { type: "answers", version: String(body.version), pid, health: health.body };
+      },
+      daemonTimeoutMs,
+    );
+  } catch (error) {
+    if (!(error instanceof DaemonUnreachable)) throw error;
+    return error.sent || error.timedOut ? { type: "silent", why: error.message } : { type: "absent" };
+  }
+}
+
+async function askPort(paths: MeshPaths): Promise<PortFindings> {
+  if (!existsSync(paths.httpPort)) return { type: "none" };
+  const port = Number(readFileSync(paths.httpPort, "utf8"));
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    return { type: "fails", port: 0, why: "http.port is no port" };
+  if (!existsSync(paths.localToken)) return { type: "fails", port, why: "there is no local_token" };
+  const answer = await probeLoopback(port, readFileSync(paths.localToken, "utf8").trim());
+  if (answer.type === "silent") return { type: "fails", port, why: answer.why };
+  return answer.status === 200 ? { type: "answers", port } : { type: "fails", port, why: `status ${answer.status}` };
+}
+
+/** As a client, beside the daemon's own connection, which is left alone. */
+async function askBroker(shell: Shell, config: MeshConfig, keys: MemberKeys): Promise<BrokerFindings> {
+  const agent = `claudemesh-cli/${shell.version}`;
+  try {
+    const identity = identityOf(keys, config.id);
+    await withBroker({ broker: config.broker, identity, agent, connectTimeoutMs }, async () => undefined);
+    return { type: "negotiated" };
+  } catch (error) {
+    if (!(error instanceof MeshError)) throw error;
+    const { reason, detail } = error.details;
+    const said = typeof detail === "string" ? detail : error.message;
+    if (error.code === "unauthorized") return { type: "refused", detail: said };
+    const isIncompatible = typeof reason === "string" && (reason.startsWith("feature_") || reason === "protocol_error");
+    return { type: isIncompatible ? "incompatible" : "away", detail: said };
+  }
+}

@@ -1,0 +1,115 @@
+// The doctor's judgement of one mesh's folder: files, settings, keys, host, lock, outbox. The daemon and the broker are
+// judged in connection-checks.ts. Pure; the facts come from gather.ts.
+import type { Judgement, MeshFindings } from "./findings.ts";
+import { judgeFile, showBytes } from "./home-checks.ts";
+
+const warnShare = 0.8;
+const refuseShare = 0.95;
+
+export function judgeFolder(found: MeshFindings): Judgement[] {
+  return [
+    ...judgeFiles(found),
+    judgeSettings(found),
+    judgeKeys(found),
+    ...(isEphemeral(found) ? [] : [judgeHost(found)]),
+    judgeOutbox(found),
+  ];
+}
+
+/** Its keys are in the memory of the daemon that runs, and nowhere else. */
+export function isEphemeral({ keys, daemon }: MeshFindings): boolean {
+  return keys === "absent" && daemon.type === "answers";
+}
+
+function judgeFiles({ files, dir }: MeshFindings): Judgement[] {
+  const wrong = files.flatMap((file) => judgeFile(file, "files") ?? []);
+  if (wrong.length > 0) return wrong;
+  return [{ check: "files", status: "ok", means: `${files.length} files and folders in ${dir}, all yours alone.` }];
+}
+
+function judgeSettings({ folder, dir }: MeshFindings): Judgement {
+  const check = "settings";
+  if (folder.settings.type === "readable") return { check, status: "ok", means: "config.toml is understood." };
+  return { check, status: "fail", means: folder.settings.problem, fix: `correct ${dir}/config.toml` };
+}
+
+function judgeKeys(found: MeshFindings): Judgement {
+  const check = "keys";
+  const { keys, mesh } = found;
+  if (keys === "readable") return { check, status: "ok", means: "The key file is whole." };
+  if (isEphemeral(found)) return { check, status: "ok", means: "The daemon is ephemeral: its keys are in memory." };
+  const fix = "claudemesh mesh join <invite>";
+  if (keys === "absent") return { check, status: "fail", means: `This home has no keys for ${mesh}.`, fix };
+  return { check, status: "fail", means: keys.problem, fix };
+}
+
+function judgeHost({ folder, mesh, platform }: MeshFindings): Judgement {
+  const check = "host";
+  const accept = `claudemesh daemon accept-host --mesh ${mesh}`;
+  switch (folder.host) {
+    case "same":
+      return { check, status: "ok", means: "The keys belong to this host." };
+    case "not recorded":
+      return { check, status: "ok", means: "The first start will write down this host." };
+    case "unknown":
+      return {
+        check,
+        status: "warn",
+        means: "Nothing tells this host from another, so that a copy of this home would not be noticed.",
+        ...(platform === "linux" ? { fix: "sudo systemd-machine-id-setup" } : {}),
+      };
+    case "unreadable":
+      return { check, status: "fail", means: "host_fingerprint.json cannot be read; no daemon starts.", fix: accept };
+    case "changed": {
+      const policy = folder.settings.type === "readable" ? folder.settings.clonePolicy : "refuse";
+      return {
+        check,
+        status: policy === "refuse" ? "fail" : "warn",
+        means: `The keys were used on another host${policy === "refuse" ? "; no daemon starts" : ""}.`,
+        fix: `${accept} (the other is gone), or claudemesh daemon remint --mesh ${mesh} --invite <invite> (it lives on)`,
+      };
+    }
+  }
+}
+
+function judgeOutbox(found: MeshFindings): Judgement {
+  const check = "outbox";
+  const { outbox } = found.folder;
+  const recover = `claudemesh daemon recover --mesh ${found.mesh}`;
+  switch (outbox.type) {
+    case "absent":
+      return { check, status: "ok", means: "There is none yet." };
+    case "recovery cut off":
+      return { check, status: "fail", means: "A recovery was cut off; no daemon starts.", fix: recover };
+    case "damaged":
+      return { check, status: "fail", means: `outbox.db is damaged: ${outbox.problem}.`, fix: recover };
+    case "in use":
+    case "sound":
+      return judgeOutboxSize(found, outbox.bytes);
+  }
+}
+
+/** A running daemon knows how much of the file is used; else its size has to do. */
+function judgeOutboxSize({ daemon, folder, mesh }: MeshFindings, fileBytes: number): Judgement {
+  const check = "outbox";
+  const health = daemon.type === "answers" ? readOutboxHealth(daemon.health) : undefined;
+  const maxBytes =
+    health?.maxBytes ?? (folder.settings.type === "readable" ? folder.settings.outboxMaxBytes : undefined);
+  const usedBytes = health?.usedBytes ?? fileBytes;
+  if (maxBytes === undefined) return { check, status: "ok", means: `${showBytes(usedBytes)} are used.` };
+  const means = `${showBytes(usedBytes)} of ${showBytes(maxBytes)} are used.`;
+  if (usedBytes < maxBytes * warnShare) return { check, status: "ok", means };
+  const isFull = usedBytes >= maxBytes * refuseShare;
+  return {
+    check,
+    status: isFull ? "fail" : "warn",
+    means: isFull ? `${means} New sends are refused until some of it drains.` : means,
+    fix: `claudemesh daemon outbox prune --older-than-days 7 --mesh ${mesh}, or raise [outbox] max_bytes`,
+  };
+}
+
+function readOutboxHealth(health: unknown): { usedBytes: number; maxBytes: number } | undefined {
+  const { outbox } = (health ?? {}) as { outbox?: { used_bytes?: unknown; max_bytes?: unknown } };
+  const { used_bytes: usedBytes, max_bytes: maxBytes } = outbox ?? {};
+  return typeof usedBytes === "number" && typeof maxBytes === "number" ? { usedBytes, maxBytes } : undefined;
+}
