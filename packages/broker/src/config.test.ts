@@ -29,7 +29,11 @@ describe("the settings", () => {
   test("have defaults for one machine", () => {
     expect(readBrokerConfig({}, {}, undefined)).toEqual({
       listen: { host: "127.0.0.1", port: 7600 },
-      storePath: "./broker.db",
+      store: { kind: "sqlite", path: "./broker.db" },
+      redisUrl: undefined,
+      limiterOpen: false,
+      adminTokenFile: undefined,
+      deliverySweepSeconds: undefined,
       rateLimit: { limit: 6000, windowSeconds: 60 },
       inlineBytes: 65_536,
       dedupe: { mode: "retention_scoped", dedupe_retention_days: 365 },
@@ -52,7 +56,11 @@ describe("the settings", () => {
   test("each have a flag, a variable and a key of the same name", () => {
     const values: Record<string, [text: string, value: unknown]> = {
       listen: ["[::1]:0", { host: "::1", port: 0 }],
-      storePath: ["sqlite:/var/lib/x.db", "/var/lib/x.db"],
+      store: ["sqlite:/var/lib/x.db", { kind: "sqlite", path: "/var/lib/x.db" }],
+      redisUrl: ["rediss://:secret@cache:6380/1", "rediss://:secret@cache:6380/1"],
+      limiterOpen: ["true", true],
+      adminTokenFile: ["/run/secrets/admin", "/run/secrets/admin"],
+      deliverySweepSeconds: ["30", 30],
       rateLimit: ["10/1s", { limit: 10, windowSeconds: 1 }],
       inlineBytes: ["1048576", 1_048_576],
       dedupe: ["permanent", { mode: "permanent" }],
@@ -69,6 +77,21 @@ describe("the settings", () => {
       ];
       for (const config of read) expect(config[name as keyof typeof config]).toEqual(value);
     }
+  });
+
+  test("name a PostgreSQL by its address, of a host or of a socket in the file system", () => {
+    for (const url of [
+      "postgres://mesh@db/mesh",
+      "postgresql://mesh:secret@db:5433/mesh?sslmode=require",
+      "postgres:///mesh?host=/run/postgresql",
+    ]) {
+      expect(readBrokerConfig({ store: url }, {}, undefined).store).toEqual({ kind: "postgres", url });
+    }
+  });
+
+  test("turn a switch on and off in broker.toml by true and false", () => {
+    expect(readBrokerConfig({}, {}, toml("limiter_open = true")).limiterOpen).toBe(true);
+    expect(readBrokerConfig({}, {}, toml("limiter_open = false")).limiterOpen).toBe(false);
   });
 
   test("take an empty variable for an unset one", () => {
@@ -111,7 +134,10 @@ describe("broker.toml", () => {
 describe("a value that cannot be used", () => {
   test.each([
     ["listen", ["", "7600", "127.0.0.1", "127.0.0.1:65536", "127.0.0.1:-1", ":7600", "http://x:1", "a b:1"]],
-    ["store", ["", "sqlite:", "broker.db", "postgres://x"]],
+    ["store", ["", "sqlite:", "broker.db", "postgres://x", "postgres:///x", "mysql://x/y"]],
+    ["redis", ["", "localhost:6379", "redis://", "http://x"]],
+    ["limiter-open", ["", "yes", "1"]],
+    ["delivery-sweep-seconds", ["", "0", "86401", "1.5", "5s"]],
     ["rate-limit", ["", "6000", "0/60s", "6000/60"]],
     ["max-inline-bytes", ["", "1023", "1048577", "64k", "-1", "1e5"]],
     ["dedupe-retention-days", ["", "6", "0", "forever", "7.5", "-7"]],

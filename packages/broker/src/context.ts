@@ -6,6 +6,7 @@ import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type { Logger } from "pino";
 import type { BrokerConfig } from "./config.ts";
+import type { BrokerMetrics } from "./metrics.ts";
 import type { ConnectionRegistry } from "./transport/connection-registry.ts";
 
 export type BrokerContext = {
@@ -16,6 +17,7 @@ export type BrokerContext = {
   /** Resolves when store and limiter answer; rejects with what does not. */
   readonly checkReady: () => Promise<void>;
   readonly failpoints: Failpoints<FailpointName>;
+  readonly metrics: BrokerMetrics;
   readonly log: Logger;
   readonly nowMs: () => number;
   readonly nextId: () => string;

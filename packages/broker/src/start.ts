@@ -10,9 +10,11 @@ import { pino } from "pino";
 import { ensureAdminToken } from "./admin-token.ts";
 import type { BrokerConfig } from "./config.ts";
 import type { BrokerContext } from "./context.ts";
+import { createBrokerMetrics } from "./metrics.ts";
 import { createOperationRunner } from "./operations/run-operation.ts";
 import { type JoinedBrokers, joinBrokers } from "./signals/join-brokers.ts";
-import { type Backend, openBackend } from "./stores/backend.ts";
+import type { Backend } from "./stores/backend.ts";
+import { openBackend } from "./stores/open-backend.ts";
 import type { ConnectionRegistry } from "./transport/connection-registry.ts";
 import { registerHttpRoutes } from "./transport/http-routes.ts";
 import { attachSocketServer } from "./transport/socket-server.ts";
@@ -86,6 +88,7 @@ function createContext(
     messages: backend.messages,
     connections,
     checkReady: backend.checkReady,
+    metrics: createBrokerMetrics(backend.counts, () => connections.size),
     nowMs: Date.now,
     publicUrl: () => url,
     setUrl: (bound) => {

@@ -28,6 +28,7 @@ export const commandEntries: readonly CommandEntry[] = [
   entry("events", "show what happens, as it happens", () => import("./commands/events.ts")),
   entry("peers", "members that are connected now", () => import("./commands/peers.ts")),
   entry("status", "where is a message?", () => import("./commands/status.ts")),
+  entry("audit", "do the records of outbox, broker and inbox balance?", () => import("./commands/audit.ts")),
   entry("doctor", "what is wrong here, and what to do about it", () => import("./commands/doctor.ts")),
   entry("daemon up", "start the daemon", () => import("./commands/daemon-up.ts")),
   entry("daemon down", "stop the daemon", () => import("./commands/daemon-down.ts")),

@@ -3,6 +3,7 @@
 import type { Link, LinkStatus } from "@claudemesh/client/link-contract";
 import type { NegotiatedFeatures } from "@claudemesh/protocol/features";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
+import type { InboxAuditRow, OutboxSnapshot } from "./core/audit.ts";
 import type { InboxRecord, ReceivedMessage } from "./core/inbox-message.ts";
 import type { InboxEntry } from "./core/message-facts.ts";
 import type { ClaimedRow, FenceTarget, NewOutboxRow, OutboxRecord, StoredSend } from "./core/outbox-row.ts";
@@ -154,6 +155,17 @@ export type InboxEntries = {
   readonly find: (id: string) => InboxEntry | undefined;
   /** Sets the mark once, durably; a mark that is there stays. Undefined: no such message. */
   readonly markRead: (id: string, nowMs: number) => Promise<InboxEntry | undefined>;
+};
+
+/** What an audit reads of both databases; nothing changes. */
+export type AuditReading = {
+  /** Everything in it is of one moment. */
+  readonly outbox: () => OutboxSnapshot;
+  /** In the order of ids, after one. */
+  readonly inboxPage: (after: string, limit: number) => readonly InboxAuditRow[];
+  /** True also where retention has removed the message. */
+  readonly findReceived: (clientMessageId: string) => boolean;
+  readonly inboxTombstones: () => number;
 };
 
 /** One bounded step from the newest row towards the oldest; `before` is where the next one begins, where there is more. */

@@ -1,9 +1,11 @@
-// Puts together what operators of the local API need: requeue, prune, read marks, and where a message is.
+// Puts together what operators of the local API need: requeue, prune, read marks, where a message is, and the audit.
 import type { Sealer } from "@claudemesh/client/seal";
 import type { BrokerLink, Clock, Log } from "./ports.ts";
 import type { AcceptPorts } from "./services/accept-send.ts";
+import { createAudit } from "./services/audit.ts";
 import type { NegotiatedLimits } from "./services/negotiated-limits.ts";
 import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
+import type { AuditApi } from "./transport/audit-route.ts";
 import type { OperatorApi } from "./transport/operator-routes.ts";
 
 export type OperatorWiring = {
@@ -18,9 +20,9 @@ export type OperatorWiring = {
   readonly requestTimeoutMs: number;
 };
 
-export function wireOperator(wiring: OperatorWiring): OperatorApi {
+export function wireOperator(wiring: OperatorWiring): OperatorApi & AuditApi {
   const { stores, accept, sealer, link, limits, clock, log, ownName, requestTimeoutMs } = wiring;
-  const { outbox, requeues, entries, search } = stores;
+  const { outbox, requeues, entries, search, auditing } = stores;
   const { ownPubkey, directory, gauge, nextClientMessageId, onAccepted } = accept;
   // A member who was never connected has no list to find its own name in.
   const nameOf = (pubkey: string) => directory.nameOf(pubkey) ?? (pubkey === ownPubkey ? ownName : undefined);
@@ -41,6 +43,7 @@ export function wireOperator(wiring: OperatorWiring): OperatorApi {
     },
     prune: { outbox, clock, log },
     messages: { ownPubkey, outbox, entries, search, link, nameOf, requestTimeoutMs },
+    audit: createAudit({ ownPubkey, outbox, auditing, link, limits, clock, requestTimeoutMs }),
     marks: { entries, nowMs: clock.nowMs },
   };
 }

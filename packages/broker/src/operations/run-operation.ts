@@ -15,7 +15,7 @@ export function createOperationRunner(broker: BrokerContext): RunOperation {
   const compile = createSchemaCompiler();
   const validators = new Map<OperationName, Validator>();
   for (const name of operationNames) validators.set(name, compile(operations[name].input));
-  return async (name, caller, input) => {
+  const answerOne: RunOperation = async (name, caller, input) => {
     try {
       const refusal = validators.get(name)?.(input);
       if (refusal !== undefined) throw refusal;
@@ -25,6 +25,11 @@ export function createOperationRunner(broker: BrokerContext): RunOperation {
       logRefusal(broker, name, refused);
       return answerError(refused);
     }
+  };
+  return async (name, caller, input) => {
+    const answer = await answerOne(name, caller, input);
+    broker.metrics.answered(name, answer.status);
+    return answer;
   };
 }
 

@@ -1,11 +1,11 @@
 // What a broker stands on: its stores, whether they can be reached, and, where brokers stand side by side, what they
-// need for that. One of two kinds is opened by the settings; nothing else knows which.
+// need for that. Two kinds keep this contract; open-backend.ts chooses.
 import type { MembersStore } from "@claudemesh/members/ports";
 import type { MessagesStore } from "@claudemesh/messages/ports";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type { Logger } from "pino";
-import { type BrokerConfig, BrokerConfigError } from "../config.ts";
+import type { BrokerConfig } from "../config.ts";
 import type { Recipient } from "../signals/shared-connections.ts";
 
 export type Backend = {
@@ -42,26 +42,3 @@ export type BackendSurroundings = {
   readonly failpoints: Failpoints<FailpointName>;
   readonly log: Logger;
 };
-
-export async function openBackend(surroundings: BackendSurroundings): Promise<Backend> {
-  const { store, redisUrl, limiterOpen, deliverySweepSeconds } = surroundings.config;
-  if (store.kind === "postgres") {
-    if (redisUrl === undefined) {
-      throw new BrokerConfigError("--store names a PostgreSQL; brokers on it also need --redis redis://<host>.");
-    }
-    // Loaded when asked for: an embedded broker starts without the driver and the Redis client.
-    const { openPostgresBackend } = await import("./postgres-backend.ts");
-    return openPostgresBackend(surroundings, store.url, redisUrl);
-  }
-  const given = {
-    redis: redisUrl,
-    "limiter-open": limiterOpen || undefined,
-    "delivery-sweep-seconds": deliverySweepSeconds,
-  };
-  for (const [flag, value] of Object.entries(given)) {
-    if (value === undefined) continue;
-    throw new BrokerConfigError(`--${flag} goes with --store postgres://…; a broker on SQLite has no use for it.`);
-  }
-  const { openSqliteBackend } = await import("./sqlite-backend.ts");
-  return openSqliteBackend(surroundings, store.path);
-}

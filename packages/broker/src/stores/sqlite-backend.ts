@@ -12,7 +12,7 @@ import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { Backend, BackendSurroundings } from "./backend.ts";
 
-export function sqliteMigrations(): Migration[] {
+function sqliteMigrations(): Migration[] {
   return [...membersMigrations(), ...messagesMigrations()];
 }
 
@@ -33,16 +33,23 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
   const opened = db;
   const { commit, saw } = createCommit(opened, failpoints);
   const members = createSqliteMembersStore(opened, commit);
+  const messages = createSqliteMessagesStore(opened, commit, config.rateLimit, { saw });
+  let spentThenRefused = 0;
+  const accept: typeof messages.accepts.accept = async (send) => {
+    const committed = await messages.accepts.accept(send);
+    if (committed.result.type === "refused") spentThenRefused++;
+    return committed;
+  };
   return {
     members,
-    messages: createSqliteMessagesStore(opened, commit, config.rateLimit, { saw }),
+    messages: { ...messages, accepts: { ...messages.accepts, accept } },
     place: path,
     adminTokenFile: config.adminTokenFile ?? `${path}.admin-token`,
     checkReady: async () => {
       await members.findMesh("");
     },
-    // This limiter is never away, and what it spends on refusals is not told apart.
-    counts: () => ({ limiterPassedUncounted: 0, limiterSpentThenRefused: 0 }),
+    // This limiter shares the store's file, so it is never away by itself.
+    counts: () => ({ limiterPassedUncounted: 0, limiterSpentThenRefused: spentThenRefused }),
     sideBySide: undefined,
     close: async () => {
       commit.close();

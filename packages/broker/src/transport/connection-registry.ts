@@ -45,6 +45,12 @@ export class ConnectionRegistry {
     if (present.size === 0) this.#byMember.delete(key);
   }
 
+  get size(): number {
+    let size = 0;
+    for (const present of this.#byMember.values()) size += present.size;
+    return size;
+  }
+
   onPresenceChange(listener: (meshId: string) => void): void {
     this.#presenceListeners.add(listener);
   }

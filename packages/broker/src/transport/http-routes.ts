@@ -27,6 +27,13 @@ export function registerHttpRoutes(server: FastifyInstance, broker: BrokerContex
   }
   registerMeshRoutes(server, broker);
   server.get("/healthz", async () => ({ status: "ok" }));
+  server.get("/metrics", async (request, reply) => {
+    if (!isLoopback(request.socket.remoteAddress)) requireAdmin(broker, request);
+    return reply
+      .type(broker.metrics.contentType)
+      .serializer(String)
+      .send(await broker.metrics.render());
+  });
   server.get("/readyz", async (_request, reply) => {
     try {
       await broker.checkReady();
@@ -135,6 +142,10 @@ function registerMeshRoutes(server: FastifyInstance, broker: BrokerContext): voi
 
 function membershipBody(mesh: Mesh, member: Member): Record<string, unknown> {
   return { mesh: mesh.name, mesh_id: mesh.id, member_pubkey: member.pubkey, name: member.name, role: member.role };
+}
+
+function isLoopback(address: string | undefined): boolean {
+  return address !== undefined && /^(::1$|127\.|::ffff:127\.)/.test(address);
 }
 
 function requireAdmin(broker: BrokerContext, request: FastifyRequest): void {

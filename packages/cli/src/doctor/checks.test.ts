@@ -29,6 +29,7 @@ const soundMesh: MeshFindings = {
   mesh: "acme",
   dir: "/h/daemon/acme",
   files: [folder, file],
+  membership: "readable",
   keys: "readable",
   folder: {
     lock: "held",
@@ -133,6 +134,11 @@ describe("the folder of a mesh", () => {
     expect(row?.status).toBe(status);
     if (fix === undefined) expect(row?.fix).toBeUndefined();
     else expect(row?.fix).toMatch(fix);
+  });
+
+  it("that belongs to no mesh fails by its settings", () => {
+    const rows = wrong(mesh({ membership: { problem: "config.toml says no [mesh] id" } }));
+    expect(rows).toMatchObject([{ check: "settings", status: "fail", fix: expect.stringContaining("config.toml") }]);
   });
 
   it("on another host only warns where the policy lets a daemon start", () => {

@@ -42,6 +42,8 @@ export type MeshFindings = {
   readonly mesh: string;
   readonly dir: string;
   readonly files: readonly FileFinding[];
+  /** Which mesh and broker the folder belongs to. */
+  readonly membership: "readable" | { readonly problem: string };
   readonly keys: "readable" | "absent" | { readonly problem: string };
   readonly folder: FolderFindings;
   readonly daemon: DaemonFindings;

@@ -38,9 +38,10 @@ export function gatherHome(shell: Shell): HomeFindings {
 
 export async function gatherMesh(shell: Shell, mesh: string): Promise<MeshFindings> {
   const paths = meshPaths(shell.home, mesh);
+  const files = lookAtFiles(paths);
   const config = attemptFile(() => readMeshConfig(paths));
   const keys = existsSync(paths.keypair) ? attemptFile(() => readKeyFile(paths.keypair)) : undefined;
-  const isConfig = config !== undefined && !("problem" in config);
+  const isConfig = !("problem" in config);
   const [folder, daemon, broker, clockAheadMs] = await Promise.all([
     examineFolder(paths, shell.env),
     askDaemon(paths),
@@ -51,7 +52,8 @@ export async function gatherMesh(shell: Shell, mesh: string): Promise<MeshFindin
     platform: process.platform,
     mesh,
     dir: paths.dir,
-    files: lookAtFiles(paths),
+    files,
+    membership: isConfig ? "readable" : config,
     keys: keys === undefined ? "absent" : "problem" in keys ? keys : "readable",
     folder,
     daemon,

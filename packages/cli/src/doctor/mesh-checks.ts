@@ -17,7 +17,7 @@ export function judgeFolder(found: MeshFindings): Judgement[] {
 }
 
 /** Its keys are in the memory of the daemon that runs, and nowhere else. */
-export function isEphemeral({ keys, daemon }: MeshFindings): boolean {
+function isEphemeral({ keys, daemon }: MeshFindings): boolean {
   return keys === "absent" && daemon.type === "answers";
 }
 
@@ -27,10 +27,12 @@ function judgeFiles({ files, dir }: MeshFindings): Judgement[] {
   return [{ check: "files", status: "ok", means: `${files.length} files and folders in ${dir}, all yours alone.` }];
 }
 
-function judgeSettings({ folder, dir }: MeshFindings): Judgement {
+function judgeSettings({ folder, membership, dir }: MeshFindings): Judgement {
   const check = "settings";
-  if (folder.settings.type === "readable") return { check, status: "ok", means: "config.toml is understood." };
-  return { check, status: "fail", means: folder.settings.problem, fix: `correct ${dir}/config.toml` };
+  const fix = `correct ${dir}/config.toml`;
+  if (folder.settings.type === "refused") return { check, status: "fail", means: folder.settings.problem, fix };
+  if (membership !== "readable") return { check, status: "fail", means: membership.problem, fix };
+  return { check, status: "ok", means: "config.toml is understood." };
 }
 
 function judgeKeys(found: MeshFindings): Judgement {

@@ -2,6 +2,7 @@
 // What cannot be understood is left out of the page and counted, never guessed at.
 import { destinationKinds } from "@claudemesh/protocol/messages/addresses";
 import { envelopeVersions, priorities } from "@claudemesh/protocol/messages/envelope";
+import { limits } from "@claudemesh/protocol/messages/limits";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 
 export type HistoryPage = {
@@ -55,4 +56,11 @@ function isWhole(value: unknown): boolean {
 
 function isOneOf(values: readonly string[], value: unknown): boolean {
   return isText(value) && values.includes(value);
+}
+
+/** As many items as fit into a frame when every body is as large as it may be, in base64; halved so many times. */
+export function historyPageItems(inlineBytes: number, halvings: number): number {
+  const itemBytes = (inlineBytes * 4) / 3 + limits.metaBytes + 1_024;
+  const fitting = Math.floor((limits.frameBytes * 0.9) / itemBytes);
+  return Math.max(1, Math.min(limits.pageItems, fitting) >> Math.min(halvings, 30));
 }

@@ -17,7 +17,7 @@ export function prepareSalvaged(row: SalvagedRow, nowMs: number, sha256: Sha256)
 }
 
 /** One more try whose end nobody knows. */
-export function asUnanswered(row: SalvagedRow, nowMs: number, lastError: string): SalvagedRow {
+function asUnanswered(row: SalvagedRow, nowMs: number, lastError: string): SalvagedRow {
   return {
     ...row,
     status: "pending",

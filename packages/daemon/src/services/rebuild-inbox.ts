@@ -1,8 +1,7 @@
 // Bringing a lost inbox back from the broker's history, page by page. How far it came is kept in the new inbox, so that
 // a restart goes on from there. Rows restored this way fire nothing: they were news once.
 import type { Sealer } from "@claudemesh/client/seal";
-import { limits } from "@claudemesh/protocol/messages/limits";
-import { readHistoryPage } from "../core/history-page.ts";
+import { historyPageItems, readHistoryPage } from "../core/history-page.ts";
 import { isRecipient, readMessage } from "../core/inbox-message.ts";
 import type { BrokerLink, Clock, InboxStore, Log } from "../ports.ts";
 
@@ -52,8 +51,8 @@ export class InboxRebuild {
   async #restorePage(
     after: number,
   ): Promise<{ readonly restored: number; readonly nextAfter: number | undefined } | undefined> {
-    const { link, requestTimeoutMs, ownPubkey, log } = this.#ports;
-    const input = { after, limit: this.#pageItems() };
+    const { link, requestTimeoutMs, ownPubkey, inlineBytes, log } = this.#ports;
+    const input = { after, limit: historyPageItems(inlineBytes(), this.#halvings) };
     const outcome = await link.request("history", input, { timeoutMs: requestTimeoutMs });
     const page = outcome.type === "answered" && outcome.status === 200 ? readHistoryPage(outcome.body) : undefined;
     if (page === undefined || (page.nextAfter !== undefined && page.nextAfter <= after)) {
@@ -74,12 +73,5 @@ export class InboxRebuild {
     const { inbox, sealer, nameOf, clock } = this.#ports;
     const message = readMessage(item, sealer.open);
     return inbox.insert({ ...message, senderName: nameOf(message.senderPubkey), restored: true }, clock.nowMs());
-  }
-
-  /** As many as fit into a frame when every body is as large as it may be, in base64. */
-  #pageItems(): number {
-    const itemBytes = (this.#ports.inlineBytes() * 4) / 3 + limits.metaBytes + 1_024;
-    const fitting = Math.floor((limits.frameBytes * 0.9) / itemBytes);
-    return Math.max(1, Math.min(limits.pageItems, fitting) >> Math.min(this.#halvings, 30));
   }
 }

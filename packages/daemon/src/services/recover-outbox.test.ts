@@ -209,6 +209,27 @@ describe("a recovery", () => {
     expect((await startTestDaemon({ at })).rowCount()).toBe(rows - 1 - gone.length);
   });
 
+  it("reads an outbox of an older build, and leaves that of a newer one alone", async () => {
+    const change = (at: TestHome, sql: string) => {
+      const db = new DatabaseSync(at.paths.outboxDb);
+      db.exec(`${sql}; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)`);
+      db.close();
+      return ruinPages(at, 30);
+    };
+    const older = temporaryHome();
+    await fillOutbox(older);
+    const gone = change(older, "ALTER TABLE outbox DROP COLUMN accept_duplicate");
+    expect(await recoverOutbox(older.paths)).toMatchObject({ salvage: { rowsRead: rows - 1 - gone.length } });
+
+    const newer = temporaryHome();
+    await fillOutbox(newer);
+    change(newer, "ALTER TABLE outbox ADD COLUMN tomorrow TEXT");
+    const before = hashOf(newer.paths.outboxDb);
+    await expect(recoverOutbox(newer.paths)).rejects.toMatchObject({ reason: "schema_newer" });
+    expect(hashOf(newer.paths.outboxDb)).toBe(before);
+    expect(existsSync(recoveringPath(newer.paths.outboxDb))).toBe(false);
+  });
+
   it("includes what was committed to the log and is not in the file yet", async () => {
     const at = temporaryHome();
     await fillOutbox(at);

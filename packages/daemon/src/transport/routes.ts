@@ -2,6 +2,7 @@
 // What a route does is in the services; who may call it in guards.ts.
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { toMeshError } from "../storage-failure.ts";
+import { type AuditApi, auditRoutes } from "./audit-route.ts";
 import { type BrokerApi, brokerRoutes } from "./broker-routes.ts";
 import { type ControlApi, controlRoutes } from "./control-routes.ts";
 import { type MessageApi, messageRoutes } from "./message-routes.ts";
@@ -10,11 +11,12 @@ import { type OperatorApi, operatorRoutes } from "./operator-routes.ts";
 import { noQuery } from "./queries.ts";
 import { type Answer, ok, type Route, type TextAnswer } from "./route.ts";
 
-export type LocalApi = MessageApi & OperatorApi & BrokerApi & ControlApi;
+export type LocalApi = MessageApi & OperatorApi & AuditApi & BrokerApi & ControlApi;
 
 export const routes: readonly Route<LocalApi>[] = [
   ...messageRoutes,
   ...operatorRoutes,
+  ...auditRoutes,
   ...brokerRoutes,
   ...controlRoutes,
   {

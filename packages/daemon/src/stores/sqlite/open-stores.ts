@@ -3,6 +3,7 @@ import type { MeshPaths } from "@claudemesh/client/home";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type {
+  AuditReading,
   BrokerIdSearch,
   Clock,
   InboxEntries,
@@ -14,6 +15,7 @@ import type {
   RequeueStore,
   WatchOutbox,
 } from "../../ports.ts";
+import { createSqliteAuditReading } from "./audit-reading.ts";
 import { createSqliteBrokerIdSearch } from "./broker-id-search.ts";
 import { createSqliteInboxEntries } from "./inbox-entries.ts";
 import { createSqliteInboxStore, selectLastId } from "./inbox-store.ts";
@@ -31,6 +33,7 @@ export type DaemonStores = {
   readonly inbox: InboxStore;
   readonly entries: InboxEntries;
   readonly search: BrokerIdSearch;
+  readonly auditing: AuditReading;
   readonly members: MembersStore;
   readonly negotiated: NegotiatedStore;
   readonly nextOutboxId: () => string;
@@ -63,6 +66,7 @@ export async function openStores(
       inbox: createSqliteInboxStore(inbox.db, inboxCommit, inboxIds),
       entries: createSqliteInboxEntries(inbox.db, inboxCommit),
       search: createSqliteBrokerIdSearch(outbox.db, inbox.db),
+      auditing: createSqliteAuditReading(outbox.db, inbox.db),
       members: createSqliteMembersStore(outbox.db, outboxCommit.commit),
       negotiated: createSqliteNegotiatedStore(outbox.db, outboxCommit.commit),
       nextOutboxId: createRowIds(outbox.db, "outbox", clock.nowMs),

@@ -19,7 +19,7 @@ export type TransactionProbe = {
 const transactionsPerMesh = 2;
 const sendsPerTransaction = 256;
 /** Fewer than these are cheaper together than side by side. */
-const sendsToShare = 32;
+const sendsToShare = 128;
 const bodyBytesPerTransaction = 4 * 1_048_576;
 /** How often a send may find its id consumed and then forgotten before it gives up. */
 const triesMax = 5;

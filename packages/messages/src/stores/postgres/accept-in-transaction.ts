@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { lockMesh } from "@claudemesh/members/postgres";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { SendToAccept, StoredAccept } from "../../ports.ts";
-import { insertClaims, type JudgedSend, writeAccepts } from "./accept-statements.ts";
+import { deleteClaims, insertClaims, type JudgedSend, writeAccepts } from "./accept-statements.ts";
 import { selectAccepted } from "./stored-accepts.ts";
 
 export type AcceptOutcome =
@@ -20,8 +20,7 @@ export async function acceptInTransaction(
   meshId: string,
   sends: readonly SendToAccept[],
 ): Promise<AcceptOutcome[]> {
-  // The statements below are planned once for each connection, which takes longer than running them. They are kept from
-  // when the tables were small, and must not scan them when they are large.
+  // Planning takes longer than running: once for each connection is enough, see accept-statements.ts.
   const settled = tx.script("SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off");
   // Every transaction claims in the same order, so that two of them never wait for each other.
   const [claimed] = await Promise.all([insertClaims(tx, meshId, [...sends].sort(byClientMessageId)), settled]);
@@ -37,6 +36,8 @@ export async function acceptInTransaction(
   if (firsts.length > 0) {
     const [, judged] = await Promise.all([lockMesh(tx, meshId), writeAccepts(tx, meshId, firsts)]);
     for (const [index, outcome] of judged.entries()) outcomes.set(at(firsts, index), outcome);
+    const refused = firsts.filter((_, index) => judged[index]?.type === "refused");
+    if (refused.length > 0) await deleteClaims(tx, meshId, refused);
   }
   return sends.map((send) => {
     const outcome = outcomes.get(send);

@@ -1,5 +1,8 @@
-// The three statements of an accept on PostgreSQL, each for a whole batch of one mesh: claim the keys, and, under the
-// mesh's lock, judge, number and write. Which of them runs when is decided in accept-in-transaction.ts.
+// The statements of an accept on PostgreSQL, each for a whole batch of one mesh: claim the keys, and, under the mesh's
+// lock, judge, number and write. Which of them runs when is decided in accept-in-transaction.ts.
+//
+// They are planned once for each connection, maybe when the tables were empty and any plan looked as good as another.
+// So every look-up is a subquery that can use nothing but its whole key.
 import type { AcceptRefusal } from "@claudemesh/protocol/messages/accept-result";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { SendToAccept } from "../../ports.ts";
@@ -10,9 +13,9 @@ const time = (name: string) => `to_timestamp(${name} / 1000)`;
 // Fingerprints and bodies travel as one run of bytes each, because the driver would spell an array of them in hex.
 const claimStatement = `
   INSERT INTO mesh.client_message_dedupe (mesh_id, client_message_id, broker_message_id, request_fingerprint,
-    destination_kind, destination_ref, sender_pubkey, history_id, first_seen_at, expires_at)
+    destination_kind, destination_ref, sender_pubkey, first_seen_at, expires_at)
   SELECT $1, e.client_message_id, e.broker_message_id, substring($2::bytea FROM (e.n::int - 1) * 32 + 1 FOR 32),
-    e.kind, e.ref, e.sender, 0, ${time("e.accepted_ms")}, ${time("e.expires_ms")}
+    e.kind, e.ref, e.sender, ${time("e.accepted_ms")}, ${time("e.expires_ms")}
   FROM unnest($3::text[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::float8[], $9::float8[]) WITH ORDINALITY
     AS e (client_message_id, broker_message_id, kind, ref, sender, accepted_ms, expires_ms, n)
   ORDER BY e.n
@@ -46,7 +49,7 @@ export async function insertClaims(
   return new Set(rows.map((row) => row.client_message_id));
 }
 
-// B2 for every entry. Each look-up is a scalar subquery on a primary key: those are never turned into a scan.
+// B2 for every entry.
 const judged = `
   SELECT e.*, CASE
     WHEN (SELECT true FROM mesh.client_message_fence f
@@ -93,19 +96,11 @@ const acceptStatement = `
       END AS history_id
     FROM judged j
   ), audience AS MATERIALIZED (
-    SELECT s.topic, array_agg(s.member_pubkey ORDER BY s.member_pubkey) AS members
-    FROM mesh.topic_subscription s
-    JOIN mesh.member m ON m.mesh_id = $1 AND m.pubkey = s.member_pubkey AND m.revoked_at IS NULL
-    WHERE s.mesh_id = $1 AND s.topic = ANY (
-      ARRAY(SELECT DISTINCT ref FROM numbered WHERE kind = 'topic' AND history_id IS NOT NULL))
-    GROUP BY s.topic
-  ), claimed AS (
-    UPDATE mesh.client_message_dedupe d SET history_id = a.history_id
-    FROM numbered a
-    WHERE a.history_id IS NOT NULL AND d.mesh_id = $1 AND d.client_message_id = a.client_message_id
-  ), unclaimed AS (
-    DELETE FROM mesh.client_message_dedupe d USING numbered a
-    WHERE a.history_id IS NULL AND d.mesh_id = $1 AND d.client_message_id = a.client_message_id
+    SELECT t.ref AS topic, (
+      SELECT array_agg(s.member_pubkey ORDER BY s.member_pubkey) FROM mesh.topic_subscription s
+      WHERE s.mesh_id = $1 AND s.topic = t.ref AND (SELECT true FROM mesh.member m
+        WHERE m.mesh_id = $1 AND m.pubkey = s.member_pubkey AND m.revoked_at IS NULL)) AS members
+    FROM (SELECT DISTINCT ref FROM numbered WHERE kind = 'topic' AND history_id IS NOT NULL) AS t
   ), topic_messages AS (
     INSERT INTO mesh.topic_message (mesh_id, id, client_message_id, topic, sender_pubkey, envelope_version, body, meta,
       priority, reply_to_id, created_at, history_id)
@@ -145,7 +140,7 @@ const acceptStatement = `
     WHERE a.history_id IS NOT NULL AND m.n = a.n
   )
   SELECT a.refusal, a.history_id, CASE WHEN a.n = 1 THEN
-      (SELECT json_object_agg(audience.topic, audience.members) FROM audience) END AS audience
+      (SELECT json_object_agg(audience.topic, coalesce(audience.members, '{}')) FROM audience) END AS audience
   FROM numbered a ORDER BY a.n`;
 
 export type JudgedSend =
@@ -160,9 +155,9 @@ type JudgedRow = {
 };
 
 /**
- * For sends whose claims this transaction holds, in the order in which they get their history ids, under the mesh's
- * lock: judges all of them on one snapshot, writes every effect of those that pass and takes back the claims of those
- * that do not.
+ * For sends that this transaction has claimed, in the order in which they get their history ids, under the mesh's
+ * lock: judges all of them on one snapshot and writes every effect of those that pass. The claims of the others are
+ * still there.
  */
 export async function writeAccepts(
   tx: PostgresTransaction,
@@ -212,4 +207,16 @@ function acceptValues(meshId: string, sends: readonly SendToAccept[]): unknown[]
     sends.flatMap((send, index) => send.mentions.map(() => index + 1)),
     sends.flatMap((send) => send.mentions),
   ];
+}
+
+/** Takes back the claims of sends that were refused, so that their ids are free. */
+export async function deleteClaims(
+  tx: PostgresTransaction,
+  meshId: string,
+  sends: readonly SendToAccept[],
+): Promise<void> {
+  await tx.execute(
+    "DELETE FROM mesh.client_message_dedupe WHERE mesh_id = $1 AND client_message_id = ANY ($2::text[])",
+    [meshId, sends.map((send) => send.clientMessageId)],
+  );
 }

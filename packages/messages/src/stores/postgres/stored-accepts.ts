@@ -17,8 +17,13 @@ export type DedupeRow = {
   first_seen_at: Date;
 };
 
-export const dedupeColumns = `d.broker_message_id, d.history_id, d.request_fingerprint, d.sender_pubkey,
-  d.history_available, d.first_seen_at`;
+/** Of `mesh.client_message_dedupe d` with joinHistory. */
+export const dedupeColumns = `d.broker_message_id, coalesce(h.history_id, 0) AS history_id, d.request_fingerprint,
+  d.sender_pubkey, d.history_available, d.first_seen_at`;
+
+/** A claim is made before its history id is known, and is not written twice for its sake. */
+export const joinHistory = `LEFT JOIN mesh.message_history h
+    ON h.mesh_id = d.mesh_id AND h.broker_message_id = d.broker_message_id`;
 
 /** One entry per key, in their order; undefined: the id is free. */
 export async function selectAccepted(
@@ -28,7 +33,8 @@ export async function selectAccepted(
   const rows = await db.query<DedupeRow & { n: number }>(
     `SELECT k.n::int AS n, ${dedupeColumns}
      FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS k (mesh_id, client_message_id, n)
-     JOIN mesh.client_message_dedupe d ON d.mesh_id = k.mesh_id AND d.client_message_id = k.client_message_id`,
+     JOIN mesh.client_message_dedupe d ON d.mesh_id = k.mesh_id AND d.client_message_id = k.client_message_id
+     ${joinHistory}`,
     [keys.map((key) => key.meshId), keys.map((key) => key.clientMessageId)],
   );
   const stored: (StoredAccept | undefined)[] = keys.map(() => undefined);

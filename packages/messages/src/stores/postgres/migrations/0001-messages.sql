@@ -3,8 +3,7 @@
 
 -- The claim of a send. A committed row exists exactly when the accept transaction committed.
 -- client_message_id is chosen by callers and may be random, so it is a key here and nowhere else.
--- A claim is written before the mesh's lock is taken and gets its history_id under it: half of each page stays free, so
--- that the second version of the row lies beside the first and touches no index.
+-- A claim is written before the mesh's lock is taken, when its history_id is not known: that is in its history row.
 CREATE TABLE mesh.client_message_dedupe (
   mesh_id uuid NOT NULL,
   client_message_id text COLLATE "C" NOT NULL,
@@ -13,12 +12,11 @@ CREATE TABLE mesh.client_message_dedupe (
   destination_kind text NOT NULL CHECK (destination_kind IN ('topic', 'dm', 'queue')),
   destination_ref text COLLATE "C" NOT NULL,
   sender_pubkey text COLLATE "C" NOT NULL,
-  history_id bigint NOT NULL,
   first_seen_at timestamptz NOT NULL DEFAULT now(),
   expires_at timestamptz,
   history_available boolean NOT NULL DEFAULT true,
   PRIMARY KEY (mesh_id, client_message_id)
-) WITH (fillfactor = 50);
+);
 -- Rows are appended as time passes, so that a range per block finds the expired ones and costs an insert nothing.
 CREATE INDEX client_message_dedupe_expires_idx ON mesh.client_message_dedupe USING brin (expires_at)
   WITH (autosummarize = on) WHERE expires_at IS NOT NULL;
@@ -85,6 +83,8 @@ CREATE TABLE mesh.message_history (
   accepted_at timestamptz NOT NULL,
   PRIMARY KEY (mesh_id, history_id)
 );
+-- Ids of messages grow with time, so that this index grows at its end.
+CREATE UNIQUE INDEX message_history_message ON mesh.message_history (mesh_id, broker_message_id);
 
 -- One row per recipient, appended in history order; the partial index finds what a recipient has not confirmed.
 CREATE TABLE mesh.delivery_queue (

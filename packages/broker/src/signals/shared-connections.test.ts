@@ -1,0 +1,116 @@
+// Connections as those of one broker among several: what is told to the others, and what their signals do here.
+import { describe, expect, test } from "vitest";
+import type { RegisteredConnection } from "../transport/connection-registry.ts";
+import { SharedConnections } from "./shared-connections.ts";
+import type { Signal } from "./signal.ts";
+
+type Log = string[];
+
+function createConnection(
+  log: Log,
+  name: string,
+  pubkey = "bob",
+  kind: RegisteredConnection["kind"] = "daemon",
+): RegisteredConnection {
+  const note = (what: string) => () => void log.push(`${name} ${what}`);
+  return {
+    meshId: "mesh-1",
+    pubkey,
+    kind,
+    wake: note("woken"),
+    replace: note("replaced"),
+    cut: note("cut"),
+  };
+}
+
+/** Brokers whose signals reach each other at once, with stamps from one clock. */
+function createBrokers(count: number) {
+  let stamp = 0;
+  const published: Signal[] = [];
+  const brokers: SharedConnections[] = Array.from({ length: count }, (_, index) => {
+    const publish = (signal: Signal) => {
+      published.push(signal);
+      for (const [other, broker] of brokers.entries()) if (other !== index) broker.receive(signal);
+    };
+    return new SharedConnections({ publish, nextStamp: () => String(++stamp).padStart(4, "0") });
+  });
+  const [a, b] = brokers;
+  if (a === undefined || b === undefined) throw new Error("two brokers at least");
+  return { a, b, published };
+}
+
+describe("connections of one broker among several", () => {
+  test("are woken on every broker, and a wake that was heard is not told on", () => {
+    const log: Log = [];
+    const { a, b, published } = createBrokers(3);
+    a.add(createConnection(log, "at a", "alice"), "allow_concurrent");
+    b.add(createConnection(log, "at b", "bob"), "allow_concurrent");
+    a.wake("mesh-1", ["alice", "bob"]);
+    expect(log).toEqual(["at a woken", "at b woken"]);
+    expect(published).toEqual([{ type: "deliveries", meshId: "mesh-1", recipients: ["alice", "bob"] }]);
+    a.wake("mesh-1", []);
+    b.wakeHere({ meshId: "mesh-1", pubkey: "bob" });
+    expect(published).toHaveLength(1);
+    expect(log.at(-1)).toBe("at b woken");
+  });
+
+  test("give way to a newer daemon elsewhere, and only to that", () => {
+    const log: Log = [];
+    const { a, b } = createBrokers(2);
+    const older = createConnection(log, "older");
+    a.add(older, "prefer_newest");
+    a.add(createConnection(log, "client", "bob", "client"), "prefer_newest");
+    a.add(createConnection(log, "other member", "carol"), "prefer_newest");
+    b.add(createConnection(log, "newer"), "prefer_newest");
+    expect(log).toEqual(["older replaced"]);
+    // The announcement of one that is older than what is here, and came late.
+    b.receive({ type: "daemon_connected", meshId: "mesh-1", pubkey: "bob", stamp: "0000" });
+    expect(log).toEqual(["older replaced"]);
+  });
+
+  test("that are made on two brokers at the same moment end as one", () => {
+    const log: Log = [];
+    const waiting: [SharedConnections, Signal][] = [];
+    let stamp = 0;
+    const nextStamp = () => String(++stamp);
+    const a: SharedConnections = new SharedConnections({ publish: (signal) => waiting.push([b, signal]), nextStamp });
+    const b: SharedConnections = new SharedConnections({ publish: (signal) => waiting.push([a, signal]), nextStamp });
+    a.add(createConnection(log, "at a"), "prefer_newest");
+    b.add(createConnection(log, "at b"), "prefer_newest");
+    for (const [broker, signal] of waiting) broker.receive(signal);
+    expect(log).toEqual(["at a replaced"]);
+  });
+
+  test.each(["prefer_oldest", "allow_concurrent"] as const)("stay side by side under %s", (policy) => {
+    const log: Log = [];
+    const { a, b, published } = createBrokers(2);
+    a.add(createConnection(log, "one"), policy);
+    b.add(createConnection(log, "two"), policy);
+    expect(log).toEqual([]);
+    expect(published).toEqual([]);
+  });
+
+  test("of a revoked member are cut everywhere, and a change of presence is heard everywhere", () => {
+    const log: Log = [];
+    const { a, b } = createBrokers(2);
+    b.add(createConnection(log, "daemon"), "prefer_newest");
+    b.add(createConnection(log, "client", "bob", "client"), "prefer_newest");
+    b.onPresenceChange((meshId) => log.push(`presence of ${meshId}`));
+    a.cut("mesh-1", "bob");
+    a.presenceChanged("mesh-1");
+    expect(log).toEqual(["daemon cut", "client cut", "presence of mesh-1"]);
+  });
+
+  test("name each recipient of pushes once, while it has a daemon here", () => {
+    const { a } = createBrokers(2);
+    const [one, two] = [createConnection([], "one"), createConnection([], "two")];
+    for (const connection of [one, two, createConnection([], "client", "carol", "client")]) {
+      a.add(connection, "allow_concurrent");
+    }
+    expect(a.recipients()).toEqual([{ meshId: "mesh-1", pubkey: "bob" }]);
+    a.remove(one);
+    expect(a.recipients()).toHaveLength(1);
+    a.remove(two);
+    expect(a.recipients()).toEqual([]);
+  });
+});

@@ -1,0 +1,39 @@
+// The text of signals between brokers: what is written is read, and nothing else does harm.
+import { describe, expect, test } from "vitest";
+import { decodeSignals, encodeSignals, type Signal } from "./signal.ts";
+
+const signals: Signal[] = [
+  { type: "deliveries", meshId: "mesh-1", recipients: ["a", "b"] },
+  { type: "daemon_connected", meshId: "mesh-1", pubkey: "a", stamp: "1" },
+  { type: "member_revoked", meshId: "mesh-1", pubkey: "a" },
+  { type: "presence_changed", meshId: "mesh-1" },
+];
+
+describe("signals", () => {
+  test("are read as they were written", () => {
+    const message = { from: "broker-1", signals };
+    expect(decodeSignals(encodeSignals(message))).toEqual(message);
+  });
+
+  test("of types that this version does not know, or without what they need, are passed over", () => {
+    const strange = [
+      null,
+      7,
+      "x",
+      {},
+      { type: "moved", meshId: "mesh-1" },
+      { type: "deliveries", meshId: "mesh-1" },
+      { type: "deliveries", meshId: "mesh-1", recipients: [1] },
+      { type: "deliveries", recipients: [] },
+      { type: "daemon_connected", meshId: "mesh-1", pubkey: "a" },
+      { type: "member_revoked", meshId: "mesh-1" },
+    ];
+    const text = JSON.stringify({ from: "broker-1", signals: [...strange, ...signals], more: 1 });
+    expect(decodeSignals(text)).toEqual({ from: "broker-1", signals });
+  });
+
+  test.each(["", "hello", "null", "[]", "{}", '{"from":1,"signals":[]}', '{"from":"x"}', '{"from":"x","signals":{}}'])(
+    "%j is no message of ours",
+    (text) => expect(decodeSignals(text)).toBeUndefined(),
+  );
+});

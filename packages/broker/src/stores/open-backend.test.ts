@@ -1,0 +1,54 @@
+// Which settings go together: a broker must not start on a store that it cannot share, nor with an option that it would
+// ignore.
+import { pino } from "pino";
+import { describe, expect, test } from "vitest";
+import { BrokerConfigError, type BrokerFlags, readBrokerConfig } from "../config.ts";
+import { openBackend } from "./open-backend.ts";
+import { createQuietLog } from "./quiet-log.ts";
+
+const noFailpoints = { active: false, hit: () => undefined, hitSync: () => undefined, describe: () => "" };
+
+async function refusalOf(flags: BrokerFlags): Promise<string> {
+  try {
+    const config = readBrokerConfig(flags, {}, undefined);
+    const backend = await openBackend({ config, failpoints: noFailpoints, log: pino({ level: "silent" }) });
+    await backend.close();
+  } catch (error) {
+    if (error instanceof BrokerConfigError) return error.message;
+    throw error;
+  }
+  throw new Error("it was accepted");
+}
+
+describe("a backend", () => {
+  test("on PostgreSQL needs Redis", async () => {
+    expect(await refusalOf({ store: "postgres://mesh@localhost/mesh" })).toContain("--redis");
+  });
+
+  test.each([
+    ["redis", "redis://localhost"],
+    ["limiter-open", "true"],
+    ["delivery-sweep-seconds", "10"],
+  ])("on SQLite refuses --%s, which it would ignore", async (flag, value) => {
+    expect(await refusalOf({ store: "sqlite::memory:", [flag]: value })).toContain(`--${flag} goes with`);
+  });
+});
+
+describe("a quiet log", () => {
+  test("tells the first problem at once, and how many there were when it speaks again", () => {
+    const written: [unknown, number][] = [];
+    let now = 0;
+    const problem = createQuietLog(
+      (error, times) => written.push([error, times]),
+      () => now,
+    );
+    for (const error of ["a", "b", "c"]) problem(error);
+    expect(written).toEqual([["a", 1]]);
+    now = 10_000;
+    problem("d");
+    expect(written).toEqual([
+      ["a", 1],
+      ["d", 3],
+    ]);
+  });
+});

@@ -1,0 +1,78 @@
+// `claudemesh audit`: do the records of outbox, broker, deliveries and inbox balance? Each home's own daemon looks at
+// what is its own; here the answers are put side by side. Exit code 1 for an imbalance, 3 where the broker was away.
+import { resolve } from "node:path";
+import { chooseMesh, type MeshPaths, meshPaths } from "@claudemesh/client/home";
+import type { Command } from "commander";
+import { type CommonOptions, examples, type Outcome, run, withMesh } from "../command.ts";
+import { callDaemon, tellIfVersionsDiffer } from "../daemon-access.ts";
+import { exitCodes, expectBody } from "../exit-codes.ts";
+import { formatTable } from "../output/table.ts";
+import { pathsFor, type Shell } from "../shell.ts";
+
+type Options = CommonOptions & { readonly home: readonly string[] };
+
+type Report = {
+  readonly layers: readonly {
+    readonly layer: string;
+    readonly total: number;
+    readonly classes: Readonly<Record<string, number>>;
+    readonly imbalances: number;
+    readonly balanced: boolean;
+  }[];
+  readonly imbalances: readonly { readonly layer: string; readonly id: string; readonly what: string }[];
+  readonly balanced: boolean;
+  readonly complete: boolean;
+};
+
+type HomeReport = Report & { readonly home: string };
+
+/** An audit asks about every record there is, and nothing comes before its end. */
+const auditTimeoutMs = 3_600_000;
+
+export function define(command: Command, shell: Shell): void {
+  const gather = (path: string, before: readonly string[]) => [...before, path];
+  withMesh(command)
+    .option("--home <path>", "also a home of another member on this machine; may be repeated", gather, [])
+    .action((options: Options) => run(shell, options, () => audit(shell, options)));
+  examples(command, "claudemesh audit", "claudemesh audit --home /srv/bob/.claudemesh --json");
+}
+
+async function audit(shell: Shell, options: Options): Promise<Outcome> {
+  const own = pathsFor(shell, options);
+  const others = [...new Set(options.home.map((home) => resolve(home)))].filter((home) => home !== own.home);
+  const places = [own, ...others.map((home) => meshPaths(home, chooseMesh(home, own.mesh)))];
+  const homes: HomeReport[] = [];
+  for (const paths of places) homes.push({ home: paths.home, ...(await auditHome(shell, paths)) });
+  const imbalances = homes.flatMap((report) => report.imbalances.map((each) => ({ home: report.home, ...each })));
+  const balanced = homes.every((report) => report.balanced);
+  const complete = homes.every((report) => report.complete);
+  if (!balanced) process.exitCode = exitCodes.failed;
+  else if (!complete) process.exitCode = exitCodes.unreachable;
+  return { value: { balanced, complete, imbalances, homes }, text: describe(homes, shell.columns) };
+}
+
+async function auditHome(shell: Shell, paths: MeshPaths): Promise<Report> {
+  await tellIfVersionsDiffer(shell, paths);
+  return callDaemon(paths, async (daemon) => expectBody(await daemon.call<Report>("GET", "/v1/audit")), auditTimeoutMs);
+}
+
+function describe(homes: readonly HomeReport[], columns: number | undefined): string {
+  return homes.map((report) => describeHome(report, homes.length > 1, columns)).join("\n\n");
+}
+
+function describeHome(report: HomeReport, isNamed: boolean, columns: number | undefined): string {
+  const rows = report.layers.map(({ layer, total, classes, balanced }) => {
+    const parts = Object.entries(classes).flatMap(([name, count]) =>
+      count === 0 ? [] : [`${count} ${name.replaceAll("_", " ")}`],
+    );
+    return [balanced ? "ok" : "FAIL", layer, String(total), parts.join(" + ")];
+  });
+  const unnamed = report.layers.reduce((sum, { imbalances }) => sum + imbalances, 0) - report.imbalances.length;
+  return [
+    ...(isNamed ? [report.home] : []),
+    formatTable(["", "LAYER", "RECORDS", "OF WHICH"], rows, columns),
+    ...report.imbalances.map(({ layer, id, what }) => `${layer}: ${id}: ${what}`),
+    ...(unnamed > 0 ? [`and ${unnamed} more`] : []),
+    ...(report.complete ? [] : ["The broker could not be asked: not everything was looked at."]),
+  ].join("\n");
+}

@@ -1,0 +1,84 @@
+// What an audit reads that nobody else asks for: the outbox counted by class at one moment, and the inbox without its
+// bodies. Nothing is judged here.
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type { InboxAuditRow, OutboxSnapshot } from "../../core/audit.ts";
+import type { AuditReading } from "../../ports.ts";
+
+const namedMax = 100;
+
+export function createSqliteAuditReading(outbox: Sqlite, inbox: Sqlite): AuditReading {
+  return {
+    outbox: () => snapshotOutbox(outbox),
+    inboxPage: (after, limit) => selectInboxPage(inbox, after, limit),
+    findReceived: (clientMessageId) => findReceived(inbox, clientMessageId),
+    inboxTombstones: () => count(inbox, "inbox_tombstone"),
+  };
+}
+
+/** One turn of the event loop, in which nobody writes. */
+function snapshotOutbox(db: Sqlite): OutboxSnapshot {
+  const tombstones = count(db, "outbox_tombstone");
+  const dead = { dead_refused: 0, dead_fate_unknown: 0 };
+  const retired = { aborted: 0, accepted_duplicates: 0, tombstones };
+  const classes: Record<string, number> = { queued: 0, inflight: 0, stored: 0, ...dead, ...retired };
+  const found = db
+    .sql<{ class: string; rows: number }>(
+      `SELECT CASE status
+         WHEN 'pending' THEN 'queued' WHEN 'inflight' THEN 'inflight' WHEN 'done' THEN 'stored'
+         WHEN 'dead' THEN iif(unanswered > 0 AND fenced = 0, 'dead_fate_unknown', 'dead_refused')
+         WHEN 'aborted' THEN iif(accept_duplicate = 1, 'accepted_duplicates', 'aborted')
+       END AS class, count(*) AS rows FROM outbox GROUP BY class HAVING class IS NOT NULL`,
+    )
+    .all();
+  for (const { class: name, rows } of found) classes[name] = rows;
+  return { rows: count(db, "outbox"), tombstones, classes, ...selectFaults(db) };
+}
+
+function selectFaults(db: Sqlite): Pick<OutboxSnapshot, "withoutSuccessor" | "heldTwice"> {
+  const withoutSuccessor = db
+    .sql<{ id: string }>(
+      `SELECT client_message_id AS id FROM outbox AS old WHERE status = 'aborted' AND (superseded_by IS NULL
+         OR (NOT EXISTS (SELECT 1 FROM outbox WHERE id = old.superseded_by)
+           AND NOT EXISTS (SELECT 1 FROM outbox_tombstone WHERE id = old.superseded_by))) LIMIT ?`,
+    )
+    .all(namedMax);
+  const heldTwice = db
+    .sql<{ id: string }>(
+      `SELECT client_message_id AS id FROM outbox_tombstone AS kept
+       WHERE EXISTS (SELECT 1 FROM outbox WHERE client_message_id = kept.client_message_id) LIMIT ?`,
+    )
+    .all(namedMax);
+  return { withoutSuccessor: withoutSuccessor.map(({ id }) => id), heldTwice: heldTwice.map(({ id }) => id) };
+}
+
+function count(db: Sqlite, table: "outbox" | "outbox_tombstone" | "inbox_tombstone"): number {
+  return db.sql<{ rows: number }>(`SELECT count(*) AS rows FROM ${table}`).get()?.rows ?? 0;
+}
+
+type Row = { id: string; client_message_id: string; broker_message_id: string; history_id: number; restored: number };
+
+function selectInboxPage(db: Sqlite, after: string, limit: number): InboxAuditRow[] {
+  return db
+    .sql<Row>(
+      `SELECT id, client_message_id, broker_message_id, history_id, restored FROM inbox
+       WHERE id > ? ORDER BY id LIMIT ?`,
+    )
+    .all(after, limit)
+    .map((row) => ({
+      id: row.id,
+      clientMessageId: row.client_message_id,
+      brokerMessageId: row.broker_message_id,
+      historyId: row.history_id,
+      restored: row.restored === 1,
+    }));
+}
+
+function findReceived(db: Sqlite, clientMessageId: string): boolean {
+  const row = db
+    .sql<{ found: number }>(
+      `SELECT EXISTS (SELECT 1 FROM inbox WHERE client_message_id = ?1)
+         OR EXISTS (SELECT 1 FROM inbox_tombstone WHERE client_message_id = ?1) AS found`,
+    )
+    .get(clientMessageId);
+  return row?.found === 1;
+}
