@@ -1,5 +1,5 @@
 // The commands for whoever looks after a host, as that person runs them: doctor, accept-host, remint, backup, recover.
-import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { runCli, runJson } from "./support/process.ts";
@@ -65,17 +65,6 @@ describe("claudemesh doctor", () => {
     const people = await runCli(["doctor"], { home: bob.home });
     expect(people.code).toBe(1);
     expect(people.stdout).toMatch(/What to do:\n {2}broker: /);
-  });
-
-  test("in a home without a mesh says how to get one, and a mesh that is not there is not found", async () => {
-    const home = join(world.folder, "empty");
-    mkdirSync(home, { mode: 0o700 });
-    const { code, stdout } = await runCli(["doctor", "--json"], { home });
-    expect(code).toBe(1);
-    expect(JSON.parse(stdout).checks).toContainEqual(
-      expect.objectContaining({ check: "mesh", status: "fail", fix: expect.stringContaining("claudemesh up") }),
-    );
-    expect((await runCli(["doctor", "--mesh", "nowhere"], { home })).code).toBe(5);
   });
 });
 

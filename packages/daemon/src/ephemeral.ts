@@ -84,7 +84,7 @@ function keysInTheWay(paths: MeshPaths): StartRefused {
   return new StartRefused("keys_in_the_way", message);
 }
 
-const drainGraceMs = 1_500;
+const drainGraceMs = 1_000;
 const lookMs = 20;
 
 export type Farewell = {

@@ -24,7 +24,7 @@ const sweepSecondsDefault = 5;
 /** A broker that starts while Redis is away serves all the same, and is ready once Redis is back. */
 const firstContactMs = 2_000;
 
-function postgresMigrations(): Migration[] {
+export function postgresMigrations(): Migration[] {
   return [...postgresMembersMigrations(), ...postgresMessagesMigrations()];
 }
 

@@ -12,7 +12,7 @@ import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { Backend, BackendSurroundings } from "./backend.ts";
 
-function sqliteMigrations(): Migration[] {
+export function sqliteMigrations(): Migration[] {
   return [...membersMigrations(), ...messagesMigrations()];
 }
 

@@ -69,7 +69,7 @@ describe.runIf(spawnSync("bash", ["--version"]).status === 0)("bash", () => {
 
   it("completes commands and subcommands", () => {
     expect(complete("se")).toEqual(["send"]);
-    expect(complete("daemon", "re")).toEqual(["restart"]);
+    expect(complete("daemon", "rest")).toEqual(["restart"]);
     expect(complete("daemon", "outbox", "")).toEqual(expect.arrayContaining(["list", "inspect"]));
     expect(complete("mesh", "token", "")).toEqual(expect.arrayContaining(["list", "revoke"]));
     const known = commandEntries.map(({ path }) => path.split(" ")[0]);
@@ -79,8 +79,8 @@ describe.runIf(spawnSync("bash", ["--version"]).status === 0)("bash", () => {
   it("completes the options of the command at hand, and of no other", () => {
     expect(complete("daemon", "outbox", "list", "--fa")).toEqual(["--failed"]);
     expect(complete("send", "@bob", "hello", "--pr")).toEqual(["--priority"]);
-    expect(complete("daemon", "up", "--")).toEqual(["--mesh", "--json", "--foreground", "--help"]);
-    expect(complete("daemon", "up", "")).toEqual(["--mesh", "--json", "--foreground", "--help"]);
+    expect(complete("daemon", "down", "--")).toEqual(["--mesh", "--json", "--help"]);
+    expect(complete("daemon", "down", "")).toEqual(["--mesh", "--json", "--help"]);
     expect(complete("mesh", "list", "--fa")).toEqual([]);
   });
 

@@ -157,10 +157,12 @@ describe("the keys", () => {
   });
 
   it("of an ephemeral daemon are in its memory, and no host is theirs", () => {
-    const rows = mesh({ keys: "absent", broker: { type: "not asked" } });
+    const folderOfIt = { ...soundMesh.folder, host: "not recorded", outbox: { type: "absent" } } as const;
+    const rows = mesh({ keys: "absent", broker: { type: "not asked" }, folder: folderOfIt });
     expect(wrong(rows)).toEqual([]);
     expect(rows.map(({ check }) => check)).not.toContain("host");
     expect(rows.find(({ check }) => check === "keys")?.means).toContain("ephemeral");
+    expect(rows.find(({ check }) => check === "outbox")?.means).toContain("1000 bytes of");
   });
 });
 

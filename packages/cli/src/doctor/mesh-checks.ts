@@ -80,6 +80,8 @@ function judgeOutbox(found: MeshFindings): Judgement {
   const recover = `claudemesh daemon recover --mesh ${found.mesh}`;
   switch (outbox.type) {
     case "absent":
+      // That of an ephemeral daemon lies elsewhere.
+      if (isEphemeral(found)) return judgeOutboxSize(found, 0);
       return { check, status: "ok", means: "There is none yet." };
     case "recovery cut off":
       return { check, status: "fail", means: "A recovery was cut off; no daemon starts.", fix: recover };

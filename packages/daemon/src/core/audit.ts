@@ -5,10 +5,10 @@ import { fateOf } from "@claudemesh/protocol/messages/fate";
 import type { Delivery, MessageState } from "./message-state.ts";
 import type { OutboxRecord } from "./outbox-row.ts";
 
-export const auditLayers = ["outbox", "broker", "deliveries", "inbox"] as const;
-export type AuditLayer = (typeof auditLayers)[number];
+const auditLayers = ["outbox", "broker", "deliveries", "inbox"] as const;
+type AuditLayer = (typeof auditLayers)[number];
 
-export type Imbalance = { readonly layer: AuditLayer; readonly id: string; readonly what: string };
+type Imbalance = { readonly layer: AuditLayer; readonly id: string; readonly what: string };
 
 type Classes = Readonly<Record<string, number>>;
 

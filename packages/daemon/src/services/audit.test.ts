@@ -1,5 +1,6 @@
 // The audit over real stores and a scripted broker: what moves while it looks is not named, what is gone is, and a
 // broker that goes away ends it early.
+import { generateMemberKeys } from "@claudemesh/client/keys";
 import type { LinkOutcome } from "@claudemesh/client/link-contract";
 import { describe, expect, it } from "vitest";
 import type { AuditReport } from "../core/audit.ts";
@@ -9,7 +10,7 @@ import { openRequeueWorld } from "../testing/requeue-world.ts";
 import { createAudit } from "./audit.ts";
 
 const own = "aa".repeat(32);
-const bob = "bb".repeat(32);
+const bob = generateMemberKeys().ed25519.public_key;
 const brokerIdOf = (historyId: number) => `01890000-0000-7000-8000-${String(historyId).padStart(12, "0")}`;
 const answer = (status: number, body: object): LinkOutcome => ({ type: "answered", status, body });
 const stored = (historyId: number) => ({
@@ -118,12 +119,10 @@ describe("the audit", () => {
   it("does not name a message that arrives while it looks", async () => {
     const world = await setUp([received("r-1")]);
     const state = world.link.automatic.get("message.state") ?? expect.unreachable();
-    let arrival: Promise<boolean> | undefined;
     world.link.automatic.delete("message.state");
     const running = world.run();
     const asked = await world.link.requested("message.state");
-    arrival = world.receive(1);
-    await arrival;
+    await world.receive(1);
     world.link.automatic.set("message.state", state);
     asked.end(state(asked.input));
     const report = await running;
