@@ -8,6 +8,8 @@ const base = { pool: "forks" as const, testTimeout: 30_000, hookTimeout: 60_000 
 
 export default defineConfig({
   test: {
+    // Two, also on two cores: most tests wait for a disk or for another process.
+    maxWorkers: 2,
     projects: [
       {
         test: {
@@ -32,7 +34,6 @@ export default defineConfig({
           name: "deep",
           include: ["{packages,tests,bench,scripts}/**/*.deep.test.ts"],
           testTimeout: 480_000,
-          fileParallelism: false,
         },
       },
       {

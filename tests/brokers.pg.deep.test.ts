@@ -16,7 +16,7 @@ afterAll(async () => {
   await redis?.stop();
 });
 
-const killsWanted = 24;
+const killsWanted = 21;
 const messagesWanted = 10_000;
 const callers = 24;
 const answersBetweenKills = 420;
@@ -58,18 +58,17 @@ describe.skipIf(redis === undefined)("brokers side by side under SIGKILL", () =>
     const sends: LoadSend[] = [];
     const sending = Array.from({ length: callers }, async (_, caller) => {
       for (let n = 0; load.on; n += 1) {
-        const member = random.pick(members);
-        const toTopic = random.next() < 0.3;
-        const destination = toTopic ? { kind: "topic", ref: "news" } : { kind: "dm", ref: random.pick(members).pubkey };
         const id = `${caller}-${n}`;
+        const toTopic = random.next() < 0.3;
         const send: LoadSend = {
           id,
-          sender: member.pubkey,
+          sender: random.pick(members),
+          destination: toTopic ? { kind: "topic", ref: "news" } : { kind: "dm", ref: random.pick(members).pubkey },
           body: `${id}: ${"x".repeat(random.below(300))}`,
           answered: undefined,
         };
         sends.push(send);
-        await sendThroughAny(member, send, destination, { brokers: all, random, giveUp: () => random.next() < 0.1 });
+        await sendThroughAny(send, { brokers: all, random, giveUp: () => random.next() < 0.1 });
         if (send.answered !== undefined) load.answered += 1;
       }
     });
@@ -87,10 +86,13 @@ describe.skipIf(redis === undefined)("brokers side by side under SIGKILL", () =>
     load.on = false;
     await Promise.all(sending);
 
-    // Whoever sent one of these and heard nothing asks again, as a daemon does, and is answered as before.
-    const again = sends.filter((send) => send.answered !== undefined).slice(-50);
-    const firstAnswers = again.map((send) => send.answered);
-    expect(await readAccepted(again.map((send) => send.id))).toEqual(firstAnswers);
+    // Whoever asks again, through whichever broker, hears what it heard first.
+    const retried = sends.filter((send) => send.answered !== undefined).slice(-50);
+    for (const send of retried) {
+      const retry: LoadSend = { ...send, answered: undefined };
+      await sendThroughAny(retry, { brokers: all, random, giveUp: () => false });
+      expect(retry.answered).toEqual(send.answered);
+    }
 
     await until(
       "every delivery is settled",

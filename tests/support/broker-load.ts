@@ -6,7 +6,7 @@ import type { TestMember } from "./broker-harness.ts";
 import type { BrokerProcess } from "./brokers.ts";
 import type { Random } from "./seed.ts";
 
-export type Answered = { readonly brokerMessageId: string; readonly historyId: number };
+type Answered = { readonly brokerMessageId: string; readonly historyId: number };
 
 export type LoadSend = {
   readonly id: string;

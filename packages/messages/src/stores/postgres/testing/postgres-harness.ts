@@ -12,7 +12,7 @@ import type { TransactionProbe } from "../accept-batches.ts";
 import { createPostgresMessagesStore, postgresMessagesMigrations } from "../messages-store.ts";
 import { NamedIds } from "./named-ids.ts";
 
-export const noProbe: TransactionProbe = { beforeCommit: () => undefined, afterCommit: () => undefined };
+const noProbe: TransactionProbe = { beforeCommit: () => undefined, afterCommit: () => undefined };
 
 /** What stands between the suites and the store's accepts: a limiter, or nothing. */
 export type AroundAccepts = (accepts: AcceptStore, rate: RateLimit) => AcceptStore;

@@ -8,7 +8,7 @@ import { until, World } from "./support/world.ts";
 
 const hasStrace = spawnSync("strace", ["-V"]).status === 0;
 if (!hasStrace) {
-  const message = "skipped: tests/failing-disk.test.ts needs strace";
+  const message = "skipped: tests/failing-disk.deep.test.ts needs strace";
   if (process.env.CLAUDEMESH_REQUIRE_SERVICES === "1") throw new Error(message);
   process.stdout.write(`${message}\n`);
 }
