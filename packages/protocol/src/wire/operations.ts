@@ -47,7 +47,7 @@ export type AckInput = FromSchema<typeof ackInputSchema>;
 export const historyInputSchema = input([], { after, limit, topic: topicName }) satisfies JSONSchema;
 export type HistoryInput = FromSchema<typeof historyInputSchema>;
 
-export const pageInputSchema = input([], { after: { type: "string", maxLength: 128 }, limit }) satisfies JSONSchema;
+export const pageInputSchema = input([], { after: text(128), limit }) satisfies JSONSchema;
 export type PageInput = FromSchema<typeof pageInputSchema>;
 
 export const inviteInputSchema = input([], {
@@ -56,12 +56,12 @@ export const inviteInputSchema = input([], {
 export type InviteInput = FromSchema<typeof inviteInputSchema>;
 
 export const tokenInputSchema = input([], {
-  label: { type: "string", maxLength: limits.nameCharacters },
+  label: text(limits.nameCharacters),
 }) satisfies JSONSchema;
 export type TokenInput = FromSchema<typeof tokenInputSchema>;
 
 export const tokenIdInputSchema = input(["token_id"], {
-  token_id: { type: "string", minLength: 36, maxLength: 36 },
+  token_id: { ...text(36), minLength: 36 },
 }) satisfies JSONSchema;
 export type TokenIdInput = FromSchema<typeof tokenIdInputSchema>;
 
@@ -90,7 +90,7 @@ export type QueueLeaseInput = FromSchema<typeof queueLeaseInputSchema>;
 
 export const queueSettleInputSchema = input(["queue", "lease_token", "broker_message_ids"], {
   queue: queueId,
-  lease_token: { type: "string", minLength: 36, maxLength: 36 },
+  lease_token: { ...text(36), minLength: 36 },
   broker_message_ids: brokerMessageIds,
 }) satisfies JSONSchema;
 export type QueueSettleInput = FromSchema<typeof queueSettleInputSchema>;

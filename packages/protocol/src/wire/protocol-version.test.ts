@@ -10,7 +10,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 1,
-  sha256: "adc022bc65c30272e1721681cc10c5767bd4e21cac7681e07ccf6be1f810694b",
+  sha256: "2ed7db7b0353023bd123c82fbd452eb5a68add5fdc6fa4a550a083c5d6b5903f",
 };
 
 const wire = {
