@@ -1,5 +1,6 @@
 // The faults that `npm run check` must refuse, each as the files that hold it and what the refusal must say. Their
-// files have names of their own, so that all faults of one check can be planted at once. scripts/check.test.ts runs them.
+// files have names of their own, so that all faults of one check can be planted at once. check.deep.test.ts runs
+// them.
 
 export interface PlantedFault {
   readonly fault: string;
