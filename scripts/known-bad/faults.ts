@@ -170,7 +170,7 @@ export const knownBad: readonly KnownBad[] = [
       {
         file: "packages/daemon/src/stores/sqlite/requeue-store.ts",
         find: "{addressColumns} FROM outbox",
-        replace: `{addressColumns.replace("destination_ref", "'general'")} FROM outbox`,
+        replace: `{addressColumns.replace("destination_ref", "'elsewhere'")} FROM outbox`,
       },
     ],
   },
