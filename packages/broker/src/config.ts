@@ -33,6 +33,10 @@ export type BrokerConfig = {
   readonly rateLimit: RateLimit;
   readonly inlineBytes: number;
   readonly dedupe: DedupeParameters;
+  /** Undefined: messages are kept for ever. */
+  readonly messageRetentionDays: number | undefined;
+  /** Minutes after midnight, UTC, from when on the store is looked through each night; undefined: never. */
+  readonly nightlyCheckMinute: number | undefined;
   readonly connectionPolicy: ConnectionPolicy;
   readonly logLevel: BrokerLogLevel;
   /** Text of CLAUDEMESH_FAILPOINTS; empty when unset. */
@@ -116,6 +120,18 @@ export const brokerOptions = {
     `days, at least ${dedupeRetentionDaysFloor}, or permanent`,
     parseDedupe,
   ),
+  messageRetention: option(
+    "message-retention-days",
+    "permanent",
+    "days that a message can be read, 1–36500, or permanent; its id is remembered as long as --dedupe-retention-days says",
+    parseMessageRetention,
+  ),
+  nightlyCheck: option(
+    "nightly-check",
+    "03:00",
+    "hh:mm, UTC: within the hour from then the store is looked through for rows that do not fit together; or off",
+    parseNightlyCheck,
+  ),
   connectionPolicy: option(
     "connection-policy",
     "prefer_newest",
@@ -156,6 +172,8 @@ export function readBrokerConfig(
     rateLimit: read(brokerOptions.rateLimit),
     inlineBytes: read(brokerOptions.inlineBytes),
     dedupe: read(brokerOptions.dedupe),
+    messageRetentionDays: read(brokerOptions.messageRetention).days,
+    nightlyCheckMinute: read(brokerOptions.nightlyCheck).minute,
     connectionPolicy: read(brokerOptions.connectionPolicy),
     logLevel: read(brokerOptions.logLevel),
     failpoints: env.CLAUDEMESH_FAILPOINTS ?? "",
@@ -245,4 +263,28 @@ function parseDedupe(text: string): DedupeParameters | undefined {
   if (text === "permanent") return { mode: "permanent" };
   const days = /^[0-9]{1,5}$/.test(text) ? Number(text) : Number.NaN;
   return days >= dedupeRetentionDaysFloor ? { mode: "retention_scoped", dedupe_retention_days: days } : undefined;
+}
+
+function parseMessageRetention(text: string): { readonly days: number | undefined } | undefined {
+  if (text === "permanent") return { days: undefined };
+  const days = /^[0-9]{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  return days >= 1 && days <= 36_500 ? { days } : undefined;
+}
+
+function parseNightlyCheck(text: string): { readonly minute: number | undefined } | undefined {
+  if (text === "off") return { minute: undefined };
+  const match = /^([01][0-9]|2[0-3]):([0-5][0-9])$/.exec(text);
+  return match === null ? undefined : { minute: Number(match[1]) * 60 + Number(match[2]) };
+}
+
+const dayMs = 86_400_000;
+
+/** Undefined: for ever. */
+export function dedupeRetentionMs({ dedupe }: Pick<BrokerConfig, "dedupe">): number | undefined {
+  return dedupe.mode === "permanent" ? undefined : dedupe.dedupe_retention_days * dayMs;
+}
+
+/** Undefined: for ever. */
+export function messageRetentionMs(config: Pick<BrokerConfig, "messageRetentionDays">): number | undefined {
+  return config.messageRetentionDays && config.messageRetentionDays * dayMs;
 }

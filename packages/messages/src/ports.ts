@@ -2,7 +2,9 @@
 import type { AcceptResult } from "@claudemesh/protocol/messages/accept-result";
 import type { Envelope } from "@claudemesh/protocol/messages/envelope";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
+import type { HousekeepingStore } from "./ports/housekeeping.ts";
 import type { MembershipStore } from "./ports/memberships.ts";
+import type { OrphanStore } from "./ports/orphans.ts";
 import type { PresenceStore } from "./ports/presence.ts";
 import type { QueueStore } from "./ports/queues.ts";
 import type { MentionStore, MessageStateStore, SearchStore } from "./ports/reading.ts";
@@ -52,7 +54,13 @@ export type FenceRequest = {
 };
 
 export type FateResult =
-  | { readonly fate: "committed"; readonly brokerMessageId: string; readonly historyId: number }
+  | {
+      readonly fate: "committed";
+      readonly brokerMessageId: string;
+      readonly historyId: number;
+      /** False: retention has removed the message. */
+      readonly historyAvailable: boolean;
+    }
   | { readonly fate: "fenced" }
   | { readonly fate: "taken" }
   | { readonly fate: "none" };
@@ -119,6 +127,8 @@ export type MessagesStore = {
   readonly mentions: MentionStore;
   readonly search: SearchStore;
   readonly messageState: MessageStateStore;
+  readonly housekeeping: HousekeepingStore;
+  readonly orphans: OrphanStore;
   /** Forgets up to `limit` records of spent budget from windows that are over; returns how many. */
   readonly sweepLimiter: (nowMs: number, limit: number) => Promise<number>;
 };

@@ -10,11 +10,14 @@ import { AcceptBatches, type TransactionProbe } from "./accept-batches.ts";
 import { type Recipient, type Settling, selectUnsettled, selectWaiting, settleInTransaction } from "./deliveries.ts";
 import { fenceInTransaction, selectFate } from "./fences.ts";
 import { selectHistory } from "./history-rows.ts";
+import { selectMeshes, sweepMesh } from "./housekeeping.ts";
 import { endMembership, selectUnfinished } from "./memberships.ts";
 import { selectMentions } from "./mentions.ts";
 import { selectMessageState } from "./message-state.ts";
+import { checkPage, claimCheck, selectStrayMeshes } from "./orphans.ts";
 import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
 import { insertQueue, leaseMessages, reviveMessages, selectParkedPage, settleMessages } from "./queues.ts";
+import { countNext, hasUncounted } from "./rate-counters.ts";
 import { hasStaleMesh, indexNext, selectFound } from "./search.ts";
 import { type ClientKey, type Reading, selectAccepted } from "./stored-accepts.ts";
 import { deleteSubscription, deleteTopic, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
@@ -92,6 +95,16 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
         (await hasStaleMesh(committed)) && (await common.transaction((tx) => indexNext(tx, nowMs))),
     },
     messageState: { find: (query, nowMs) => selectMessageState(committed, query, nowMs) },
+    housekeeping: {
+      meshes: (after, limit) => selectMeshes(committed, after, limit),
+      sweepMesh: (meshId, terms) => common.transaction((tx) => sweepMesh(tx, meshId, terms)),
+      countNext: async () => (await hasUncounted(committed)) && (await common.transaction(countNext)),
+    },
+    orphans: {
+      checkPage: (name, meshId, after, options) => checkPage(committed, name, meshId, after, options),
+      strayMeshes: () => selectStrayMeshes(committed),
+      claim: (meshId, nowMs, beforeMs) => common.transaction((tx) => claimCheck(tx, meshId, nowMs, beforeMs)),
+    },
     // The limiter around this store keeps its own records and lets them expire.
     sweepLimiter: async () => 0,
   };

@@ -175,6 +175,16 @@ export async function selectQueueMessage(
   return row;
 }
 
+export function selectQueueMessages(
+  db: Reading,
+  meshId: string,
+  queue: string,
+  historyIds: readonly number[],
+): Promise<QueueRow[]> {
+  const where = "WHERE q.mesh_id = $1 AND q.queue = $2 AND q.history_id = ANY ($3::bigint[])";
+  return select(db, where, [meshId, queue, historyIds]);
+}
+
 const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** The server would refuse the statement instead of finding nothing. */

@@ -9,12 +9,15 @@ import type { QueueStore } from "../../ports/queues.ts";
 import type { CommittedAccept, FateResult, FenceRequest, MessagesStore, SendToAccept } from "../../ports.ts";
 import { acceptUnclaimed, answerClaimed, findAccepted, isFenced } from "./accept-in-transaction.ts";
 import { selectHistory, selectUnsettled } from "./history-rows.ts";
+import { selectMeshes, sweepMesh } from "./housekeeping.ts";
 import { consumeBudget, sweepBudget } from "./limiter.ts";
 import { endMembership, selectUnfinished } from "./memberships.ts";
 import { selectMentions } from "./mentions.ts";
 import { selectMessageState } from "./message-state.ts";
+import { checkPage, claimCheck, selectStrayMeshes } from "./orphans.ts";
 import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
 import { insertQueue, leaseMessages, reviveMessages, selectParkedPage, settleMessages } from "./queues.ts";
+import { countNext, selectUncounted } from "./rate-counters.ts";
 import { indexNext, selectFound, selectStaleMesh } from "./search.ts";
 import { deleteSubscription, deleteTopic, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
 
@@ -82,6 +85,16 @@ export function createSqliteMessagesStore(
         selectStaleMesh(db) !== undefined && (await commit.submit((tx) => indexNext(tx, nowMs))),
     },
     messageState: { find: async (query, nowMs) => selectMessageState(db, query, nowMs) },
+    housekeeping: {
+      meshes: async (after, limit) => selectMeshes(db, after, limit),
+      sweepMesh: (meshId, terms) => commit.submit((tx) => sweepMesh(tx, meshId, terms)),
+      countNext: async () => selectUncounted(db) !== undefined && (await commit.submit(countNext)),
+    },
+    orphans: {
+      checkPage: async (name, meshId, after, options) => checkPage(db, name, meshId, after, options),
+      strayMeshes: async () => selectStrayMeshes(db),
+      claim: (meshId, nowMs, beforeMs) => commit.submit((tx) => claimCheck(tx, meshId, nowMs, beforeMs)),
+    },
     sweepLimiter: (nowMs, limit) => commit.submit((tx) => sweepBudget(tx, rate, nowMs, limit)),
   };
 }
