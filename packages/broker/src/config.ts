@@ -33,10 +33,10 @@ export type BrokerConfig = {
   readonly rateLimit: RateLimit;
   readonly inlineBytes: number;
   readonly dedupe: DedupeParameters;
-  /** Undefined: messages are kept for ever. */
-  readonly messageRetentionDays: number | undefined;
+  /** Undefined days: messages are kept for ever. */
+  readonly messageRetention: { readonly days: number | undefined };
   /** Minutes after midnight, UTC, from when on the store is looked through each night; undefined: never. */
-  readonly nightlyCheckMinute: number | undefined;
+  readonly nightlyCheck: { readonly minute: number | undefined };
   readonly connectionPolicy: ConnectionPolicy;
   readonly logLevel: BrokerLogLevel;
   /** Text of CLAUDEMESH_FAILPOINTS; empty when unset. */
@@ -172,8 +172,8 @@ export function readBrokerConfig(
     rateLimit: read(brokerOptions.rateLimit),
     inlineBytes: read(brokerOptions.inlineBytes),
     dedupe: read(brokerOptions.dedupe),
-    messageRetentionDays: read(brokerOptions.messageRetention).days,
-    nightlyCheckMinute: read(brokerOptions.nightlyCheck).minute,
+    messageRetention: read(brokerOptions.messageRetention),
+    nightlyCheck: read(brokerOptions.nightlyCheck),
     connectionPolicy: read(brokerOptions.connectionPolicy),
     logLevel: read(brokerOptions.logLevel),
     failpoints: env.CLAUDEMESH_FAILPOINTS ?? "",
@@ -265,13 +265,13 @@ function parseDedupe(text: string): DedupeParameters | undefined {
   return days >= dedupeRetentionDaysFloor ? { mode: "retention_scoped", dedupe_retention_days: days } : undefined;
 }
 
-function parseMessageRetention(text: string): { readonly days: number | undefined } | undefined {
+function parseMessageRetention(text: string): BrokerConfig["messageRetention"] | undefined {
   if (text === "permanent") return { days: undefined };
   const days = /^[0-9]{1,5}$/.test(text) ? Number(text) : Number.NaN;
   return days >= 1 && days <= 36_500 ? { days } : undefined;
 }
 
-function parseNightlyCheck(text: string): { readonly minute: number | undefined } | undefined {
+function parseNightlyCheck(text: string): BrokerConfig["nightlyCheck"] | undefined {
   if (text === "off") return { minute: undefined };
   const match = /^([01][0-9]|2[0-3]):([0-5][0-9])$/.exec(text);
   return match === null ? undefined : { minute: Number(match[1]) * 60 + Number(match[2]) };
@@ -285,6 +285,6 @@ export function dedupeRetentionMs({ dedupe }: Pick<BrokerConfig, "dedupe">): num
 }
 
 /** Undefined: for ever. */
-export function messageRetentionMs(config: Pick<BrokerConfig, "messageRetentionDays">): number | undefined {
-  return config.messageRetentionDays && config.messageRetentionDays * dayMs;
+export function messageRetentionMs({ messageRetention }: Pick<BrokerConfig, "messageRetention">): number | undefined {
+  return messageRetention.days && messageRetention.days * dayMs;
 }

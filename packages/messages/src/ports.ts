@@ -8,6 +8,7 @@ import type { OrphanStore } from "./ports/orphans.ts";
 import type { PresenceStore } from "./ports/presence.ts";
 import type { QueueStore } from "./ports/queues.ts";
 import type { MentionStore, MessageStateStore, SearchStore } from "./ports/reading.ts";
+import type { StatsStore } from "./ports/stats.ts";
 
 /** One send, read and fingerprinted, with the ids and times that it will have if it is accepted. */
 export type SendToAccept = {
@@ -129,6 +130,7 @@ export type MessagesStore = {
   readonly messageState: MessageStateStore;
   readonly housekeeping: HousekeepingStore;
   readonly orphans: OrphanStore;
+  readonly stats: StatsStore;
   /** Forgets up to `limit` records of spent budget from windows that are over; returns how many. */
   readonly sweepLimiter: (nowMs: number, limit: number) => Promise<number>;
 };

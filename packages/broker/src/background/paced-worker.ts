@@ -48,7 +48,7 @@ export class PacedWorker {
     try {
       const more = await this.#options.step();
       const workedMs = performance.now() - startedAtMs;
-      this.#next(more ? restAfterMs(workedMs) : this.#options.idleMs);
+      this.#next(more ? restAfterMs(workedMs, restParts) : this.#options.idleMs);
     } catch (error) {
       // What fails while the store is closed under it is no failure.
       if (!this.#stopped) this.#options.onFailure(error);
@@ -57,6 +57,6 @@ export class PacedWorker {
   }
 }
 
-function restAfterMs(workedMs: number): number {
-  return Math.min(Math.max(workedMs * restParts, restMsMin), restMsMax);
+export function restAfterMs(workedMs: number, parts: number): number {
+  return Math.min(Math.max(workedMs * parts, restMsMin), restMsMax);
 }

@@ -25,22 +25,20 @@ import { queueHandlers } from "./queue-handlers.ts";
 import { readingHandlers } from "./reading-handlers.ts";
 
 export const handlers: Readonly<Record<OperationName, Handler>> = {
-  send: async (broker, { member }, input: AcceptRequest) =>
-    answerAccept(
-      await acceptSend(
-        {
-          store: broker.messages.accepts,
-          nowMs: broker.nowMs,
-          nextId: broker.nextId,
-          inlineBytes: broker.config.inlineBytes,
-          dedupeRetentionMs: dedupeRetentionMs(broker.config),
-          afterB0: () => broker.failpoints.hit("accept.after_b0"),
-          onAccepted: (meshId, recipients) => broker.connections.wake(meshId, recipients),
-        },
-        member,
-        input,
-      ),
-    ),
+  send: async (broker, { member }, input: AcceptRequest) => {
+    const ports = {
+      store: broker.messages.accepts,
+      nowMs: broker.nowMs,
+      nextId: broker.nextId,
+      inlineBytes: broker.config.inlineBytes,
+      dedupeRetentionMs: dedupeRetentionMs(broker.config),
+      afterB0: () => broker.failpoints.hit("accept.after_b0"),
+      onAccepted: (meshId: string, recipients: readonly string[]) => broker.connections.wake(meshId, recipients),
+    };
+    const result = await acceptSend(ports, member, input);
+    if (result.type === "reused") broker.metrics.reused();
+    return answerAccept(result);
+  },
 
   fate: async (broker, { member }, input: FateInput) =>
     ok(fateBody(await broker.messages.fences.findFate(fenceRequest(member, input)))),

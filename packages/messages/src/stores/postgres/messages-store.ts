@@ -19,6 +19,7 @@ import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } f
 import { insertQueue, leaseMessages, reviveMessages, selectParkedPage, settleMessages } from "./queues.ts";
 import { countNext, hasUncounted } from "./rate-counters.ts";
 import { hasStaleMesh, indexNext, selectFound } from "./search.ts";
+import { selectSize, selectStats } from "./stats.ts";
 import { type ClientKey, type Reading, selectAccepted } from "./stored-accepts.ts";
 import { deleteSubscription, deleteTopic, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
 
@@ -104,6 +105,10 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
       checkPage: (name, meshId, after, options) => checkPage(committed, name, meshId, after, options),
       strayMeshes: () => selectStrayMeshes(committed),
       claim: (meshId, nowMs, beforeMs) => common.transaction((tx) => claimCheck(tx, meshId, nowMs, beforeMs)),
+    },
+    stats: {
+      ofMesh: (meshId, nowMs) => selectStats(committed, meshId, nowMs),
+      sizeBytes: () => selectSize(committed),
     },
     // The limiter around this store keeps its own records and lets them expire.
     sweepLimiter: async () => 0,

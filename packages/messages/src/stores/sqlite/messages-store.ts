@@ -19,6 +19,7 @@ import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } f
 import { insertQueue, leaseMessages, reviveMessages, selectParkedPage, settleMessages } from "./queues.ts";
 import { countNext, selectUncounted } from "./rate-counters.ts";
 import { indexNext, selectFound, selectStaleMesh } from "./search.ts";
+import { selectSize, selectStats } from "./stats.ts";
 import { deleteSubscription, deleteTopic, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
 
 export function messagesMigrations(): Migration[] {
@@ -94,6 +95,10 @@ export function createSqliteMessagesStore(
       checkPage: async (name, meshId, after, options) => checkPage(db, name, meshId, after, options),
       strayMeshes: async () => selectStrayMeshes(db),
       claim: (meshId, nowMs, beforeMs) => commit.submit((tx) => claimCheck(tx, meshId, nowMs, beforeMs)),
+    },
+    stats: {
+      ofMesh: async (meshId, nowMs) => selectStats(db, meshId, nowMs),
+      sizeBytes: async () => selectSize(db),
     },
     sweepLimiter: (nowMs, limit) => commit.submit((tx) => sweepBudget(tx, rate, nowMs, limit)),
   };

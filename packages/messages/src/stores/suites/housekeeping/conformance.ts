@@ -32,6 +32,7 @@ export function describeHousekeeping(world: () => World): void {
   describe("message retention of queues", () => describeQueueRetention(world, tools));
   describe("dedupe retention", () => describeForgetting(world, tools));
   describe("housekeeping by many at once", () => describeTogether(world, tools));
+  describe("statistics", () => describeStats(world, tools));
   describe("rate counters", () => describeRates(world, tools));
 }
 
@@ -317,6 +318,32 @@ function describeTogether(world: () => World, { sweepNow, count, pass }: Tools):
     expect([total("dedupe_rows"), total("history_rows")]).toEqual([300, 300]);
     expect(await world().effects()).toEqual({ ...noEffects, dedupe: 300, message: 300, history: 300, delivery: 300 });
     expect(await count("delivery_queue", "settled_at IS NULL")).toBe(300);
+  });
+}
+
+function describeStats(world: () => World, { sweepNow, pass }: Tools): void {
+  test("tell the rows of each kind, how old the oldest open delivery is, and how much was accepted lately", async () => {
+    const [alice, bob] = await world().threeMembers();
+    const empty = await world().store.stats.ofMesh(world().meshId, world().nowMs);
+    expect(empty).toMatchObject({ rows: { members: 3, dedupe_rows: 0 }, lastHistoryId: 0, acceptedLastDay: 0 });
+    expect(empty.oldestUnsettledAtMs).toBeUndefined();
+    await world().accept(alice, send("m1", dm(bob)));
+    pass(3);
+    await sweepNow({ messageDays: 1 });
+    const acceptedAtMs = world().nowMs;
+    await world().accept(alice, send("m2", dm(bob)));
+    world().nowMs += 1_000;
+    await world().accept(alice, send("m3", dm(alice)));
+    while (await world().store.housekeeping.countNext());
+    expect(await world().store.stats.ofMesh(world().meshId, world().nowMs)).toMatchObject({
+      rows: { dedupe_rows: 3, history_rows: 3, direct_messages: 2, deliveries_unsettled: 2, deliveries_expired: 1 },
+      lastHistoryId: 3,
+      oldestUnsettledAtMs: acceptedAtMs,
+      oldestMessageAtMs: acceptedAtMs,
+      acceptedLastHour: 2,
+      acceptedLastDay: 2,
+    });
+    expect(await world().store.stats.sizeBytes()).toBeGreaterThan(10_000);
   });
 }
 
