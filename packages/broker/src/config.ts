@@ -1,6 +1,7 @@
 // What a broker can be told, once: each option's flag, environment variable and broker.toml key, in that order of
 // precedence. Read in one place at start and passed down.
 import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { parseRateLimit, type RateLimit } from "@claudemesh/messages/rate-limit";
 import {
   type ConnectionPolicy,
@@ -216,6 +217,11 @@ function readToml(path: string): Record<string, string> {
     settings[key] = String(value);
   }
   return settings;
+}
+
+/** Where the store is, as it may be shown. */
+export function placeOf(store: StoreConfig): string {
+  return store.kind === "sqlite" ? resolve(store.path) : withoutSecret(store.url);
 }
 
 /** A place as it may be shown: an address keeps its host and loses its user and password. */

@@ -1,10 +1,11 @@
-// Every rule of the orphan check, broken by hand on SQLite.
+// Every rule of the orphan check, broken by hand on SQLite, and a large sweep under load.
 import { afterAll, afterEach, beforeEach, describe } from "vitest";
 import { World } from "../conformance-world.ts";
 import { describeBreaking } from "../suites/orphans/conformance.ts";
+import { describeSweepUnderLoad } from "../suites/sweep-under-load.ts";
 import { SqliteHarness } from "./testing/sqlite-harness.ts";
 
-describe("the orphan check on SQLite", () => {
+describe("housekeeping on SQLite", () => {
   const harness = new SqliteHarness();
   afterAll(() => harness.end());
   let world: World;
@@ -13,5 +14,6 @@ describe("the orphan check on SQLite", () => {
   });
   afterEach(() => world.close());
 
-  describeBreaking(() => world);
+  describe("the orphan check", () => describeBreaking(() => world));
+  describe("a large sweep", () => describeSweepUnderLoad(() => world));
 });
