@@ -1,11 +1,13 @@
 // Keeping this broker's store in order: sweeping and looking for orphans, at a rest beside the accepts or at once for
 // whoever asks. What goes and what fits is decided in the messages package.
 
+import type { MessagesStore } from "@claudemesh/messages/ports";
 import type { SweepCounts } from "@claudemesh/messages/ports/housekeeping";
 import { checkOrphans, type OrphanReport } from "@claudemesh/messages/services/check-orphans";
 import { addCounts, type SweepPorts, sweep } from "@claudemesh/messages/services/sweep";
-import { dedupeRetentionMs, messageRetentionMs } from "../config.ts";
-import type { BrokerContext } from "../context.ts";
+import type { Logger } from "pino";
+import { type BrokerConfig, dedupeRetentionMs, messageRetentionMs } from "../config.ts";
+import type { BrokerMetrics } from "../metrics.ts";
 import { type Pace, runPaced } from "./run-paced.ts";
 
 /** Beside the accepts, and for somebody who waits. */
@@ -14,7 +16,13 @@ const restPartsAsked = 1;
 /** Who has looked at a mesh within this time has done so in the same night. */
 const sameNightMs = 18 * 3_600_000;
 
-type Surroundings = Pick<BrokerContext, "config" | "messages" | "metrics" | "log" | "nowMs">;
+type Surroundings = {
+  readonly config: BrokerConfig;
+  readonly messages: MessagesStore;
+  readonly metrics: BrokerMetrics;
+  readonly log: Logger;
+  readonly nowMs: () => number;
+};
 
 export class Housekeeping {
   readonly #broker: Surroundings;

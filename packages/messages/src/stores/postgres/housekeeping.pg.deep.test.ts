@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import { World } from "../conformance-world.ts";
 import { describeBreaking } from "../suites/orphans/conformance.ts";
-import { describeSweepUnderLoad } from "../suites/sweep-under-load.ts";
+import { describeSweepUnderLoad } from "../suites/sweep-under-load/conformance.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
 const database = await createTestDatabase("orphans");

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeEach, describe } from "vitest";
 import { World } from "../conformance-world.ts";
 import { describeBreaking } from "../suites/orphans/conformance.ts";
-import { describeSweepUnderLoad } from "../suites/sweep-under-load.ts";
+import { describeSweepUnderLoad } from "../suites/sweep-under-load/conformance.ts";
 import { SqliteHarness } from "./testing/sqlite-harness.ts";
 
 describe("housekeeping on SQLite", () => {

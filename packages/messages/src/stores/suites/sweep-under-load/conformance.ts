@@ -1,8 +1,8 @@
 // A large sweep while sends go on: none is refused or fails, and in the end everything fits together.
 import { expect, test } from "vitest";
-import { checkAllOrphans } from "../../services/check-orphans.ts";
-import { sweepAll } from "../../services/sweep.ts";
-import { dm, queue, send, topic, type World } from "../conformance-world.ts";
+import { checkAllOrphans } from "../../../services/check-orphans.ts";
+import { sweepAll } from "../../../services/sweep.ts";
+import { dm, queue, send, topic, type World } from "../../conformance-world.ts";
 
 const dayMs = 86_400_000;
 const oldMessages = 6_000;
