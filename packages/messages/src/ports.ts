@@ -34,7 +34,12 @@ export type StoredAccept = {
 };
 
 /** An accept's end, and whom to push to if it was the first. */
-export type CommittedAccept = { readonly result: AcceptResult; readonly recipients: readonly string[] };
+export type CommittedAccept = {
+  readonly result: AcceptResult;
+  readonly recipients: readonly string[];
+  /** Of stores that keep the budget themselves: this call took a unit. */
+  readonly budgetSpent?: boolean;
+};
 
 export type AcceptStore = {
   /** B0: committed rows only, one indexed read, no write. */

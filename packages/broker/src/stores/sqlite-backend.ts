@@ -37,7 +37,7 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
   let spentThenRefused = 0;
   const accept: typeof messages.accepts.accept = async (send) => {
     const committed = await messages.accepts.accept(send);
-    if (committed.result.type === "refused") spentThenRefused++;
+    if (committed.result.type === "refused" && committed.budgetSpent === true) spentThenRefused++;
     return committed;
   };
   return {

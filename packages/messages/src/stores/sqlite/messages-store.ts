@@ -133,7 +133,7 @@ function acceptWithinBudget(tx: Sqlite, rate: RateLimit, send: SendToAccept): Co
   if (!budget.ok) {
     return { result: { type: "rate_limited", retryAfterSeconds: budget.retryAfterSeconds }, recipients: [] };
   }
-  return acceptUnclaimed(tx, send);
+  return { ...acceptUnclaimed(tx, send), budgetSpent: budget.spent };
 }
 
 // A fence is asked first: once it stands, its owner's send can never commit, also when another member has taken the id
