@@ -11,6 +11,7 @@ const searchIdleMs = 500;
 const membershipsIdleMs = 60_000;
 const ratesIdleMs = 10_000;
 const sweepIdleMs = 600_000;
+const sweepDelayMs = 60_000;
 
 export type BackgroundWork = { readonly stop: () => Promise<void> };
 
@@ -19,8 +20,8 @@ export function startBackgroundWork(broker: BrokerContext, random: () => number 
   const onFailure = (what: string) => (error: unknown) => {
     broker.log.error({ event: "background_failed", what, err: error }, `${what} failed`);
   };
-  const work = (what: string, idleMs: number, step: () => Promise<boolean>) =>
-    new PacedWorker({ step, idleMs, onFailure: onFailure(what) });
+  const work = (what: string, idleMs: number, step: () => Promise<boolean>, startDelayMs = 0) =>
+    new PacedWorker({ step, idleMs, startDelayMs, onFailure: onFailure(what) });
   const workers = [
     work("indexing messages", searchIdleMs, () => messages.search.indexNext(nowMs())),
     work("counting messages", ratesIdleMs, () => messages.housekeeping.countNext()),
@@ -28,7 +29,7 @@ export function startBackgroundWork(broker: BrokerContext, random: () => number 
       await endUnfinishedMemberships({ store: messages.memberships, nowMs });
       return false;
     }),
-    work("sweeping", sweepIdleMs, () => housekeeping.sweepNext()),
+    work("sweeping", sweepIdleMs, () => housekeeping.sweepNext(), sweepDelayMs),
   ];
   for (const worker of workers) worker.start();
   const { minute } = broker.config.nightlyCheck;

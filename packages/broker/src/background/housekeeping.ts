@@ -16,6 +16,9 @@ const restPartsAsked = 1;
 /** Who has looked at a mesh within this time has done so in the same night. */
 const sameNightMs = 18 * 3_600_000;
 
+/** Ids that may be forgotten are looked for in the first pass and after this time. */
+const forgettingIntervalMs = 6 * 3_600_000;
+
 type Surroundings = {
   readonly config: BrokerConfig;
   readonly messages: MessagesStore;
@@ -28,6 +31,7 @@ export class Housekeeping {
   readonly #broker: Surroundings;
   readonly #stopping = new AbortController();
   #pass: AsyncGenerator<SweepCounts, void> | undefined;
+  #forgotAtMs = Number.NEGATIVE_INFINITY;
   #sweeping: Promise<SweepCounts> | undefined;
   #checking: Promise<OrphanReport> | undefined;
 
@@ -42,7 +46,7 @@ export class Housekeeping {
 
   /** One step of a pass that goes on for ever; false: the pass is over. */
   async sweepNext(): Promise<boolean> {
-    const pass = this.#pass ?? sweep(this.#sweepPorts());
+    const pass = this.#pass ?? this.#beginPass();
     // A pass that failed is over, and the next step begins another.
     this.#pass = undefined;
     const { done, value } = await pass.next();
@@ -50,6 +54,13 @@ export class Housekeeping {
     this.#pass = pass;
     this.#broker.metrics.swept(value);
     return true;
+  }
+
+  #beginPass(): AsyncGenerator<SweepCounts, void> {
+    const nowMs = this.#broker.nowMs();
+    const forgetting = nowMs - this.#forgotAtMs >= forgettingIntervalMs;
+    if (forgetting) this.#forgotAtMs = nowMs;
+    return sweep(this.#sweepPorts(), { forgetting });
   }
 
   /** From beginning to end. Whoever asks while one runs gets what that one finds. */
@@ -62,7 +73,7 @@ export class Housekeeping {
 
   async #sweepAll(): Promise<SweepCounts> {
     let total: SweepCounts = {};
-    await runPaced(sweep(this.#sweepPorts()), this.#pace(restPartsAsked), (counts) => {
+    await runPaced(sweep(this.#sweepPorts(), { forgetting: true }), this.#pace(restPartsAsked), (counts) => {
       total = addCounts(total, counts);
       this.#broker.metrics.swept(counts);
     });

@@ -6,6 +6,8 @@ export type PacedWorkerOptions = {
   readonly step: () => Promise<boolean>;
   /** Between a step that found nothing and the next look. */
   readonly idleMs: number;
+  /** Before the first step: what can wait leaves the start to what cannot. */
+  readonly startDelayMs?: number;
   readonly onFailure: (error: unknown) => void;
 };
 
@@ -26,7 +28,7 @@ export class PacedWorker {
   }
 
   start(): void {
-    this.#next(0);
+    this.#next(this.#options.startDelayMs ?? 0);
   }
 
   /** Resolves when the step under way has ended. */

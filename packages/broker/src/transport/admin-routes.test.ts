@@ -84,13 +84,6 @@ test("a check names what does not fit, and counts it; ids are no labels", async 
   db.close();
 });
 
-test("many who ask for a check at once cost one", async () => {
-  const { admin, metrics } = await startWithMessage();
-  const answers = await Promise.all(Array.from({ length: 5 }, () => admin("check")));
-  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
-  expect(await metrics()).toMatch(/cm_broker_dedupe_orphan_check_total [1-4]\n/);
-});
-
 test("an id that comes again with other content is counted", async () => {
   const { alice, bob, metrics } = await startWithMessage();
   expect((await alice.send("m1", bob, "other")).status).toBe(409);

@@ -6,7 +6,7 @@ export type SweepTerms = {
   readonly nowMs: number;
   /** Messages accepted before this go; undefined: none do. */
   readonly messagesBeforeMs: number | undefined;
-  /** False: ids are kept for ever, whatever their rows say. */
+  /** False: ids and fences are kept for ever, whatever their rows say. */
   readonly forgetIds: boolean;
   /** Leases that ran out before this are forgotten; undefined: none are. */
   readonly leasesBeforeMs: number | undefined;
@@ -44,16 +44,27 @@ export type SweepStep = {
   readonly more: boolean;
 };
 
+export type ForgetStep = {
+  readonly counts: SweepCounts;
+  /** Where the next step goes on; undefined: this was the last. */
+  readonly next: string | undefined;
+};
+
 export type HousekeepingStore = {
   /** Ids of meshes, in order, after `after`. */
   readonly meshes: (after: string, limit: number) => Promise<string[]>;
   /**
    * One bounded step for one mesh, in one transaction. A message goes with everything that speaks of it but its id and
    * its place in history: these stay together until the id may be forgotten, so that a retry is always answered in
-   * full. What nobody has confirmed is settled as expired before its message goes. An id never leaves before its
-   * `expires_at`, and leaves whole. Where another broker is at work on the mesh nothing happens.
+   * full. What nobody has confirmed is settled as expired before its message goes. Ids are not among what goes here, but
+   * fences are. Where another broker is at work on the mesh nothing happens.
    */
   readonly sweepMesh: (meshId: string, terms: SweepTerms) => Promise<SweepStep>;
+  /**
+   * One bounded step of forgetting a mesh's ids, from `after` on; empty: from the beginning. An id never leaves before
+   * its `expires_at`, and leaves whole, with its place in history where no message needs that. May read every id.
+   */
+  readonly forgetIds: (meshId: string, after: string, nowMs: number) => Promise<ForgetStep>;
   /**
    * Counts a bounded number of accepted messages by member and hour, for dashboards, each once. False: there was nothing
    * left. Lags behind the accepts, and decides nothing.

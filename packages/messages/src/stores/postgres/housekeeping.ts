@@ -1,7 +1,7 @@
-// One step of housekeeping for one mesh, on PostgreSQL. Whoever is at it holds the mesh's housekeeping row, and others
+// Steps of housekeeping for one mesh, on PostgreSQL. Whoever is at it holds the mesh's housekeeping row, and others
 // go on to the next mesh: so no two of them meet, and none of them waits for an accept.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
-import type { SweepStep, SweepTerms } from "../../ports/housekeeping.ts";
+import type { ForgetStep, SweepStep, SweepTerms } from "../../ports/housekeeping.ts";
 import { SweepTally } from "../sweep-tally.ts";
 import { forgetFences, forgetIds, forgetLeases } from "./forgetting.ts";
 import { forgetRates } from "./rate-counters.ts";
@@ -29,13 +29,20 @@ export async function sweepMesh(tx: PostgresTransaction, meshId: string, terms: 
     const removedUpTo = await removeMessages(tx, meshId, bounds, tally);
     if (removedUpTo !== undefined) await updateRemovedUpTo(tx, meshId, removedUpTo);
   }
-  if (terms.forgetIds) {
-    await forgetIds(tx, meshId, nowMs, tally);
-    await forgetFences(tx, meshId, nowMs, tally);
-  }
+  if (terms.forgetIds) await forgetFences(tx, meshId, nowMs, tally);
   if (leasesBeforeMs !== undefined) await forgetLeases(tx, meshId, leasesBeforeMs - aheadMs, tally);
   await forgetRates(tx, meshId, nowMs, tally);
   return tally.step();
+}
+
+/** There is no place to go on from: an index finds what is left. */
+export async function forgetNext(tx: PostgresTransaction, meshId: string, givenNowMs: number): Promise<ForgetStep> {
+  const tally = new SweepTally();
+  const held = await holdMesh(tx, meshId);
+  if (held === undefined) return { counts: {}, next: undefined };
+  await forgetIds(tx, meshId, Math.min(givenNowMs, held.serverNowMs), tally);
+  const { counts, more } = tally.step();
+  return { counts, next: more ? "" : undefined };
 }
 
 /** Undefined: another broker is at work on this mesh. */

@@ -10,7 +10,7 @@ import { AcceptBatches, type TransactionProbe } from "./accept-batches.ts";
 import { type Recipient, type Settling, selectUnsettled, selectWaiting, settleInTransaction } from "./deliveries.ts";
 import { fenceInTransaction, selectFate } from "./fences.ts";
 import { selectHistory } from "./history-rows.ts";
-import { selectMeshes, sweepMesh } from "./housekeeping.ts";
+import { forgetNext, selectMeshes, sweepMesh } from "./housekeeping.ts";
 import { endMembership, selectUnfinished } from "./memberships.ts";
 import { selectMentions } from "./mentions.ts";
 import { selectMessageState } from "./message-state.ts";
@@ -99,6 +99,7 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
     housekeeping: {
       meshes: (after, limit) => selectMeshes(committed, after, limit),
       sweepMesh: (meshId, terms) => common.transaction((tx) => sweepMesh(tx, meshId, terms)),
+      forgetIds: (meshId, _after, nowMs) => common.transaction((tx) => forgetNext(tx, meshId, nowMs)),
       countNext: async () => (await hasUncounted(committed)) && (await common.transaction(countNext)),
     },
     orphans: {

@@ -3,33 +3,68 @@
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { SweepTally } from "../sweep-tally.ts";
 
+/** Looked at in one step, and forgotten of them at most: the others wait for the next. */
+const idsPerLook = 512;
 const idsPerStep = 64;
 const deliveriesPerStep = 512;
 const rowsPerStep = 128;
 
-type ExpiredId = { clientMessageId: string; historyId: number; available: number };
+/** Ids from `after` on whose time is over, and where the look ended; undefined: at the end. */
+export function selectExpiredIds(
+  db: Sqlite,
+  meshId: string,
+  after: string,
+  nowMs: number,
+): { readonly ids: readonly string[]; readonly next: string | undefined } {
+  const rows = db
+    .sql<{ id: string; due: number }>(
+      `SELECT client_message_id AS id, coalesce(expires_at <= ?3, 0) AS due FROM client_message_dedupe
+       WHERE mesh_id = ?1 AND client_message_id > ?2 ORDER BY client_message_id LIMIT ?4`,
+    )
+    .all(meshId, after, nowMs, idsPerLook);
+  const ids = rows.flatMap(({ id, due }) => (due === 1 ? [id] : []));
+  if (ids.length > idsPerStep) return { ids: ids.slice(0, idsPerStep), next: ids[idsPerStep - 1] };
+  return { ids, next: rows.length === idsPerLook ? rows.at(-1)?.id : undefined };
+}
 
 /** A row leaves at its expires_at or later, with its place in history where no message needs that. */
-export function forgetIds(tx: Sqlite, meshId: string, nowMs: number, tally: SweepTally): void {
-  const expired = tx
-    .sql<ExpiredId>(
-      `SELECT client_message_id AS clientMessageId, history_id AS historyId, history_available AS available
-       FROM client_message_dedupe WHERE mesh_id = ? AND expires_at <= ? ORDER BY expires_at LIMIT ?`,
-    )
-    .all(meshId, nowMs, idsPerStep);
+export function forgetIds(
+  tx: Sqlite,
+  meshId: string,
+  ids: readonly string[],
+  nowMs: number,
+  tally: SweepTally,
+): { readonly stoppedAfter: string | undefined; readonly stopped: boolean } {
   let room = deliveriesPerStep;
-  for (const { clientMessageId, historyId, available } of expired) {
-    if (available === 0) {
-      room -= deleteDeliveries(tx, meshId, historyId, room, tally);
-      if (room <= 0) break;
-      deleteHistory(tx, meshId, historyId, selectDestination(tx, meshId, historyId), tally);
+  let last: string | undefined;
+  for (const id of ids) {
+    const row = selectExpired(tx, meshId, id, nowMs);
+    if (row !== undefined && row.available === 0) {
+      room -= deleteDeliveries(tx, meshId, row.historyId, room, tally);
+      if (room <= 0) return { stopped: true, stoppedAfter: last };
+      deleteHistory(tx, meshId, row.historyId, selectDestination(tx, meshId, row.historyId), tally);
     }
-    const { changes } = tx
-      .sql("DELETE FROM client_message_dedupe WHERE mesh_id = ? AND client_message_id = ?")
-      .run(meshId, clientMessageId);
-    tally.add("dedupe_rows", changes);
+    if (row !== undefined) {
+      const remove = tx.sql("DELETE FROM client_message_dedupe WHERE mesh_id = ? AND client_message_id = ?");
+      tally.add("dedupe_rows", remove.run(meshId, id).changes);
+    }
+    last = id;
   }
-  if (expired.length === idsPerStep || room <= 0) tally.setMore();
+  return { stopped: false, stoppedAfter: undefined };
+}
+
+function selectExpired(
+  tx: Sqlite,
+  meshId: string,
+  id: string,
+  nowMs: number,
+): { historyId: number; available: number } | undefined {
+  return tx
+    .sql<{ historyId: number; available: number }>(
+      `SELECT history_id AS historyId, history_available AS available FROM client_message_dedupe
+       WHERE mesh_id = ? AND client_message_id = ? AND expires_at <= ?`,
+    )
+    .get(meshId, id, nowMs);
 }
 
 export function forgetFences(tx: Sqlite, meshId: string, nowMs: number, tally: SweepTally): void {

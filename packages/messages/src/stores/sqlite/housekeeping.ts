@@ -1,8 +1,9 @@
-// One step of housekeeping for one mesh, on SQLite: a job of the group commit like any accept.
+// Steps of housekeeping for one mesh, on SQLite: what changes something is a job of the group commit like any accept.
+import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import type { SweepStep, SweepTerms } from "../../ports/housekeeping.ts";
+import type { ForgetStep, SweepStep, SweepTerms } from "../../ports/housekeeping.ts";
 import { SweepTally } from "../sweep-tally.ts";
-import { forgetFences, forgetIds, forgetLeases } from "./forgetting.ts";
+import { forgetFences, forgetIds, forgetLeases, selectExpiredIds } from "./forgetting.ts";
 import { forgetRates } from "./rate-counters.ts";
 import { removeMessages } from "./retention.ts";
 
@@ -17,11 +18,25 @@ export function sweepMesh(tx: Sqlite, meshId: string, terms: SweepTerms): SweepS
   const tally = new SweepTally();
   const { nowMs, messagesBeforeMs, leasesBeforeMs } = terms;
   if (messagesBeforeMs !== undefined) removeMessages(tx, meshId, { ...terms, messagesBeforeMs }, tally);
-  if (terms.forgetIds) {
-    forgetIds(tx, meshId, nowMs, tally);
-    forgetFences(tx, meshId, nowMs, tally);
-  }
+  if (terms.forgetIds) forgetFences(tx, meshId, nowMs, tally);
   if (leasesBeforeMs !== undefined) forgetLeases(tx, meshId, leasesBeforeMs, tally);
   forgetRates(tx, meshId, nowMs, tally);
   return tally.step();
+}
+
+/** Looking first leaves the write lock alone while there is nothing to forget. */
+export async function forgetNext(
+  db: Sqlite,
+  commit: GroupCommit,
+  meshId: string,
+  after: string,
+  nowMs: number,
+): Promise<ForgetStep> {
+  const { ids, next } = selectExpiredIds(db, meshId, after, nowMs);
+  if (ids.length === 0) return { counts: {}, next };
+  return commit.submit((tx) => {
+    const tally = new SweepTally();
+    const { stopped, stoppedAfter } = forgetIds(tx, meshId, ids, nowMs, tally);
+    return { counts: tally.step().counts, next: stopped ? (stoppedAfter ?? after) : next };
+  });
 }

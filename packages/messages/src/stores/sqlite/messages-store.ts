@@ -9,7 +9,7 @@ import type { QueueStore } from "../../ports/queues.ts";
 import type { CommittedAccept, FateResult, FenceRequest, MessagesStore, SendToAccept } from "../../ports.ts";
 import { acceptUnclaimed, answerClaimed, findAccepted, isFenced } from "./accept-in-transaction.ts";
 import { selectHistory, selectUnsettled } from "./history-rows.ts";
-import { selectMeshes, sweepMesh } from "./housekeeping.ts";
+import { forgetNext, selectMeshes, sweepMesh } from "./housekeeping.ts";
 import { consumeBudget, sweepBudget } from "./limiter.ts";
 import { endMembership, selectUnfinished } from "./memberships.ts";
 import { selectMentions } from "./mentions.ts";
@@ -89,6 +89,7 @@ export function createSqliteMessagesStore(
     housekeeping: {
       meshes: async (after, limit) => selectMeshes(db, after, limit),
       sweepMesh: (meshId, terms) => commit.submit((tx) => sweepMesh(tx, meshId, terms)),
+      forgetIds: (meshId, after, nowMs) => forgetNext(db, commit, meshId, after, nowMs),
       countNext: async () => selectUncounted(db) !== undefined && (await commit.submit(countNext)),
     },
     orphans: {

@@ -6,9 +6,8 @@ CREATE TABLE mesh_housekeeping (
   checked_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- What may be forgotten, in the order of time: a new row goes to the end.
-CREATE INDEX client_message_dedupe_expires_idx ON client_message_dedupe (mesh_id, expires_at)
-  WHERE expires_at IS NOT NULL;
+-- What may be forgotten, in the order of time: a new row goes to the end. Dedupe rows have no such index, which would
+-- cost every accept: they are looked through now and then.
 CREATE INDEX client_message_fence_expires_idx ON client_message_fence (mesh_id, expires_at)
   WHERE expires_at IS NOT NULL;
 CREATE INDEX queue_lease_expiry ON queue_lease (mesh_id, expires_at);
