@@ -1,7 +1,7 @@
 // MessagesStore on PostgreSQL: which function reads on its own, which is a transaction, and what is batched. Has no
 // limiter: that is put around it.
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
-import type { Postgres } from "@claudemesh/storage/postgres";
+import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { PresenceStore } from "../../ports/presence.ts";
 import type { QueueStore } from "../../ports/queues.ts";
 import type { MessagesStore, StoredAccept } from "../../ports.ts";
@@ -53,6 +53,12 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
       return batch.map(() => undefined);
     },
   });
+  const sweeping = <Step>(step: (tx: PostgresTransaction) => Promise<Step>): Promise<Step> =>
+    common.transaction(async (tx) => {
+      const done = await step(tx);
+      await probe.beforeCommit("sweep");
+      return done;
+    });
   return {
     accepts: {
       findAccepted: (meshId, clientMessageId) => lookUps.submit({ meshId, clientMessageId }),
@@ -98,8 +104,8 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
     messageState: { find: (query, nowMs) => selectMessageState(committed, query, nowMs) },
     housekeeping: {
       meshes: (after, limit) => selectMeshes(committed, after, limit),
-      sweepMesh: (meshId, terms) => common.transaction((tx) => sweepMesh(tx, meshId, terms)),
-      forgetIds: (meshId, _after, nowMs) => common.transaction((tx) => forgetNext(tx, meshId, nowMs)),
+      sweepMesh: (meshId, terms) => sweeping((tx) => sweepMesh(tx, meshId, terms)),
+      forgetIds: (meshId, _after, nowMs) => sweeping((tx) => forgetNext(tx, meshId, nowMs)),
       countNext: async () => (await hasUncounted(committed)) && (await common.transaction(countNext)),
     },
     orphans: {

@@ -1,9 +1,8 @@
-// Steps of housekeeping for one mesh, on SQLite: what changes something is a job of the group commit like any accept.
-import type { GroupCommit } from "@claudemesh/storage/group-commit";
+// Steps of housekeeping for one mesh, on SQLite: jobs of the group commit like any accept.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { ForgetStep, SweepStep, SweepTerms } from "../../ports/housekeeping.ts";
 import { SweepTally } from "../sweep-tally.ts";
-import { forgetFences, forgetIds, forgetLeases, selectExpiredIds } from "./forgetting.ts";
+import { forgetFences, forgetIds, forgetLeases } from "./forgetting.ts";
 import { forgetRates } from "./rate-counters.ts";
 import { removeMessages } from "./retention.ts";
 
@@ -24,19 +23,13 @@ export function sweepMesh(tx: Sqlite, meshId: string, terms: SweepTerms): SweepS
   return tally.step();
 }
 
-/** Looking first leaves the write lock alone while there is nothing to forget. */
-export async function forgetNext(
-  db: Sqlite,
-  commit: GroupCommit,
+/** Forgets the ids of one look, which began after `after` and ended at `next`. */
+export function forgetStep(
+  tx: Sqlite,
   meshId: string,
-  after: string,
-  nowMs: number,
-): Promise<ForgetStep> {
-  const { ids, next } = selectExpiredIds(db, meshId, after, nowMs);
-  if (ids.length === 0) return { counts: {}, next };
-  return commit.submit((tx) => {
-    const tally = new SweepTally();
-    const { stopped, stoppedAfter } = forgetIds(tx, meshId, ids, nowMs, tally);
-    return { counts: tally.step().counts, next: stopped ? (stoppedAfter ?? after) : next };
-  });
+  look: { readonly ids: readonly string[]; readonly after: string; readonly next: string | undefined; nowMs: number },
+): ForgetStep {
+  const tally = new SweepTally();
+  const { stopped, stoppedAfter } = forgetIds(tx, meshId, look.ids, look.nowMs, tally);
+  return { counts: tally.step().counts, next: stopped ? (stoppedAfter ?? look.after) : look.next };
 }

@@ -8,8 +8,9 @@ import type { PresenceStore } from "../../ports/presence.ts";
 import type { QueueStore } from "../../ports/queues.ts";
 import type { CommittedAccept, FateResult, FenceRequest, MessagesStore, SendToAccept } from "../../ports.ts";
 import { acceptUnclaimed, answerClaimed, findAccepted, isFenced } from "./accept-in-transaction.ts";
+import { selectExpiredIds } from "./forgetting.ts";
 import { selectHistory, selectUnsettled } from "./history-rows.ts";
-import { forgetNext, selectMeshes, sweepMesh } from "./housekeeping.ts";
+import { forgetStep, selectMeshes, sweepMesh } from "./housekeeping.ts";
 import { consumeBudget, sweepBudget } from "./limiter.ts";
 import { endMembership, selectUnfinished } from "./memberships.ts";
 import { selectMentions } from "./mentions.ts";
@@ -27,7 +28,7 @@ export function messagesMigrations(): Migration[] {
 }
 
 /** Told from inside a transaction what kind of work it carries, so that fault points can aim at it. */
-export type TransactionProbe = { readonly saw: (work: "accept" | "fence") => void };
+export type TransactionProbe = { readonly saw: (work: "accept" | "fence" | "sweep") => void };
 
 export function createSqliteMessagesStore(
   db: Sqlite,
@@ -88,8 +89,20 @@ export function createSqliteMessagesStore(
     messageState: { find: async (query, nowMs) => selectMessageState(db, query, nowMs) },
     housekeeping: {
       meshes: async (after, limit) => selectMeshes(db, after, limit),
-      sweepMesh: (meshId, terms) => commit.submit((tx) => sweepMesh(tx, meshId, terms)),
-      forgetIds: (meshId, after, nowMs) => forgetNext(db, commit, meshId, after, nowMs),
+      sweepMesh: (meshId, terms) =>
+        commit.submit((tx) => {
+          probe.saw("sweep");
+          return sweepMesh(tx, meshId, terms);
+        }),
+      forgetIds: async (meshId, after, nowMs) => {
+        // Looking first leaves the write lock alone while there is nothing to forget.
+        const { ids, next } = selectExpiredIds(db, meshId, after, nowMs);
+        if (ids.length === 0) return { counts: {}, next };
+        return commit.submit((tx) => {
+          probe.saw("sweep");
+          return forgetStep(tx, meshId, { ids, after, next, nowMs });
+        });
+      },
       countNext: async () => selectUncounted(db) !== undefined && (await commit.submit(countNext)),
     },
     orphans: {
