@@ -16,6 +16,8 @@ export const failpointNames = [
   "accept.after_commit",
   /** Broker: a fence is written and not yet committed. */
   "fence.before_commit",
+  /** Broker: a step of housekeeping has removed what it may, and is not yet committed. */
+  "sweep.before_commit",
 ] as const;
 
 export type FailpointName = (typeof failpointNames)[number];
