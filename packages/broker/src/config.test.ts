@@ -38,6 +38,11 @@ describe("the settings", () => {
       inlineBytes: 65_536,
       dedupe: { mode: "retention_scoped", dedupe_retention_days: 365 },
       connectionPolicy: "prefer_newest",
+      webhookAllowPrivate: false,
+      webhookTimeoutMs: 10_000,
+      webhookAttempts: 16,
+      webhookBackoffMinMs: 1_000,
+      webhookBackoffMaxMs: 3_600_000,
       logLevel: "info",
       failpoints: "",
     });
@@ -65,6 +70,11 @@ describe("the settings", () => {
       inlineBytes: ["1048576", 1_048_576],
       dedupe: ["permanent", { mode: "permanent" }],
       connectionPolicy: ["allow_concurrent", "allow_concurrent"],
+      webhookAllowPrivate: ["true", true],
+      webhookTimeoutMs: ["100", 100],
+      webhookAttempts: ["1", 1],
+      webhookBackoffMinMs: ["10", 10],
+      webhookBackoffMaxMs: ["86400000", 86_400_000],
       logLevel: ["silent", "silent"],
     };
     expect(Object.keys(values)).toEqual(Object.keys(brokerOptions));

@@ -34,6 +34,14 @@ export type BrokerConfig = {
   readonly inlineBytes: number;
   readonly dedupe: DedupeParameters;
   readonly connectionPolicy: ConnectionPolicy;
+  /** Webhooks may go to loopback, private and link-local addresses as well. */
+  readonly webhookAllowPrivate: boolean;
+  /** For one try, from the look-up of the name to the end of the answer. */
+  readonly webhookTimeoutMs: number;
+  /** After so many tries a delivery is parked. */
+  readonly webhookAttempts: number;
+  readonly webhookBackoffMinMs: number;
+  readonly webhookBackoffMaxMs: number;
   readonly logLevel: BrokerLogLevel;
   /** Text of CLAUDEMESH_FAILPOINTS; empty when unset. */
   readonly failpoints: string;
@@ -101,7 +109,7 @@ export const brokerOptions = {
   deliverySweepSeconds: optional(
     "delivery-sweep-seconds",
     "seconds between looks for deliveries whose signal from another broker was lost, 1–86400; 5 with PostgreSQL",
-    parseSweepSeconds,
+    parseBetween(1, 86_400),
   ),
   rateLimit: option("rate-limit", "6000/60s", "<messages>/<seconds>s, per mesh", parseRateLimit),
   inlineBytes: option(
@@ -121,6 +129,29 @@ export const brokerOptions = {
     "prefer_newest",
     connectionPolicies.join(", "),
     oneOf(connectionPolicies),
+  ),
+  webhookAllowPrivate: onOff(
+    "webhook-allow-private",
+    "true: webhooks may go to loopback, private and link-local addresses",
+  ),
+  webhookTimeoutMs: option("webhook-timeout-ms", "10000", "ms for one try, 100–60000", parseBetween(100, 60_000)),
+  webhookAttempts: option(
+    "webhook-attempts",
+    "16",
+    "tries of one delivery before it is parked, 1–100",
+    parseBetween(1, 100),
+  ),
+  webhookBackoffMinMs: option(
+    "webhook-backoff-min-ms",
+    "1000",
+    "shortest pause between tries in ms, 10–3600000",
+    parseBetween(10, 3_600_000),
+  ),
+  webhookBackoffMaxMs: option(
+    "webhook-backoff-max-ms",
+    "3600000",
+    "longest pause between tries in ms, 10–86400000",
+    parseBetween(10, 86_400_000),
   ),
   logLevel: option("log-level", "info", logLevels.join(", "), oneOf(logLevels)),
 } as const;
@@ -157,6 +188,11 @@ export function readBrokerConfig(
     inlineBytes: read(brokerOptions.inlineBytes),
     dedupe: read(brokerOptions.dedupe),
     connectionPolicy: read(brokerOptions.connectionPolicy),
+    webhookAllowPrivate: read(brokerOptions.webhookAllowPrivate),
+    webhookTimeoutMs: read(brokerOptions.webhookTimeoutMs),
+    webhookAttempts: read(brokerOptions.webhookAttempts),
+    webhookBackoffMinMs: read(brokerOptions.webhookBackoffMinMs),
+    webhookBackoffMaxMs: read(brokerOptions.webhookBackoffMaxMs),
     logLevel: read(brokerOptions.logLevel),
     failpoints: env.CLAUDEMESH_FAILPOINTS ?? "",
   };
@@ -231,9 +267,11 @@ function parseUrl(text: string, protocols: readonly string[]): URL | undefined {
   return url.hostname !== "" || url.searchParams.has("host") ? url : undefined;
 }
 
-function parseSweepSeconds(text: string): number | undefined {
-  const seconds = /^[0-9]{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  return seconds >= 1 && seconds <= 86_400 ? seconds : undefined;
+function parseBetween(min: number, max: number): (text: string) => number | undefined {
+  return (text) => {
+    const value = /^[0-9]{1,8}$/.test(text) ? Number(text) : Number.NaN;
+    return value >= min && value <= max ? value : undefined;
+  };
 }
 
 function parseInlineBytes(text: string): number | undefined {

@@ -8,6 +8,7 @@ import { failpointNames } from "@claudemesh/storage/failpoint-names";
 import { createFailpoints, parseFailpoints } from "@claudemesh/storage/failpoints";
 import { pino } from "pino";
 import { ensureAdminToken } from "./admin-token.ts";
+import { startBackgroundWork } from "./background/background-work.ts";
 import type { BrokerConfig } from "./config.ts";
 import type { BrokerContext } from "./context.ts";
 import { createBrokerMetrics } from "./metrics.ts";
@@ -88,7 +89,11 @@ function createContext(
     messages: backend.messages,
     connections,
     checkReady: backend.checkReady,
-    metrics: createBrokerMetrics(backend.counts, () => connections.size),
+    metrics: createBrokerMetrics({
+      counts: backend.counts,
+      connected: () => connections.size,
+      webhookCounts: () => backend.messages.webhooks.counts(),
+    }),
     nowMs: Date.now,
     publicUrl: () => url,
     setUrl: (bound) => {
@@ -121,6 +126,7 @@ async function serve(broker: WiredBroker, place: string): Promise<{ url: string;
   const url = `http://${host}:${port}`;
   broker.setUrl(url);
   log.info({ event: "listening", url, store: place }, "the broker serves");
+  const background = startBackgroundWork(broker);
   const sweep = setInterval(() => {
     broker.messages.sweepLimiter(broker.nowMs(), limiterSweepRows).catch((error: unknown) => {
       log.error({ event: "limiter_sweep_failed", err: error }, "sweeping the limiter failed");
@@ -130,6 +136,7 @@ async function serve(broker: WiredBroker, place: string): Promise<{ url: string;
     url,
     stop: async () => {
       clearInterval(sweep);
+      const backgroundEnded = background.stop();
       sockets.stop();
       const force = setTimeout(() => {
         server.server.closeAllConnections();
@@ -137,6 +144,7 @@ async function serve(broker: WiredBroker, place: string): Promise<{ url: string;
       }, stopGraceMs);
       await server.close();
       clearTimeout(force);
+      await backgroundEnded;
     },
   };
 }

@@ -16,6 +16,8 @@ export const failpointNames = [
   "accept.after_commit",
   /** Broker: a fence is written and not yet committed. */
   "fence.before_commit",
+  /** Broker: a webhook's receiver has answered and nothing of it is written. */
+  "webhook.after_post",
 ] as const;
 
 export type FailpointName = (typeof failpointNames)[number];

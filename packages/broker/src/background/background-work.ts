@@ -1,13 +1,15 @@
-// What goes on beside requests in every broker: the full-text index follows history, and what a revocation left
-// unfinished is finished. Safe on any number of brokers at once.
+// What goes on beside requests in every broker: the full-text index follows history, webhooks are told of it, and what a
+// revocation left unfinished is finished. Safe on any number of brokers at once.
 import { endUnfinishedMemberships } from "@claudemesh/messages/services/end-membership";
 import type { BrokerContext } from "../context.ts";
 import { PacedWorker } from "./paced-worker.ts";
+import { startWebhooks } from "./webhook-work.ts";
 
 /** How soon a message that was accepted in a quiet hour can be found. */
 const searchIdleMs = 500;
 const membershipsIdleMs = 60_000;
 
+/** `stop` resolves when nothing is under way any more. */
 export type BackgroundWork = { readonly stop: () => Promise<void> };
 
 export function startBackgroundWork(broker: BrokerContext): BackgroundWork {
@@ -30,9 +32,10 @@ export function startBackgroundWork(broker: BrokerContext): BackgroundWork {
     }),
   ];
   for (const worker of workers) worker.start();
+  const webhooks = startWebhooks(broker);
   return {
     stop: async () => {
-      await Promise.all(workers.map((worker) => worker.stop()));
+      await Promise.all([...workers, webhooks].map((worker) => worker.stop()));
     },
   };
 }

@@ -265,6 +265,11 @@ describe("a frame", () => {
       ["search", { q: "nothing" }, 200, { items: [], next_after: null }],
       ["peers.list", {}, 200, { items: [], next_cursor: null }],
       ["profile.set", { summary: "here" }, 200, { summary: "here", visible: true }],
+      ["webhook.create", { webhook: "ci", url: "https://ci.example.org/" }, 201, { id: "ci", topics: null }],
+      ["webhook.list", {}, 200, { items: [{ id: "ci", pending: 0, parked: 0 }], next_cursor: null }],
+      ["webhook.deliveries", { webhook: "ci" }, 200, { items: [], next_after: null }],
+      ["webhook.replay", { webhook: "ci" }, 200, { id: "ci", replayed: 0 }],
+      ["webhook.delete", { webhook: "ci" }, 200, { id: "ci", deleted: true }],
       ["member.revoke", { pubkey: alice.pubkey }, 409, { error: "last_owner" }],
       ["topic.delete", { name: "news" }, 200, { name: "news", deleted: true }],
     ];

@@ -13,6 +13,7 @@ import { describePresence } from "./suites/presence/conformance.ts";
 import { describeQueueModel } from "./suites/queue-model/conformance.ts";
 import { describeQueues } from "./suites/queues/conformance.ts";
 import { describeReading } from "./suites/reading/conformance.ts";
+import { describeWebhooks } from "./suites/webhooks/conformance.ts";
 
 export function describeMessagesConformance(harness: MessagesHarness): void {
   const withWorld = (name: string, rate: RateLimit, body: (world: () => World) => void) =>
@@ -33,6 +34,7 @@ export function describeMessagesConformance(harness: MessagesHarness): void {
   withWorld("memberships", ampleRate, describeMemberships);
   withWorld("presence", ampleRate, describePresence);
   withWorld("finding", ampleRate, describeFinding);
+  withWorld("webhooks", ampleRate, describeWebhooks);
   withWorld("queue model", ampleRate, describeQueueModel);
   withWorld("model", modelRate, describeModel);
 }

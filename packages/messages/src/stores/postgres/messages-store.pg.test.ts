@@ -10,6 +10,7 @@ import { describeMemberships } from "../suites/memberships/conformance.ts";
 import { describePresence } from "../suites/presence/conformance.ts";
 import { describeQueues } from "../suites/queues/conformance.ts";
 import { describeReading } from "../suites/reading/conformance.ts";
+import { describeWebhooks } from "../suites/webhooks/conformance.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
 const database = await createTestDatabase("messages");
@@ -33,4 +34,5 @@ describe.skipIf(database === undefined)("messages on PostgreSQL", () => {
   describe("memberships", () => describeMemberships(() => world));
   describe("presence", () => describePresence(() => world));
   describe("finding", () => describeFinding(() => world));
+  describe("webhooks", () => describeWebhooks(() => world));
 });
