@@ -29,6 +29,9 @@ describe("the settings", () => {
   test("have defaults for one machine", () => {
     expect(readBrokerConfig({}, {}, undefined)).toEqual({
       listen: { host: "127.0.0.1", port: 7600 },
+      publicUrl: undefined,
+      tlsCert: undefined,
+      tlsKey: undefined,
       store: { kind: "sqlite", path: "./broker.db" },
       redisUrl: undefined,
       limiterOpen: false,
@@ -61,6 +64,9 @@ describe("the settings", () => {
   test("each have a flag, a variable and a key of the same name", () => {
     const values: Record<string, [text: string, value: unknown]> = {
       listen: ["[::1]:0", { host: "::1", port: 0 }],
+      publicUrl: ["https://mesh.example.org/x/", "https://mesh.example.org/x"],
+      tlsCert: ["/etc/mesh/cert.pem", "/etc/mesh/cert.pem"],
+      tlsKey: ["/etc/mesh/key.pem", "/etc/mesh/key.pem"],
       store: ["sqlite:/var/lib/x.db", { kind: "sqlite", path: "/var/lib/x.db" }],
       redisUrl: ["rediss://:secret@cache:6380/1", "rediss://:secret@cache:6380/1"],
       limiterOpen: ["true", true],

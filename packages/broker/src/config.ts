@@ -21,6 +21,11 @@ export type StoreConfig =
 
 export type BrokerConfig = {
   readonly listen: { readonly host: string; readonly port: number };
+  /** Where clients reach this broker, where that is not where it listens; goes into invites. */
+  readonly publicUrl: string | undefined;
+  /** PEM files; both or neither. */
+  readonly tlsCert: string | undefined;
+  readonly tlsKey: string | undefined;
   readonly store: StoreConfig;
   /** For the limiter and signals between brokers; goes with PostgreSQL. */
   readonly redisUrl: string | undefined;
@@ -98,13 +103,20 @@ const oneOf =
 /** In the order that help shows them. */
 export const brokerOptions = {
   listen: option("listen", "127.0.0.1:7600", "host:port, port 0 picks a free one", parseListen),
+  publicUrl: optional(
+    "public-url",
+    "https://<host> or http://<host>, where clients reach this broker; goes into invites",
+    parsePublicUrl,
+  ),
+  tlsCert: optional("tls-cert", "path of a PEM file, the certificate and its chain; goes with --tls-key", parsePath),
+  tlsKey: optional("tls-key", "path of a PEM file, the certificate's key", parsePath),
   store: option("store", "sqlite:./broker.db", "sqlite:<path> or postgres://<user>@<host>/<database>", parseStore),
   redisUrl: optional("redis", "redis://<host>[:<port>], needed with PostgreSQL", parseRedis),
   limiterOpen: onOff("limiter-open", "true: while Redis is away new sends pass uncounted, instead of being refused"),
   adminTokenFile: optional(
     "admin-token-file",
     "path; by default beside the SQLite file, or ./broker.admin-token. Brokers side by side share one file's content",
-    (text) => (text === "" ? undefined : text),
+    parsePath,
   ),
   deliverySweepSeconds: optional(
     "delivery-sweep-seconds",
@@ -179,6 +191,9 @@ export function readBrokerConfig(
   };
   return {
     listen: read(brokerOptions.listen),
+    publicUrl: readOptional(brokerOptions.publicUrl),
+    tlsCert: readOptional(brokerOptions.tlsCert),
+    tlsKey: readOptional(brokerOptions.tlsKey),
     store: read(brokerOptions.store),
     redisUrl: readOptional(brokerOptions.redisUrl),
     limiterOpen: read(brokerOptions.limiterOpen),
@@ -247,6 +262,16 @@ function parseListen(text: string): BrokerConfig["listen"] | undefined {
   const port = Number(match[2]);
   if (port > 65_535) return undefined;
   return { host: match[1].replace(/^\[|\]$/g, ""), port };
+}
+
+function parsePath(text: string): string | undefined {
+  return text === "" ? undefined : text;
+}
+
+function parsePublicUrl(text: string): string | undefined {
+  const url = parseUrl(text, ["https:", "http:", "wss:", "ws:"]);
+  const plain = url !== undefined && url.username === "" && url.password === "" && url.search === "" && url.hash === "";
+  return plain ? text.replace(/\/+$/, "") : undefined;
 }
 
 function parseStore(text: string): StoreConfig | undefined {

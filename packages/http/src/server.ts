@@ -13,7 +13,12 @@ declare module "fastify" {
   }
 }
 
+/** PEM texts: the certificate with its chain, and its key. */
+export type TlsIdentity = { readonly cert: string; readonly key: string };
+
 export type HttpServerOptions = {
+  /** Given: HTTPS instead of HTTP. */
+  readonly tls?: TlsIdentity;
   readonly maxBodyBytes: number;
   readonly maxInFlight: number;
   /** The code that a request above `maxInFlight` is refused with. */
@@ -22,12 +27,15 @@ export type HttpServerOptions = {
   readonly onError: (error: MeshError, request: { readonly method: string; readonly route: string }) => void;
 };
 
-/** Slow senders are cut off: headers within 10 s, a whole request within 30 s. */
+/** Slow senders are cut off: a TLS handshake and headers within 10 s each, a whole request within 30 s. */
+const handshakeTimeoutMs = 10_000;
 const headersTimeoutMs = 10_000;
 const requestTimeoutMs = 30_000;
 
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
+  const { tls } = options;
   const server = fastify({
+    https: tls === undefined ? null : { ...tls, minVersion: "TLSv1.2", handshakeTimeout: handshakeTimeoutMs },
     bodyLimit: options.maxBodyBytes,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: 72_000,

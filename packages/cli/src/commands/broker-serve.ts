@@ -21,6 +21,7 @@ export function define(command: Command, shell: Shell): void {
     "claudemesh broker serve",
     "claudemesh broker serve --listen 127.0.0.1:0 --store sqlite:/tmp/b.db --json",
     "claudemesh broker serve --store postgres://mesh@db/mesh --redis redis://cache",
+    "claudemesh broker serve --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem --public-url https://mesh.example.org",
   );
 }
 
@@ -34,6 +35,8 @@ async function serve(shell: Shell, options: Options): Promise<undefined> {
   const { startBroker } = await import("@claudemesh/broker/start");
   const broker = await startBroker(readBrokerConfig(flags, shell.env, toml));
   const stopped = stopSignal();
+  // Without a certificate to read again, a terminal that goes away ends the broker as it ends any program.
+  if (broker.url.startsWith("https:")) process.on("SIGHUP", broker.reloadTls);
   if (options.json === true) {
     const ready = { event: "ready", url: broker.url, admin_token_file: broker.adminTokenFile, store: broker.storePath };
     shell.out(JSON.stringify({ ...ready, pid: process.pid }));
