@@ -6,6 +6,9 @@ import { type CommonOptions, examples, run, withJson } from "../command.ts";
 import type { Shell } from "../shell.ts";
 import { stopSignal } from "../signals.ts";
 
+/** From the signal to the end of the process, at the very most. */
+const stopMsMax = 9_500;
+
 type Options = CommonOptions & { readonly config?: string; readonly [flag: string]: string | boolean | undefined };
 
 export function define(command: Command, shell: Shell): void {
@@ -46,6 +49,8 @@ async function serve(shell: Shell, options: Options): Promise<undefined> {
     shell.out(`Create a mesh with:  ${create}\nStop with Ctrl-C.`);
   }
   await stopped;
+  // A store that hangs must not keep the process: what was answered is on its disk, and nothing else was promised.
+  setTimeout(() => process.exit(0), stopMsMax).unref();
   await broker.stop();
   return undefined;
 }
