@@ -155,10 +155,11 @@ export class Connection {
       // Nothing is pushed before the hello is answered.
       wake: () => this.#open?.pump?.wake(),
       replace: () => this.#close(closeCodes.replaced_by_newer, "replaced_by_newer"),
+      refuse: () => this.#close(closeCodes.older_connection_kept, "older_connection_kept"),
       cut: () => this.#cut(caller),
     };
     if (!this.#broker.connections.add(entry, this.#broker.config.connectionPolicy)) {
-      this.#close(closeCodes.older_connection_kept, "older_connection_kept");
+      entry.refuse();
       return;
     }
     this.#registered = entry;
