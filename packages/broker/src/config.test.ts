@@ -29,6 +29,9 @@ describe("the settings", () => {
   test("have defaults for one machine", () => {
     expect(readBrokerConfig({}, {}, undefined)).toEqual({
       listen: { host: "127.0.0.1", port: 7600 },
+      publicUrl: undefined,
+      tlsCert: undefined,
+      tlsKey: undefined,
       store: { kind: "sqlite", path: "./broker.db" },
       redisUrl: undefined,
       limiterOpen: false,
@@ -40,6 +43,11 @@ describe("the settings", () => {
       messageRetention: { days: undefined },
       nightlyCheck: { minute: 180 },
       connectionPolicy: "prefer_newest",
+      webhookAllowPrivate: false,
+      webhookTimeoutMs: 10_000,
+      webhookAttempts: 16,
+      webhookBackoffMinMs: 1_000,
+      webhookBackoffMaxMs: 3_600_000,
       logLevel: "info",
       failpoints: "",
     });
@@ -58,6 +66,9 @@ describe("the settings", () => {
   test("each have a flag, a variable and a key of the same name", () => {
     const values: Record<string, [text: string, value: unknown]> = {
       listen: ["[::1]:0", { host: "::1", port: 0 }],
+      publicUrl: ["https://mesh.example.org/x/", "https://mesh.example.org/x"],
+      tlsCert: ["/etc/mesh/cert.pem", "/etc/mesh/cert.pem"],
+      tlsKey: ["/etc/mesh/key.pem", "/etc/mesh/key.pem"],
       store: ["sqlite:/var/lib/x.db", { kind: "sqlite", path: "/var/lib/x.db" }],
       redisUrl: ["rediss://:secret@cache:6380/1", "rediss://:secret@cache:6380/1"],
       limiterOpen: ["true", true],
@@ -69,6 +80,11 @@ describe("the settings", () => {
       messageRetention: ["30", { days: 30 }],
       nightlyCheck: ["23:59", { minute: 1_439 }],
       connectionPolicy: ["allow_concurrent", "allow_concurrent"],
+      webhookAllowPrivate: ["true", true],
+      webhookTimeoutMs: ["100", 100],
+      webhookAttempts: ["1", 1],
+      webhookBackoffMinMs: ["10", 10],
+      webhookBackoffMaxMs: ["86400000", 86_400_000],
       logLevel: ["silent", "silent"],
     };
     expect(Object.keys(values)).toEqual(Object.keys(brokerOptions));

@@ -22,6 +22,11 @@ export type StoreConfig =
 
 export type BrokerConfig = {
   readonly listen: { readonly host: string; readonly port: number };
+  /** Where clients reach this broker, where that is not where it listens; goes into invites. */
+  readonly publicUrl: string | undefined;
+  /** PEM files; both or neither. */
+  readonly tlsCert: string | undefined;
+  readonly tlsKey: string | undefined;
   readonly store: StoreConfig;
   /** For the limiter and signals between brokers; goes with PostgreSQL. */
   readonly redisUrl: string | undefined;
@@ -39,6 +44,14 @@ export type BrokerConfig = {
   /** Minutes after midnight, UTC, from when on the store is looked through each night; undefined: never. */
   readonly nightlyCheck: { readonly minute: number | undefined };
   readonly connectionPolicy: ConnectionPolicy;
+  /** Webhooks may go to loopback, private and link-local addresses as well. */
+  readonly webhookAllowPrivate: boolean;
+  /** For one try, from the look-up of the name to the end of the answer. */
+  readonly webhookTimeoutMs: number;
+  /** After so many tries a delivery is parked. */
+  readonly webhookAttempts: number;
+  readonly webhookBackoffMinMs: number;
+  readonly webhookBackoffMaxMs: number;
   readonly logLevel: BrokerLogLevel;
   /** Text of CLAUDEMESH_FAILPOINTS; empty when unset. */
   readonly failpoints: string;
@@ -95,18 +108,25 @@ const oneOf =
 /** In the order that help shows them. */
 export const brokerOptions = {
   listen: option("listen", "127.0.0.1:7600", "host:port, port 0 picks a free one", parseListen),
+  publicUrl: optional(
+    "public-url",
+    "https://<host> or http://<host>, where clients reach this broker; goes into invites",
+    parsePublicUrl,
+  ),
+  tlsCert: optional("tls-cert", "path of a PEM file, the certificate and its chain; goes with --tls-key", parsePath),
+  tlsKey: optional("tls-key", "path of a PEM file, the certificate's key", parsePath),
   store: option("store", "sqlite:./broker.db", "sqlite:<path> or postgres://<user>@<host>/<database>", parseStore),
   redisUrl: optional("redis", "redis://<host>[:<port>], needed with PostgreSQL", parseRedis),
   limiterOpen: onOff("limiter-open", "true: while Redis is away new sends pass uncounted, instead of being refused"),
   adminTokenFile: optional(
     "admin-token-file",
     "path; by default beside the SQLite file, or ./broker.admin-token. Brokers side by side share one file's content",
-    (text) => (text === "" ? undefined : text),
+    parsePath,
   ),
   deliverySweepSeconds: optional(
     "delivery-sweep-seconds",
     "seconds between looks for deliveries whose signal from another broker was lost, 1–86400; 5 with PostgreSQL",
-    parseSweepSeconds,
+    parseBetween(1, 86_400),
   ),
   rateLimit: option("rate-limit", "6000/60s", "<messages>/<seconds>s, per mesh", parseRateLimit),
   inlineBytes: option(
@@ -139,6 +159,29 @@ export const brokerOptions = {
     connectionPolicies.join(", "),
     oneOf(connectionPolicies),
   ),
+  webhookAllowPrivate: onOff(
+    "webhook-allow-private",
+    "true: webhooks may go to loopback, private and link-local addresses",
+  ),
+  webhookTimeoutMs: option("webhook-timeout-ms", "10000", "ms for one try, 100–60000", parseBetween(100, 60_000)),
+  webhookAttempts: option(
+    "webhook-attempts",
+    "16",
+    "tries of one delivery before it is parked, 1–100",
+    parseBetween(1, 100),
+  ),
+  webhookBackoffMinMs: option(
+    "webhook-backoff-min-ms",
+    "1000",
+    "shortest pause between tries in ms, 10–3600000",
+    parseBetween(10, 3_600_000),
+  ),
+  webhookBackoffMaxMs: option(
+    "webhook-backoff-max-ms",
+    "3600000",
+    "longest pause between tries in ms, 10–86400000",
+    parseBetween(10, 86_400_000),
+  ),
   logLevel: option("log-level", "info", logLevels.join(", "), oneOf(logLevels)),
 } as const;
 
@@ -165,6 +208,9 @@ export function readBrokerConfig(
   };
   return {
     listen: read(brokerOptions.listen),
+    publicUrl: readOptional(brokerOptions.publicUrl),
+    tlsCert: readOptional(brokerOptions.tlsCert),
+    tlsKey: readOptional(brokerOptions.tlsKey),
     store: read(brokerOptions.store),
     redisUrl: readOptional(brokerOptions.redisUrl),
     limiterOpen: read(brokerOptions.limiterOpen),
@@ -176,6 +222,11 @@ export function readBrokerConfig(
     messageRetention: read(brokerOptions.messageRetention),
     nightlyCheck: read(brokerOptions.nightlyCheck),
     connectionPolicy: read(brokerOptions.connectionPolicy),
+    webhookAllowPrivate: read(brokerOptions.webhookAllowPrivate),
+    webhookTimeoutMs: read(brokerOptions.webhookTimeoutMs),
+    webhookAttempts: read(brokerOptions.webhookAttempts),
+    webhookBackoffMinMs: read(brokerOptions.webhookBackoffMinMs),
+    webhookBackoffMaxMs: read(brokerOptions.webhookBackoffMaxMs),
     logLevel: read(brokerOptions.logLevel),
     failpoints: env.CLAUDEMESH_FAILPOINTS ?? "",
   };
@@ -237,6 +288,16 @@ function parseListen(text: string): BrokerConfig["listen"] | undefined {
   return { host: match[1].replace(/^\[|\]$/g, ""), port };
 }
 
+function parsePath(text: string): string | undefined {
+  return text === "" ? undefined : text;
+}
+
+function parsePublicUrl(text: string): string | undefined {
+  const url = parseUrl(text, ["https:", "http:", "wss:", "ws:"]);
+  const plain = url !== undefined && url.username === "" && url.password === "" && url.search === "" && url.hash === "";
+  return plain ? text.replace(/\/+$/, "") : undefined;
+}
+
 function parseStore(text: string): StoreConfig | undefined {
   if (text.startsWith("sqlite:") && text.length > 7) return { kind: "sqlite", path: text.slice(7) };
   const url = parseUrl(text, ["postgres:", "postgresql:"]);
@@ -255,9 +316,11 @@ function parseUrl(text: string, protocols: readonly string[]): URL | undefined {
   return url.hostname !== "" || url.searchParams.has("host") ? url : undefined;
 }
 
-function parseSweepSeconds(text: string): number | undefined {
-  const seconds = /^[0-9]{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  return seconds >= 1 && seconds <= 86_400 ? seconds : undefined;
+function parseBetween(min: number, max: number): (text: string) => number | undefined {
+  return (text) => {
+    const value = /^[0-9]{1,8}$/.test(text) ? Number(text) : Number.NaN;
+    return value >= min && value <= max ? value : undefined;
+  };
 }
 
 function parseInlineBytes(text: string): number | undefined {

@@ -1,6 +1,7 @@
 // What /metrics shows, read as Prometheus would.
 import { describe, expect, test } from "vitest";
 import { createTestMesh, startTestBroker } from "../../../tests/support/broker-harness.ts";
+import { readPrometheusText } from "../../../tests/support/prometheus-text.ts";
 
 describe("GET /metrics", () => {
   test("counts answers by operation and status, and budget spent on what was then refused; never names an id", async () => {
@@ -22,5 +23,30 @@ describe("GET /metrics", () => {
     expect(text).toContain("cm_broker_rate_limit_consumed_then_b2_rejected_total 1");
     expect(text).not.toContain("metric-1");
     expect(text).not.toContain(owner.pubkey);
+  });
+
+  test("is text that a strict reader takes, in names of our own with help and units", async () => {
+    const broker = await startTestBroker();
+    const owner = await createTestMesh(broker);
+    await owner.send("m1", owner);
+    const families = readPrometheusText(await (await fetch(`${broker.url}/metrics`)).text());
+    expect([...families.keys()].filter((name) => !name.startsWith("cm_broker_"))).toEqual([]);
+    for (const [name, { type }] of families) expect(name.endsWith("_total"), name).toBe(type === "counter");
+    expect(families.get("cm_broker_webhook_deliveries")?.samples).toEqual([
+      { name: "cm_broker_webhook_deliveries", labels: { state: "pending" }, value: 0 },
+      { name: "cm_broker_webhook_deliveries", labels: { state: "parked" }, value: 0 },
+    ]);
+    expect(families.size).toBeGreaterThan(4);
+  });
+
+  test.for([
+    "cm_x 1\n",
+    "# HELP cm_x x\n# TYPE cm_x gauge\ncm_x one\n",
+    "# HELP cm_x x\n# TYPE cm_x counter\ncm_x -1\n",
+    "# HELP cm_x x\n# TYPE cm_x gauge\ncm_x 1\ncm_x 2\n",
+    '# HELP cm_x x\n# TYPE cm_x gauge\ncm_x{a="b" 1\n',
+    "# HELP cm_x x\n# TYPE cm_x gauge\ncm_x 1",
+  ])("is not what the strict reader refuses: %j", (text) => {
+    expect(() => readPrometheusText(text)).toThrow();
   });
 });

@@ -13,11 +13,20 @@ export type BrokerMetrics = {
   readonly swept: (counts: SweepCounts) => void;
   /** An orphan check has come to its end. */
   readonly checked: (report: OrphanReport) => void;
+  /** One try of a webhook's delivery ended, and this became of the delivery. */
+  readonly webhookTried: (outcome: "delivered" | "pending" | "parked") => void;
   readonly contentType: string;
   readonly render: () => Promise<string>;
 };
 
-export function createBrokerMetrics(counts: () => BackendCounts, connected: () => number): BrokerMetrics {
+/** What is asked when somebody looks. */
+export type MetricSources = {
+  readonly counts: () => BackendCounts;
+  readonly connected: () => number;
+  readonly webhookCounts: () => Promise<{ readonly pending: number; readonly parked: number }>;
+};
+
+export function createBrokerMetrics({ counts, connected, webhookCounts }: MetricSources): BrokerMetrics {
   const registry = new Registry();
   const registers = [registry];
   const requests = new Counter({
@@ -54,6 +63,16 @@ export function createBrokerMetrics(counts: () => BackendCounts, connected: () =
     "Units of budget spent on sends that the transaction then refused.",
     () => counts().limiterSpentThenRefused,
   );
+  return {
+    answered: (operation, status) => requests.inc({ operation, status }),
+    ...createKeepingMetrics(registers),
+    ...createWebhookMetrics(registers, webhookCounts),
+    contentType: registry.contentType,
+    render: () => registry.metrics(),
+  };
+}
+
+function createKeepingMetrics(registers: Registry[]): Pick<BrokerMetrics, "reused" | "swept" | "checked"> {
   const count = (name: string, help: string, label?: string) =>
     new Counter({ name, help, registers, ...(label !== undefined && { labelNames: [label] }) });
   const reused = count(
@@ -83,8 +102,29 @@ export function createBrokerMetrics(counts: () => BackendCounts, connected: () =
         if (name.startsWith("dedupe_")) orphanIds.inc(found);
       }
     },
-    answered: (operation, status) => requests.inc({ operation, status }),
-    contentType: registry.contentType,
-    render: () => registry.metrics(),
   };
+}
+
+function createWebhookMetrics(
+  registers: Registry[],
+  webhookCounts: MetricSources["webhookCounts"],
+): Pick<BrokerMetrics, "webhookTried"> {
+  const webhookTries = new Counter({
+    name: "cm_broker_webhook_attempts_total",
+    help: "Tries of webhook deliveries, by what became of the delivery: delivered, pending (tried again), parked.",
+    labelNames: ["outcome"],
+    registers,
+  });
+  new Gauge({
+    name: "cm_broker_webhook_deliveries",
+    help: "Webhook deliveries in the store that are open or parked, of all meshes and brokers.",
+    labelNames: ["state"],
+    registers,
+    async collect() {
+      const { pending, parked } = await webhookCounts();
+      this.set({ state: "pending" }, pending);
+      this.set({ state: "parked" }, parked);
+    },
+  });
+  return { webhookTried: (outcome) => webhookTries.inc({ outcome }) };
 }

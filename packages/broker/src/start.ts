@@ -2,7 +2,9 @@
 import { randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { Server as TlsServer } from "node:tls";
 import { createHttpServer } from "@claudemesh/http/server";
+import { errorCatalogue } from "@claudemesh/protocol/error-catalogue";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { failpointNames } from "@claudemesh/storage/failpoint-names";
@@ -18,24 +20,29 @@ import { createOperationRunner } from "./operations/run-operation.ts";
 import { type JoinedBrokers, joinBrokers } from "./signals/join-brokers.ts";
 import type { Backend } from "./stores/backend.ts";
 import { openBackend } from "./stores/open-backend.ts";
+import { readTlsIdentity } from "./tls-identity.ts";
 import { registerAdminRoutes } from "./transport/admin-routes.ts";
 import type { ConnectionRegistry } from "./transport/connection-registry.ts";
 import { registerHttpRoutes } from "./transport/http-routes.ts";
 import { attachSocketServer } from "./transport/socket-server.ts";
 
 export type RunningBroker = {
-  /** http://host:port; WebSockets connect to the same place. */
+  /** http://host:port or https://host:port; WebSockets connect to the same place. */
   readonly url: string;
   readonly adminTokenFile: string;
   /** The path of the SQLite file, or the address of the database without its password. */
   readonly storePath: string;
   /** Whether this broker's store holds the mesh with this id. */
   readonly hasMesh: (meshId: string) => Promise<boolean>;
+  /** Reads certificate and key again, for connections from now on; what cannot be used is logged and changes nothing. */
+  readonly reloadTls: () => void;
   /** Stops accepting, finishes what is in flight, flushes, closes sockets with 1012. Within 10 s. */
   readonly stop: () => Promise<void>;
 };
 
 const requestsInFlightMax = 4_096;
+/** Sockets and HTTP together; the sockets have a bound of their own below it. */
+const connectionsMax = 16_384;
 const limiterSweepIntervalMs = 10_000;
 const limiterSweepRows = 5_000;
 const stopGraceMs = 8_000;
@@ -56,12 +63,13 @@ export async function startBroker(config: BrokerConfig): Promise<RunningBroker> 
       nextId,
       adminToken: ensureAdminToken(adminTokenFile),
     });
-    const { url, stop } = await serve(broker, place);
+    const { url, reloadTls, stop } = await serve(broker, place);
     const { leave } = joined;
     return {
       url,
       adminTokenFile,
       storePath: place,
+      reloadTls,
       hasMesh: async (meshId) => (await broker.members.findMesh(meshId))?.id === meshId,
       stop: async () => {
         await stop();
@@ -86,7 +94,11 @@ function createContext(
 ): WiredBroker {
   let url = "";
   const { messages } = backend;
-  const metrics = createBrokerMetrics(backend.counts, () => connections.size);
+  const metrics = createBrokerMetrics({
+    counts: backend.counts,
+    connected: () => connections.size,
+    webhookCounts: () => messages.webhooks.counts(),
+  });
   const nowMs = Date.now;
   return {
     ...rest,
@@ -98,22 +110,30 @@ function createContext(
     metrics,
     housekeeping: new Housekeeping({ config, messages, metrics, log: rest.log, nowMs }),
     nowMs,
-    publicUrl: () => url,
+    publicUrl: () => config.publicUrl ?? url,
     setUrl: (bound) => {
       url = bound;
     },
   };
 }
 
-async function serve(broker: WiredBroker, place: string): Promise<{ url: string; stop: () => Promise<void> }> {
+type Serving = Pick<RunningBroker, "url" | "reloadTls" | "stop">;
+
+async function serve(broker: WiredBroker, place: string): Promise<Serving> {
   const { log, config } = broker;
+  const tls = readTlsIdentity(config);
   const run = createOperationRunner(broker);
   const server = createHttpServer({
+    ...(tls === undefined ? {} : { tls }),
     maxBodyBytes: limits.frameBytes,
     maxInFlight: requestsInFlightMax,
+    maxConnections: connectionsMax,
     busyCode: "busy",
-    onError: (error, request) =>
-      log[error.level]({ event: "http_refused", ...request, code: error.code, err: error.cause }, error.message),
+    // In the catalogue's words, for the same reason as in run-operation.ts.
+    onError: ({ level, code, status, cause }, request) => {
+      const err = status >= 500 ? cause : undefined;
+      log[level]({ event: "http_refused", ...request, code, err }, errorCatalogue[code].meaning);
+    },
   });
   registerHttpRoutes(server, broker, run);
   registerAdminRoutes(server, broker);
@@ -125,10 +145,9 @@ async function serve(broker: WiredBroker, place: string): Promise<{ url: string;
     await server.close();
     throw error;
   }
-  const { port } = server.server.address() as AddressInfo;
-  const host = config.listen.host.includes(":") ? `[${config.listen.host}]` : config.listen.host;
-  const url = `http://${host}:${port}`;
+  const url = urlOf(config, (server.server.address() as AddressInfo).port);
   broker.setUrl(url);
+  warnOfUnreachableInvites(broker);
   log.info({ event: "listening", url, store: place }, "the broker serves");
   const background = startBackgroundWork(broker);
   const sweep = setInterval(() => {
@@ -138,6 +157,7 @@ async function serve(broker: WiredBroker, place: string): Promise<{ url: string;
   }, limiterSweepIntervalMs);
   return {
     url,
+    reloadTls: () => reloadTls(broker, server.server),
     stop: async () => {
       clearInterval(sweep);
       // A step ends by itself; one that hangs with its store must not keep the process from ending.
@@ -152,4 +172,27 @@ async function serve(broker: WiredBroker, place: string): Promise<{ url: string;
       await ended;
     },
   };
+}
+
+function urlOf({ listen, tlsCert }: BrokerConfig, port: number): string {
+  const host = listen.host.includes(":") ? `[${listen.host}]` : listen.host;
+  return `${tlsCert === undefined ? "http" : "https"}://${host}:${port}`;
+}
+
+/** An invite that names every address of this host names none that another host could connect to. */
+function warnOfUnreachableInvites({ config, log }: BrokerContext): void {
+  if (config.publicUrl !== undefined || !["0.0.0.0", "::"].includes(config.listen.host)) return;
+  const advice = `invites will say ${config.listen.host}, which other hosts cannot reach; give --public-url`;
+  log.warn({ event: "no_public_url" }, advice);
+}
+
+function reloadTls({ config, log }: BrokerContext, server: object): void {
+  try {
+    const tls = readTlsIdentity(config);
+    if (tls === undefined || !(server instanceof TlsServer)) return;
+    server.setSecureContext({ ...tls, minVersion: "TLSv1.2" });
+    log.info({ event: "tls_reloaded" }, "new connections get the certificate as it is now");
+  } catch (error) {
+    log.error({ event: "tls_reload_failed", err: error }, "the certificate stays as it was");
+  }
 }

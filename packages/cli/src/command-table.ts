@@ -17,6 +17,7 @@ export const commandGroups: Readonly<Record<string, string>> = {
   mesh: "create, join and look at meshes",
   topic: "topics of a mesh",
   queue: "queues of a mesh",
+  webhook: "tell a web server of topic messages",
 };
 
 const entry = (path: string, summary: string, load: CommandEntry["load"]): CommandEntry => ({ path, summary, load });
@@ -92,6 +93,15 @@ export const commandEntries: readonly CommandEntry[] = [
   entry("queue nack", "leased messages are given back", () => import("./commands/queue-nack.ts")),
   entry("queue parked", "messages that were delivered too often", () => import("./commands/queue-parked.ts")),
   entry("queue revive", "parked messages wait again", () => import("./commands/queue-revive.ts")),
+  entry("webhook create", "send topic messages to a URL, signed", () => import("./commands/webhook-create.ts")),
+  entry("webhook list", "webhooks, and what waits for them", () => import("./commands/webhook-list.ts")),
+  entry(
+    "webhook deliveries",
+    "what became of each message, parked ones among them",
+    () => import("./commands/webhook-deliveries.ts"),
+  ),
+  entry("webhook replay", "deliver parked or earlier messages again", () => import("./commands/webhook-replay.ts")),
+  entry("webhook delete", "stop telling a URL, at once", () => import("./commands/webhook-delete.ts")),
   entry("mcp", "the mesh as tools for a coding agent (MCP on stdio)", () => import("./commands/mcp.ts")),
   entry("completion", "completion for bash, zsh or fish", () => import("./commands/completion.ts")),
 ];

@@ -1,6 +1,7 @@
 // The frame around every command: which options all of them have, how success and failure are printed, and which exit
 // code follows. A command's own file only says what it does.
 import type { Command } from "commander";
+import { certificateFiles } from "./kept-certificates-path.ts";
 import { neutralise } from "./output/printable.ts";
 import type { Shell } from "./shell.ts";
 
@@ -33,6 +34,8 @@ export async function run<Options extends CommonOptions>(
   work: () => Promise<Outcome | undefined>,
 ): Promise<void> {
   try {
+    const certificates = certificateFiles(shell.env, shell.home);
+    if (certificates.length > 0) (await import("./trusted-certificates.ts")).trustCertificates(certificates);
     const outcome = await work();
     if (outcome === undefined) return;
     shell.out(options.json === true ? JSON.stringify(outcome.value) : neutralise(outcome.text));

@@ -5,8 +5,8 @@ import { PassThrough } from "node:stream";
 import type { MeshError } from "@claudemesh/protocol/errors";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import type { FastifyInstance } from "fastify";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createHttpServer } from "./server.ts";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { createHttpServer, type HttpServerOptions } from "./server.ts";
 
 const maxBodyBytes = 4_096;
 const schema = {
@@ -243,6 +243,57 @@ describe("bytes that are no HTTP", () => {
     socket.write("POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{");
     socket.resetAndDestroy();
     expect((await post('{"name":"a"}')).status).toBe(200);
+  });
+});
+
+describe("connections", () => {
+  /** Another server, whose bounds are reached soon. */
+  async function listen(bounds: Partial<HttpServerOptions>): Promise<{ port: number }> {
+    const other = createHttpServer({
+      maxBodyBytes,
+      maxInFlight: 3,
+      busyCode: "busy",
+      onError: () => undefined,
+      ...bounds,
+    });
+    other.post("/things", async (request) => ({ got: request.body }));
+    await other.listen({ host: "127.0.0.1", port: 0 });
+    onTestFinished(async () => {
+      await other.close();
+    });
+    return { port: (other.server.address() as AddressInfo).port };
+  }
+  const timeouts = { headersMs: 100, requestMs: 200, checkMs: 20 };
+
+  test.for([
+    ["headers", "POST /things HTTP/1.1\r\nHost: x\r\nX-Slow: "],
+    ["a body", "POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"],
+  ] as const)("that send %s drop by drop are ended with a time-out", async ([, beginning]) => {
+    const { port } = await listen({ timeouts });
+    const socket = connect(port, "127.0.0.1");
+    socket.on("error", () => undefined);
+    socket.write(beginning);
+    const drops = setInterval(() => socket.writable && socket.write(" "), 10);
+    const response = await hear(socket);
+    clearInterval(drops);
+    expect(response).toMatch(/^HTTP\/1\.1 408 /);
+    expect(jsonOf(response)).toMatchObject({ error: "request_timeout", retryable: true });
+  });
+
+  test("beyond the bound are closed as they come, and room is made by those that go", async () => {
+    const { port } = await listen({ maxConnections: 2 });
+    const within = [connect(port, "127.0.0.1"), connect(port, "127.0.0.1")];
+    await Promise.all(within.map((socket) => once(socket, "connect")));
+    const beyond = connect(port, "127.0.0.1");
+    beyond.on("error", () => undefined);
+    expect(await hear(beyond)).toBe("");
+    for (const socket of within) socket.destroy();
+    const ask = () =>
+      fetch(`http://127.0.0.1:${port}/nowhere`).then(
+        ({ status }) => status,
+        () => 0,
+      );
+    await expect.poll(ask).toBe(404);
   });
 });
 

@@ -13,23 +13,44 @@ declare module "fastify" {
   }
 }
 
+/** PEM texts: the certificate with its chain, and its key. */
+export type TlsIdentity = { readonly cert: string; readonly key: string };
+
 export type HttpServerOptions = {
+  /** Given: HTTPS instead of HTTP. */
+  readonly tls?: TlsIdentity;
   readonly maxBodyBytes: number;
   readonly maxInFlight: number;
+  /** Connections beyond these are closed as they come; undefined: as many as the system allows. */
+  readonly maxConnections?: number;
+  readonly timeouts?: HttpTimeouts;
   /** The code that a request above `maxInFlight` is refused with. */
   readonly busyCode: Extract<ErrorCode, "busy" | "daemon_busy">;
   /** Told about every request that ended in an error, after the answer is decided. Never sees bodies. */
   readonly onError: (error: MeshError, request: { readonly method: string; readonly route: string }) => void;
 };
 
-/** Slow senders are cut off: headers within 10 s, a whole request within 30 s. */
-const headersTimeoutMs = 10_000;
-const requestTimeoutMs = 30_000;
+/** A sender that takes longer is cut off. */
+export type HttpTimeouts = {
+  /** For a TLS handshake, and then for all headers of a request. */
+  readonly headersMs: number;
+  /** For a whole request. */
+  readonly requestMs: number;
+  /** How often connections are looked at; they may last so much longer. */
+  readonly checkMs: number;
+};
+
+const defaultTimeouts: HttpTimeouts = { headersMs: 10_000, requestMs: 30_000, checkMs: 2_000 };
 
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
+  const { tls, timeouts = defaultTimeouts } = options;
+  const checks = { connectionsCheckingInterval: timeouts.checkMs };
   const server = fastify({
+    ...(tls === undefined
+      ? { http: checks, https: null }
+      : { https: { ...tls, ...checks, minVersion: "TLSv1.2", handshakeTimeout: timeouts.headersMs } }),
     bodyLimit: options.maxBodyBytes,
-    requestTimeout: requestTimeoutMs,
+    requestTimeout: timeouts.requestMs,
     keepAliveTimeout: 72_000,
     forceCloseConnections: "idle",
     routerOptions: { caseSensitive: true, ignoreTrailingSlash: false, maxParamLength: 512 },
@@ -40,7 +61,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
       sendError(options, asMeshError(error), request, reply),
   });
-  server.server.headersTimeout = headersTimeoutMs;
+  server.server.headersTimeout = timeouts.headersMs;
+  if (options.maxConnections !== undefined) server.server.maxConnections = options.maxConnections;
   readStrictJson(server);
   // What our own clients read back strictly must be written so: a large double as a double.
   server.setReplySerializer((payload) => writeStrictJson(payload as object));

@@ -9,6 +9,7 @@ import type { PresenceStore } from "./ports/presence.ts";
 import type { QueueStore } from "./ports/queues.ts";
 import type { MentionStore, MessageStateStore, SearchStore } from "./ports/reading.ts";
 import type { StatsStore } from "./ports/stats.ts";
+import type { WebhookStore } from "./ports/webhooks.ts";
 
 /** One send, read and fingerprinted, with the ids and times that it will have if it is accepted. */
 export type SendToAccept = {
@@ -128,6 +129,7 @@ export type MessagesStore = {
   readonly history: HistoryStore;
   readonly topics: TopicStore;
   readonly queues: QueueStore;
+  readonly webhooks: WebhookStore;
   readonly memberships: MembershipStore;
   readonly presence: PresenceStore;
   readonly mentions: MentionStore;

@@ -18,6 +18,8 @@ export const failpointNames = [
   "fence.before_commit",
   /** Broker: a step of housekeeping has removed what it may, and is not yet committed. */
   "sweep.before_commit",
+  /** Broker: a webhook's receiver has answered and nothing of it is written. */
+  "webhook.after_post",
 ] as const;
 
 export type FailpointName = (typeof failpointNames)[number];

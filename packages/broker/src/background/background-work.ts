@@ -1,10 +1,11 @@
-// What goes on beside requests in every broker: the full-text index and the rate counters follow history, what a
-// revocation left unfinished is finished, what is old goes, and each night the store is looked through. Safe on any
-// number of brokers at once.
+// What goes on beside requests in every broker: the full-text index and the rate counters follow history, webhooks are
+// told of it, what a revocation left unfinished is finished, what is old goes, and each night the store is looked
+// through. Safe on any number of brokers at once.
 import { endUnfinishedMemberships } from "@claudemesh/messages/services/end-membership";
 import type { BrokerContext } from "../context.ts";
 import { startNightly } from "./nightly.ts";
 import { PacedWorker } from "./paced-worker.ts";
+import { startWebhooks } from "./webhook-work.ts";
 
 /** How soon a message that was accepted in a quiet hour can be found. */
 const searchIdleMs = 500;
@@ -13,6 +14,7 @@ const ratesIdleMs = 10_000;
 const sweepIdleMs = 600_000;
 const sweepDelayMs = 60_000;
 
+/** `stop` resolves when nothing is under way any more. */
 export type BackgroundWork = { readonly stop: () => Promise<void> };
 
 export function startBackgroundWork(broker: BrokerContext, random: () => number = Math.random): BackgroundWork {
@@ -32,6 +34,7 @@ export function startBackgroundWork(broker: BrokerContext, random: () => number 
     work("sweeping", sweepIdleMs, () => housekeeping.sweepNext(), sweepDelayMs),
   ];
   for (const worker of workers) worker.start();
+  const webhooks = startWebhooks(broker);
   const { minute } = broker.config.nightlyCheck;
   let stopping = false;
   const nightly =
@@ -50,7 +53,7 @@ export function startBackgroundWork(broker: BrokerContext, random: () => number 
     stop: async () => {
       stopping = true;
       housekeeping.stop();
-      await Promise.all([...workers.map((worker) => worker.stop()), nightly?.stop()]);
+      await Promise.all([...[...workers, webhooks].map((worker) => worker.stop()), nightly?.stop()]);
     },
   };
 }

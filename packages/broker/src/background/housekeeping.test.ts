@@ -30,7 +30,11 @@ async function withHousekeeping(
   await withOfflineStore(config.store, "change", async ({ messages }) => {
     const clock = { nowMs: Date.now() };
     const counts = () => ({ limiterPassedUncounted: 0, limiterSpentThenRefused: 0 });
-    const metrics = createBrokerMetrics(counts, () => 0);
+    const metrics = createBrokerMetrics({
+      counts,
+      connected: () => 0,
+      webhookCounts: async () => ({ pending: 0, parked: 0 }),
+    });
     const log = pino({ level: "silent" });
     const housekeeping = new Housekeeping({
       config,

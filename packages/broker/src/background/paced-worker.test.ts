@@ -88,3 +88,25 @@ test("a stop waits for the step under way, begins no other, and takes its failur
   expect(step).toHaveBeenCalledTimes(1);
   expect(failures).toEqual([]);
 });
+
+test("a call to wake up ends the wait for the next look, or leads to one more step after the one under way", async () => {
+  const gate = Promise.withResolvers<void>();
+  const step = vi.fn(async () => {
+    if (step.mock.calls.length === 2) await gate.promise;
+    return false;
+  });
+  const { worker } = startWorker(step);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(step).toHaveBeenCalledTimes(1);
+  worker.wake();
+  worker.wake();
+  await vi.advanceTimersByTimeAsync(100);
+  expect(step).toHaveBeenCalledTimes(2);
+  worker.wake();
+  gate.resolve();
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(step).toHaveBeenCalledTimes(3);
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(step).toHaveBeenCalledTimes(3);
+  await worker.stop();
+});

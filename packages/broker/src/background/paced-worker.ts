@@ -21,6 +21,9 @@ export class PacedWorker {
   readonly #options: PacedWorkerOptions;
   #timer: NodeJS.Timeout | undefined;
   #working: Promise<void> = Promise.resolve();
+  /** No step under way, and the next one is as far off as an idle look. */
+  #idle = false;
+  #woken = false;
   #stopped = false;
 
   constructor(options: PacedWorkerOptions) {
@@ -29,6 +32,14 @@ export class PacedWorker {
 
   start(): void {
     this.#next(this.#options.startDelayMs ?? 0);
+  }
+
+  /** There may be something to do. Cheap and callable at any time; it shortens no rest after work. */
+  wake(): void {
+    this.#woken = true;
+    if (!this.#idle) return;
+    clearTimeout(this.#timer);
+    this.#next(restMsMin);
   }
 
   /** Resolves when the step under way has ended. */
@@ -40,6 +51,7 @@ export class PacedWorker {
 
   #next(waitMs: number): void {
     if (this.#stopped) return;
+    this.#idle = waitMs === this.#options.idleMs;
     this.#timer = setTimeout(() => {
       this.#working = this.#work();
     }, waitMs);
@@ -47,10 +59,12 @@ export class PacedWorker {
 
   async #work(): Promise<void> {
     const startedAtMs = performance.now();
+    this.#idle = false;
+    this.#woken = false;
     try {
       const more = await this.#options.step();
       const workedMs = performance.now() - startedAtMs;
-      this.#next(more ? restAfterMs(workedMs, restParts) : this.#options.idleMs);
+      this.#next(more || this.#woken ? restAfterMs(workedMs, restParts) : this.#options.idleMs);
     } catch (error) {
       // What fails while the store is closed under it is no failure.
       if (!this.#stopped) this.#options.onFailure(error);

@@ -1,6 +1,7 @@
 // The one way in to an operation: check the input against its schema, run the handler, turn every failure into an
 // answer. A transport hands over what it parsed and sends back what it gets.
 import { createSchemaCompiler, type Validator } from "@claudemesh/http/validation";
+import { errorCatalogue } from "@claudemesh/protocol/error-catalogue";
 import type { MeshError } from "@claudemesh/protocol/errors";
 import { type Answer, answerError } from "@claudemesh/protocol/messages/accept-result";
 import { type OperationName, operations } from "@claudemesh/protocol/wire/operations";
@@ -39,7 +40,8 @@ export function isOperationName(name: string): name is OperationName {
   return Object.hasOwn(operations, name);
 }
 
-function logRefusal(broker: BrokerContext, operation: OperationName, error: MeshError): void {
-  const cause = error.status >= 500 ? error.cause : undefined;
-  broker.log[error.level]({ event: "refused", operation, code: error.code, err: cause }, error.message);
+/** In the catalogue's words: the caller's answer may quote the caller, and whatever callers say stays out of the log. */
+function logRefusal(broker: BrokerContext, operation: OperationName, { code, level, status, cause }: MeshError): void {
+  const err = status >= 500 ? cause : undefined;
+  broker.log[level]({ event: "refused", operation, code, err }, errorCatalogue[code].meaning);
 }

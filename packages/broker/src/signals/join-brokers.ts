@@ -36,7 +36,10 @@ export async function joinBrokers(
     redisUrl: sideBySide.redisUrl,
     brokerId: nextId(),
     onSignal: (signal) => shared.receive(signal),
-    onListening: () => void sweep.sweep(),
+    onListening: () => {
+      shared.announceAgain();
+      void sweep.sweep();
+    },
     onProblem: createQuietLog((error, times) =>
       log.warn({ event: "signals_unavailable", err: error, times }, "signals to other brokers are lost"),
     ),

@@ -19,6 +19,7 @@ function createConnection(
     kind,
     wake: note("woken"),
     replace: note("replaced"),
+    refuse: note("refused"),
     cut: note("cut"),
   };
 }
@@ -81,11 +82,50 @@ describe("connections of one broker among several", () => {
     expect(log).toEqual(["at a replaced"]);
   });
 
-  test.each(["prefer_oldest", "allow_concurrent"] as const)("stay side by side under %s", (policy) => {
+  test("keep their place against a newer daemon elsewhere under prefer_oldest, for as long as they are there", () => {
+    const log: Log = [];
+    const { a, b } = createBrokers(3);
+    const older = createConnection(log, "older");
+    a.add(older, "prefer_oldest");
+    a.add(createConnection(log, "other member", "carol"), "prefer_oldest");
+    const newer = createConnection(log, "newer");
+    b.add(newer, "prefer_oldest");
+    expect(log).toEqual(["newer refused"]);
+    b.remove(newer);
+    b.add(createConnection(log, "client", "bob", "client"), "prefer_oldest");
+    a.remove(older);
+    b.add(createConnection(log, "next"), "prefer_oldest");
+    expect(log).toEqual(["newer refused"]);
+  });
+
+  test.each([
+    ["prefer_newest", "at a replaced"],
+    ["prefer_oldest", "at b refused"],
+  ] as const)("that could not hear of each other are put in order by the next announcement: %s", (policy, expected) => {
+    const log: Log = [];
+    let stamp = 0;
+    let connected = false;
+    const nextStamp = () => String(++stamp);
+    const to = (other: () => SharedConnections) => (signal: Signal) => {
+      if (connected) other().receive(signal);
+    };
+    const a: SharedConnections = new SharedConnections({ publish: to(() => b), nextStamp });
+    const b: SharedConnections = new SharedConnections({ publish: to(() => a), nextStamp });
+    a.add(createConnection(log, "at a"), policy);
+    b.add(createConnection(log, "at b"), policy);
+    expect(log).toEqual([]);
+    connected = true;
+    a.announceAgain();
+    b.announceAgain();
+    expect(log).toEqual([expected]);
+  });
+
+  test("stay side by side under allow_concurrent", () => {
     const log: Log = [];
     const { a, b, published } = createBrokers(2);
-    a.add(createConnection(log, "one"), policy);
-    b.add(createConnection(log, "two"), policy);
+    a.add(createConnection(log, "one"), "allow_concurrent");
+    b.add(createConnection(log, "two"), "allow_concurrent");
+    a.announceAgain();
     expect(log).toEqual([]);
     expect(published).toEqual([]);
   });

@@ -10,12 +10,15 @@ export type SharedConnectionsOptions = {
   readonly nextStamp: () => string;
 };
 
+type Stamped = { readonly stamp: string };
+type Announcement = Stamped & { readonly policy: ConnectionPolicy };
+
 export type Recipient = { readonly meshId: string; readonly pubkey: string };
 
 export class SharedConnections extends ConnectionRegistry {
   readonly #options: SharedConnectionsOptions;
-  /** Daemons connected here, by member, with the stamp that they were announced with. */
-  readonly #daemons = new Map<string, Map<RegisteredConnection, string>>();
+  /** Daemons connected here, by member, with how they were announced. */
+  readonly #daemons = new Map<string, Map<RegisteredConnection, Announcement>>();
 
   constructor(options: SharedConnectionsOptions) {
     super();
@@ -25,13 +28,25 @@ export class SharedConnections extends ConnectionRegistry {
   override add(connection: RegisteredConnection, policy: ConnectionPolicy): boolean {
     if (!super.add(connection, policy)) return false;
     if (connection.kind !== "daemon") return true;
-    const { meshId, pubkey } = connection;
-    const stamp = this.#options.nextStamp();
-    const daemons = this.#daemons.get(keyOf(connection)) ?? new Map<RegisteredConnection, string>();
-    daemons.set(connection, stamp);
+    const announcement = { stamp: this.#options.nextStamp(), policy };
+    const daemons = this.#daemons.get(keyOf(connection)) ?? new Map<RegisteredConnection, Announcement>();
+    daemons.set(connection, announcement);
     this.#daemons.set(keyOf(connection), daemons);
-    if (policy === "prefer_newest") this.#options.publish({ type: "daemon_connected", meshId, pubkey, stamp });
+    this.#announce(connection, announcement);
     return true;
+  }
+
+  /** Once more, for brokers that were not heard or did not hear. */
+  announceAgain(): void {
+    for (const daemons of this.#daemons.values()) {
+      for (const [connection, announcement] of daemons) this.#announce(connection, announcement);
+    }
+  }
+
+  #announce({ meshId, pubkey }: RegisteredConnection, { stamp, policy }: Announcement): void {
+    if (policy === "allow_concurrent") return;
+    const type = policy === "prefer_newest" ? "daemon_connected" : "daemon_offered";
+    this.#options.publish({ type, meshId, pubkey, stamp });
   }
 
   override remove(connection: RegisteredConnection): void {
@@ -62,7 +77,9 @@ export class SharedConnections extends ConnectionRegistry {
     if (type === "deliveries") super.wake(meshId, signal.recipients);
     else if (type === "member_revoked") super.cut(meshId, signal.pubkey);
     else if (type === "presence_changed") super.presenceChanged(meshId);
-    else this.#replaceOlder(signal);
+    else if (type === "daemon_connected") this.#replaceOlder(signal);
+    else if (type === "daemon_offered") this.#objectIfOlder(signal);
+    else this.#refuse(signal);
   }
 
   /** Somebody who is connected here has something waiting. */
@@ -79,9 +96,22 @@ export class SharedConnections extends ConnectionRegistry {
   }
 
   // Two that connect at the same moment hear of each other. The stamps decide, so that one of them stays.
-  #replaceOlder(signal: Extract<Signal, { type: "daemon_connected" }>): void {
-    for (const [connection, stamp] of [...(this.#daemons.get(keyOf(signal)) ?? [])]) {
+  #replaceOlder(signal: Recipient & Stamped): void {
+    for (const [connection, { stamp }] of [...(this.#daemons.get(keyOf(signal)) ?? [])]) {
       if (stamp < signal.stamp) connection.replace();
+    }
+  }
+
+  // Whoever is asked answers from memory: a broker that died keeps nobody out, unlike a row that it left behind would.
+  #objectIfOlder({ meshId, pubkey, stamp: offered }: Recipient & Stamped): void {
+    const daemons = [...(this.#daemons.get(keyOf({ meshId, pubkey }))?.values() ?? [])];
+    if (!daemons.some(({ stamp }) => stamp < offered)) return;
+    this.#options.publish({ type: "daemon_refused", meshId, pubkey, stamp: offered });
+  }
+
+  #refuse(signal: Recipient & Stamped): void {
+    for (const [connection, { stamp }] of [...(this.#daemons.get(keyOf(signal)) ?? [])]) {
+      if (stamp === signal.stamp) connection.refuse();
     }
   }
 }

@@ -5,6 +5,8 @@ import { decodeSignals, encodeSignals, type Signal } from "./signal.ts";
 const signals: Signal[] = [
   { type: "deliveries", meshId: "mesh-1", recipients: ["a", "b"] },
   { type: "daemon_connected", meshId: "mesh-1", pubkey: "a", stamp: "1" },
+  { type: "daemon_offered", meshId: "mesh-1", pubkey: "a", stamp: "2" },
+  { type: "daemon_refused", meshId: "mesh-1", pubkey: "a", stamp: "2" },
   { type: "member_revoked", meshId: "mesh-1", pubkey: "a" },
   { type: "presence_changed", meshId: "mesh-1" },
 ];
@@ -26,6 +28,7 @@ describe("signals", () => {
       { type: "deliveries", meshId: "mesh-1", recipients: [1] },
       { type: "deliveries", recipients: [] },
       { type: "daemon_connected", meshId: "mesh-1", pubkey: "a" },
+      { type: "daemon_offered", meshId: "mesh-1", pubkey: "a" },
       { type: "member_revoked", meshId: "mesh-1" },
     ];
     const text = JSON.stringify({ from: "broker-1", signals: [...strange, ...signals], more: 1 });

@@ -6,6 +6,10 @@ export type Signal =
   | { readonly type: "deliveries"; readonly meshId: string; readonly recipients: readonly string[] }
   /** A daemon of this member has connected. Stamps grow with time and are never equal. */
   | { readonly type: "daemon_connected"; readonly meshId: string; readonly pubkey: string; readonly stamp: string }
+  /** A daemon of this member has connected and stays unless an older one objects. */
+  | { readonly type: "daemon_offered"; readonly meshId: string; readonly pubkey: string; readonly stamp: string }
+  /** The objection: the daemon with this stamp has to go. */
+  | { readonly type: "daemon_refused"; readonly meshId: string; readonly pubkey: string; readonly stamp: string }
   | { readonly type: "member_revoked"; readonly meshId: string; readonly pubkey: string }
   /** Somebody may have come, gone, or changed whether it is seen. */
   | { readonly type: "presence_changed"; readonly meshId: string };
@@ -37,7 +41,9 @@ function readSignal(value: unknown): Signal | undefined {
   }
   if (type === "presence_changed") return { type, meshId };
   if (typeof pubkey !== "string") return undefined;
-  if (type === "daemon_connected" && typeof stamp === "string") return { type, meshId, pubkey, stamp };
+  if (type === "daemon_connected" || type === "daemon_offered" || type === "daemon_refused") {
+    return typeof stamp === "string" ? { type, meshId, pubkey, stamp } : undefined;
+  }
   return type === "member_revoked" ? { type, meshId, pubkey } : undefined;
 }
 

@@ -10,6 +10,8 @@ export type RegisteredConnection = {
   readonly wake: () => void;
   /** A newer daemon of the same member takes its place. */
   readonly replace: () => void;
+  /** An older daemon of the same member keeps its place. */
+  readonly refuse: () => void;
   /** Its member is none any more. */
   readonly cut: () => void;
 };

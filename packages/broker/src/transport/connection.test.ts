@@ -1,6 +1,7 @@
 // A socket's life against a real broker: the challenge, who may say hello, what frames are answered, and what ends the
 // connection. Pushing has its own tests.
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import { DatabaseSync } from "node:sqlite";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { operations } from "@claudemesh/protocol/wire/operations";
@@ -179,16 +180,35 @@ describe("a frame", () => {
     }
   });
 
-  test("that is binary or not UTF-8 ends the connection with 4002", async () => {
+  test("that is binary ends the connection with 1003, one that is not UTF-8 with 1007", async () => {
     const broker = await startTestBroker();
     const alice = await createTestMesh(broker);
     const binary = await alice.connect("client");
     binary.socket.send(Buffer.from('{"type":"topic.list","id":2}'), { binary: true });
-    expect(await binary.closed).toEqual({ code: 4002, reason: "invalid_request" });
+    expect(await binary.closed).toEqual({ code: 1003, reason: "a frame is text" });
     const garbled = await alice.connect("client");
     garbled.socket.send(Buffer.from([0x7b, 0xff, 0x7d]), { binary: false });
-    expect(await garbled.closed).toEqual({ code: 4002, reason: "invalid_utf8" });
+    expect(await garbled.closed).toEqual({ code: 1007, reason: "invalid_utf8" });
   });
+
+  const brokenFrames: [what: string, bytes: number[]][] = [
+    ["is not masked", [0x81, 0x02, 0x7b, 0x7d]],
+    ["has reserved bits", [0xf1, 0x80, 0, 0, 0, 0]],
+    ["has an opcode that does not exist", [0x83, 0x80, 0, 0, 0, 0]],
+    ["continues nothing", [0x80, 0x80, 0, 0, 0, 0]],
+    ["is a ping in parts", [0x09, 0x80, 0, 0, 0, 0]],
+  ];
+  test.for(brokenFrames)(
+    "that %s breaks the WebSocket protocol and ends the connection with 1002",
+    async ([, bytes]) => {
+      const broker = await startTestBroker();
+      const peer = await RawPeer.dial(broker.url);
+      const { _socket: raw } = peer.socket as unknown as { _socket: Socket };
+      raw.write(Buffer.from(bytes));
+      expect((await peer.closed).code).toBe(1002);
+      expect((await fetch(`${broker.url}/healthz`)).status).toBe(200);
+    },
+  );
 
   test("that ended the connection is the last one read", async () => {
     const broker = await startTestBroker();
@@ -265,6 +285,11 @@ describe("a frame", () => {
       ["search", { q: "nothing" }, 200, { items: [], next_after: null }],
       ["peers.list", {}, 200, { items: [], next_cursor: null }],
       ["profile.set", { summary: "here" }, 200, { summary: "here", visible: true }],
+      ["webhook.create", { webhook: "ci", url: "https://ci.example.org/" }, 201, { id: "ci", topics: null }],
+      ["webhook.list", {}, 200, { items: [{ id: "ci", pending: 0, parked: 0 }], next_cursor: null }],
+      ["webhook.deliveries", { webhook: "ci" }, 200, { items: [], next_after: null }],
+      ["webhook.replay", { webhook: "ci" }, 200, { id: "ci", replayed: 0 }],
+      ["webhook.delete", { webhook: "ci" }, 200, { id: "ci", deleted: true }],
       ["member.revoke", { pubkey: alice.pubkey }, 409, { error: "last_owner" }],
       ["topic.delete", { name: "news" }, 200, { name: "news", deleted: true }],
     ];

@@ -33,6 +33,8 @@ const helloTimeoutMs = 10_000;
 const requestsInFlightMax = 1_024;
 /** What is written and not taken by the peer; above it the socket is dropped, never the data. */
 const bufferedBytesMax = 16 * 1_048_576;
+/** Of the WebSocket protocol itself. Breaches of its framing (1002) and frames that are too large (1009) are met below us. */
+const standardCodes = { unsupportedData: 1003, invalidPayload: 1007, internalError: 1011, restarting: 1012 } as const;
 /** A close frame holds no more, and the socket refuses to send a longer one. */
 const closeReasonBytes = 123;
 const utf8 = new TextEncoder();
@@ -86,7 +88,7 @@ export class Connection {
   /** Takes no more requests, and closes when those in flight are answered. */
   closeForStop(): void {
     this.#stopping = true;
-    if (this.#inFlight === 0) this.#close(1012, "the broker is stopping");
+    if (this.#inFlight === 0) this.#close(standardCodes.restarting, "the broker is stopping");
   }
 
   terminate(): void {
@@ -103,16 +105,19 @@ export class Connection {
     // What was sent behind the frame that ended the connection could not be answered any more.
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     let frame: Record<string, unknown>;
+    if (isBinary) {
+      this.#close(standardCodes.unsupportedData, "a frame is text");
+      return;
+    }
     try {
-      if (isBinary) throw new MeshError("invalid_request", "A frame is text.");
       const value = parseStrictJson(data as Buffer, { maxDepth: limits.jsonDepth });
       if (typeof value !== "object" || value === null || Array.isArray(value)) {
         throw new MeshError("invalid_request", "A frame is a JSON object.");
       }
       frame = value;
     } catch (error) {
-      const refusal = toMeshError(error);
-      this.#close(closeCodes.protocol_error, refusal.code);
+      const { code } = toMeshError(error);
+      this.#close(code === "invalid_utf8" ? standardCodes.invalidPayload : closeCodes.protocol_error, code);
       return;
     }
     if (!this.#helloSeen) this.#onHello(frame);
@@ -130,7 +135,7 @@ export class Connection {
     this.#authenticate(frame as HelloFrame).catch((error: unknown) => {
       const failure = toMeshError(error);
       this.#broker.log.error({ event: "hello_failed", err: failure.cause ?? failure }, failure.message);
-      this.#close(1011, failure.code);
+      this.#close(standardCodes.internalError, failure.code);
     });
   }
 
@@ -150,10 +155,11 @@ export class Connection {
       // Nothing is pushed before the hello is answered.
       wake: () => this.#open?.pump?.wake(),
       replace: () => this.#close(closeCodes.replaced_by_newer, "replaced_by_newer"),
+      refuse: () => this.#close(closeCodes.older_connection_kept, "older_connection_kept"),
       cut: () => this.#cut(caller),
     };
     if (!this.#broker.connections.add(entry, this.#broker.config.connectionPolicy)) {
-      this.#close(closeCodes.older_connection_kept, "older_connection_kept");
+      entry.refuse();
       return;
     }
     this.#registered = entry;
@@ -197,7 +203,7 @@ export class Connection {
       onFailure: (error) => {
         // The rows stay unsettled: dropping the socket makes the receiver come back for them.
         this.#broker.log.error({ event: "push_failed", err: error }, "reading deliveries failed");
-        this.#close(1011, "storage_unavailable");
+        this.#close(standardCodes.internalError, "storage_unavailable");
       },
     });
   }

@@ -6,6 +6,9 @@ import { type CommonOptions, examples, run, withJson } from "../command.ts";
 import type { Shell } from "../shell.ts";
 import { stopSignal } from "../signals.ts";
 
+/** From the signal to the end of the process, at the very most. */
+const stopMsMax = 9_500;
+
 type Options = CommonOptions & { readonly config?: string; readonly [flag: string]: string | boolean | undefined };
 
 export function define(command: Command, shell: Shell): void {
@@ -21,6 +24,7 @@ export function define(command: Command, shell: Shell): void {
     "claudemesh broker serve",
     "claudemesh broker serve --listen 127.0.0.1:0 --store sqlite:/tmp/b.db --json",
     "claudemesh broker serve --store postgres://mesh@db/mesh --redis redis://cache",
+    "claudemesh broker serve --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem --public-url https://mesh.example.org",
   );
 }
 
@@ -34,6 +38,8 @@ async function serve(shell: Shell, options: Options): Promise<undefined> {
   const { startBroker } = await import("@claudemesh/broker/start");
   const broker = await startBroker(readBrokerConfig(flags, shell.env, toml));
   const stopped = stopSignal();
+  // Without a certificate to read again, a terminal that goes away ends the broker as it ends any program.
+  if (broker.url.startsWith("https:")) process.on("SIGHUP", broker.reloadTls);
   if (options.json === true) {
     const ready = { event: "ready", url: broker.url, admin_token_file: broker.adminTokenFile, store: broker.storePath };
     shell.out(JSON.stringify({ ...ready, pid: process.pid }));
@@ -43,6 +49,8 @@ async function serve(shell: Shell, options: Options): Promise<undefined> {
     shell.out(`Create a mesh with:  ${create}\nStop with Ctrl-C.`);
   }
   await stopped;
+  // A store that hangs must not keep the process: what was answered is on its disk, and nothing else was promised.
+  setTimeout(() => process.exit(0), stopMsMax).unref();
   await broker.stop();
   return undefined;
 }

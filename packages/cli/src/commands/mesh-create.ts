@@ -5,8 +5,9 @@ import { examples, run, withJson } from "../command.ts";
 import { asMember } from "../member.ts";
 import { createMembership, defaultMemberName } from "../membership.ts";
 import { pathsFor, type Shell } from "../shell.ts";
+import { keepCertificates } from "../trusted-certificates.ts";
 
-type Options = { broker: string; name?: string; adminTokenFile?: string; json?: boolean };
+type Options = { broker: string; name?: string; adminTokenFile?: string; ca?: string; json?: boolean };
 
 export function define(command: Command, shell: Shell): void {
   withJson(command)
@@ -14,6 +15,7 @@ export function define(command: Command, shell: Shell): void {
     .requiredOption("--broker <url>", "where the broker is, for example ws://127.0.0.1:7600")
     .option("--name <member>", "your name in the mesh (default: your user name)")
     .option("--admin-token-file <path>", adminTokenHelp)
+    .option("--ca <path>", "certificates in PEM that this home trusts from now on (or CLAUDEMESH_CA)")
     .action((mesh: string, options: Options) => run(shell, options, () => createAndInvite(shell, mesh, options)));
   examples(
     command,
@@ -22,6 +24,7 @@ export function define(command: Command, shell: Shell): void {
 }
 
 async function createAndInvite(shell: Shell, mesh: string, options: Options) {
+  if (options.ca !== undefined) keepCertificates(shell.home, options.ca);
   const membership = await createMembership({
     home: shell.home,
     mesh,

@@ -165,6 +165,9 @@ describe("ends", () => {
   it.each([
     [4001, { state: "offline", reason: "unauthorized" }],
     [4002, { state: "offline", reason: "protocol_error" }],
+    [1003, { state: "offline", reason: "protocol_error" }],
+    [1007, { state: "offline", reason: "protocol_error" }],
+    [1009, { state: "offline", reason: "protocol_error" }],
     [4005, { state: "offline", reason: "member_revoked" }],
     [1012, { state: "offline", reason: "broker_stopping" }],
     [1011, { state: "offline", reason: "lost" }],

@@ -33,6 +33,10 @@ export function statusAfterClose(close: SocketClose): EndedStatus {
     case closeCodes.member_revoked:
       return { state: "offline", reason: "member_revoked", detail };
     case closeCodes.protocol_error:
+    case 1002:
+    case 1003:
+    case 1007:
+    case 1009:
       return { state: "offline", reason: "protocol_error", detail };
     case brokerStoppingCode:
       return { state: "offline", reason: "broker_stopping", detail };

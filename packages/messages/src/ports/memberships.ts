@@ -6,7 +6,7 @@ export type FormerMember = { readonly meshId: string; readonly pubkey: string };
 export type MembershipStore = {
   /**
    * Ends up to `limit` things of a revoked member: its unsettled deliveries are settled as expired, what it holds of
-   * queues goes back at once, its presence ends. Returns how many there were; 0: nothing is left. A live member has
+   * queues goes back at once, its presence and the webhooks that it made end. Returns how many there were; 0: nothing is left. A live member has
    * nothing to end.
    */
   readonly end: (former: FormerMember, nowMs: number, limit: number) => Promise<number>;

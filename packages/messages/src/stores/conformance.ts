@@ -15,6 +15,7 @@ import { describePresence } from "./suites/presence/conformance.ts";
 import { describeQueueModel } from "./suites/queue-model/conformance.ts";
 import { describeQueues } from "./suites/queues/conformance.ts";
 import { describeReading } from "./suites/reading/conformance.ts";
+import { describeWebhooks } from "./suites/webhooks/conformance.ts";
 
 export function describeMessagesConformance(harness: MessagesHarness): void {
   const withWorld = (name: string, rate: RateLimit, body: (world: () => World) => void) =>
@@ -37,6 +38,7 @@ export function describeMessagesConformance(harness: MessagesHarness): void {
   withWorld("finding", ampleRate, describeFinding);
   withWorld("housekeeping", ampleRate, describeHousekeeping);
   withWorld("orphans", ampleRate, describeOrphans);
+  withWorld("webhooks", ampleRate, describeWebhooks);
   withWorld("queue model", ampleRate, describeQueueModel);
   withWorld("model", modelRate, describeModel);
 }

@@ -42,6 +42,7 @@ export const errorCatalogue = {
   invalid_mentions: refusal(400, "meta.mentions is a sorted list of distinct public keys in lower-case hex."),
   invalid_invite: refusal(400, "The invite cannot be read."),
   token_in_query: refusal(400, "A token was put into the query string; send it in the Authorization header.", "warn"),
+  webhook_address_refused: refusal(400, "Webhooks go to public addresses, unless the broker allows private ones."),
   // Who is asking.
   unauthorized: refusal(401, "The credentials are missing, wrong or revoked."),
   forbidden: refusal(403, "This member may not do that."),
@@ -60,6 +61,7 @@ export const errorCatalogue = {
   lease_lost: refusal(409, "The lease ran out, or never held these messages; lease again under a new request id."),
   last_owner: refusal(409, "A mesh keeps at least one owner."),
   exists_with_other_content: refusal(409, "Something with this name exists and differs."),
+  limit_reached: refusal(409, "There are as many of these as there may be; remove one first."),
   not_requeueable: refusal(409, "Only a row that is dead or pending can be requeued."),
   client_id_consumed: refusal(409, "The new client_message_id stands for something already; choose another."),
   already_accepted: refusal(409, "The broker has accepted this row after all, so that nothing is left to requeue."),

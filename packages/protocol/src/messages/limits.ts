@@ -27,6 +27,12 @@ export const limits = {
   maxDeliveries: 1_000,
   maxDeliveriesDefault: 5,
   searchCharacters: 256,
+  webhooksPerMesh: 100,
+  webhookUrlCharacters: 2_048,
+  /** Named by one webhook. */
+  webhookTopics: 100,
+  webhookSecretCharactersMin: 16,
+  webhookSecretCharactersMax: 256,
   /** Of a profile's fields. */
   statusCharacters: 64,
   titleCharacters: 128,

@@ -132,6 +132,42 @@ export const profileInputSchema = input([], {
 }) satisfies JSONSchema;
 export type ProfileInput = FromSchema<typeof profileInputSchema>;
 
+const webhookId = { type: "string", maxLength: limits.nameCharacters } as const;
+
+export const webhookCreateInputSchema = input(["webhook", "url"], {
+  webhook: webhookId,
+  url: text(limits.webhookUrlCharacters),
+  /** Absent: every topic. */
+  topics: { type: "array", minItems: 1, maxItems: limits.webhookTopics, uniqueItems: true, items: topicName },
+  /** Absent: the broker makes one. */
+  secret: {
+    type: "string",
+    pattern: `^[!-~]{${limits.webhookSecretCharactersMin},${limits.webhookSecretCharactersMax}}$`,
+  },
+}) satisfies JSONSchema;
+export type WebhookCreateInput = FromSchema<typeof webhookCreateInputSchema>;
+
+export const webhookInputSchema = input(["webhook"], { webhook: webhookId }) satisfies JSONSchema;
+export type WebhookInput = FromSchema<typeof webhookInputSchema>;
+
+export const webhookDeliveriesInputSchema = input(["webhook"], {
+  webhook: webhookId,
+  state: { type: "string", enum: ["pending", "delivered", "parked", "expired"] },
+  after,
+  limit,
+}) satisfies JSONSchema;
+export type WebhookDeliveriesInput = FromSchema<typeof webhookDeliveriesInputSchema>;
+
+const historyId = { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER } as const;
+
+/** At most one of the two; neither: everything that is parked. */
+export const webhookReplayInputSchema = input(["webhook"], {
+  webhook: webhookId,
+  history_ids: { type: "array", minItems: 1, maxItems: limits.pageItems, items: historyId },
+  from_history_id: historyId,
+}) satisfies JSONSchema;
+export type WebhookReplayInput = FromSchema<typeof webhookReplayInputSchema>;
+
 export const memberInputSchema = input(["pubkey"], { pubkey: publicKey }) satisfies JSONSchema;
 export type MemberInput = FromSchema<typeof memberInputSchema>;
 
@@ -178,6 +214,17 @@ export const operations = {
   "topic.delete": { http: { method: "DELETE", path: "/topics/:name" }, input: topicInputSchema },
   "topic.subscribe": { http: { method: "PUT", path: "/topics/:name/subscription" }, input: topicInputSchema },
   "topic.unsubscribe": { http: { method: "DELETE", path: "/topics/:name/subscription" }, input: topicInputSchema },
+  "webhook.create": {
+    http: { method: "POST", path: "/webhooks", names: { id: "webhook" } },
+    input: webhookCreateInputSchema,
+  },
+  "webhook.list": { http: { method: "GET", path: "/webhooks" }, input: pageInputSchema },
+  "webhook.delete": { http: { method: "DELETE", path: "/webhooks/:webhook" }, input: webhookInputSchema },
+  "webhook.deliveries": {
+    http: { method: "GET", path: "/webhooks/:webhook/deliveries" },
+    input: webhookDeliveriesInputSchema,
+  },
+  "webhook.replay": { http: { method: "POST", path: "/webhooks/:webhook/replay" }, input: webhookReplayInputSchema },
 } as const satisfies Record<string, OperationSpec>;
 
 export type OperationName = keyof typeof operations;

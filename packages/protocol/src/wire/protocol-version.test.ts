@@ -10,7 +10,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 1,
-  sha256: "2ed7db7b0353023bd123c82fbd452eb5a68add5fdc6fa4a550a083c5d6b5903f",
+  sha256: "d26a1758e5e1a67f00150637df488f3e022e493de70738184858aa10b06eafb1",
 };
 
 const wire = {

@@ -15,10 +15,20 @@ export function ensurePrivateFile(path: string): "created" | "existed" {
   try {
     for (const suffix of siblingSuffixes) tightenIfPresent(path + suffix);
     if (tightenIfPresent(path)) return "existed";
+    return createUnlessPresent(path);
+  } catch (error) {
+    throw toFileError(error, path);
+  }
+}
+
+/** Another process may have been quicker since we looked; what it made is held to the same rules. */
+function createUnlessPresent(path: string): "created" | "existed" {
+  try {
     createPrivateFile(path);
     return "created";
   } catch (error) {
-    throw toFileError(error, path);
+    if ((error as NodeJS.ErrnoException).code === "EEXIST" && tightenIfPresent(path)) return "existed";
+    throw error;
   }
 }
 

@@ -3,6 +3,7 @@ import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { FormerMember } from "../../ports/memberships.ts";
 import { endLeases } from "./queues.ts";
 import type { Reading } from "./stored-accepts.ts";
+import { deleteWebhooksOf } from "./webhooks.ts";
 
 export async function endMembership(
   tx: PostgresTransaction,
@@ -17,8 +18,9 @@ export async function endMembership(
   ]);
   if (live.length > 0) return 0;
   await tx.execute("DELETE FROM mesh.presence_lease WHERE mesh_id = $1 AND member_pubkey = $2", [meshId, pubkey]);
+  const webhooks = await deleteWebhooksOf(tx, meshId, pubkey, nowMs);
   const leases = await endLeases(tx, meshId, pubkey, nowMs, limit);
-  return leases + (await expireDeliveries(tx, former, nowMs, limit - leases));
+  return webhooks + leases + (await expireDeliveries(tx, former, nowMs, limit - leases));
 }
 
 async function expireDeliveries(
@@ -44,7 +46,9 @@ export function selectUnfinished(db: Reading, limit: number): Promise<FormerMemb
        EXISTS (SELECT 1 FROM mesh.delivery_queue d
          WHERE d.mesh_id = m.mesh_id AND d.recipient_pubkey = m.pubkey AND d.settled_at IS NULL)
        OR EXISTS (SELECT 1 FROM mesh.queue_message q
-         WHERE q.mesh_id = m.mesh_id AND q.lease_holder = m.pubkey AND q.state = 'leased'))
+         WHERE q.mesh_id = m.mesh_id AND q.lease_holder = m.pubkey AND q.state = 'leased')
+       OR EXISTS (SELECT 1 FROM mesh.webhook w
+         WHERE w.mesh_id = m.mesh_id AND w.created_by = m.pubkey AND w.deleted_at IS NULL))
      LIMIT $1`,
     [limit],
   );

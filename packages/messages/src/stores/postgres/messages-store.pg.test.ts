@@ -12,6 +12,7 @@ import { describeOrphans } from "../suites/orphans/conformance.ts";
 import { describePresence } from "../suites/presence/conformance.ts";
 import { describeQueues } from "../suites/queues/conformance.ts";
 import { describeReading } from "../suites/reading/conformance.ts";
+import { describeWebhooks } from "../suites/webhooks/conformance.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
 const database = await createTestDatabase("messages");
@@ -37,4 +38,5 @@ describe.skipIf(database === undefined)("messages on PostgreSQL", () => {
   describe("finding", () => describeFinding(() => world));
   describe("orphans", () => describeOrphans(() => world));
   describe("housekeeping", () => describeHousekeeping(() => world));
+  describe("webhooks", () => describeWebhooks(() => world));
 });

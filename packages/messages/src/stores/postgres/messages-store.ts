@@ -4,6 +4,7 @@ import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { PresenceStore } from "../../ports/presence.ts";
 import type { QueueStore } from "../../ports/queues.ts";
+import type { WebhookStore } from "../../ports/webhooks.ts";
 import type { MessagesStore, StoredAccept } from "../../ports.ts";
 import { NaturalBatches } from "../natural-batches.ts";
 import { AcceptBatches, type TransactionProbe } from "./accept-batches.ts";
@@ -22,6 +23,24 @@ import { hasStaleMesh, indexNext, selectFound } from "./search.ts";
 import { selectSize, selectStats } from "./stats.ts";
 import { type ClientKey, type Reading, selectAccepted } from "./stored-accepts.ts";
 import { deleteSubscription, deleteTopic, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
+import {
+  claimDeliveries,
+  countDeliveries,
+  hasDue,
+  isBehind,
+  pruneDeliveries,
+  settleDelivery,
+  writeNextDeliveries,
+} from "./webhook-deliveries.ts";
+import {
+  deleteWebhook,
+  insertWebhook,
+  replayDeliveries,
+  rewindWebhook,
+  selectDeliveries,
+  selectWebhook,
+  selectWebhooks,
+} from "./webhooks.ts";
 
 export function postgresMessagesMigrations(): Migration[] {
   return loadMigrations("messages", new URL("./migrations/", import.meta.url));
@@ -90,6 +109,7 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
       delete: (meshId, topic) => accepting.transaction((tx) => deleteTopic(tx, meshId, topic)),
     },
     queues: createQueueStore(common, committed),
+    webhooks: createWebhookStore(pools, committed),
     memberships: {
       end: (former, nowMs, limit) => common.transaction((tx) => endMembership(tx, former, nowMs, limit)),
       unfinished: (limit) => selectUnfinished(committed, limit),
@@ -129,6 +149,30 @@ function createQueueStore(common: Postgres, committed: Reading): QueueStore {
     settle: (request, nowMs) => common.transaction((tx) => settleMessages(tx, request, nowMs)),
     parked: (query, nowMs) => selectParkedPage(committed, query, nowMs),
     revive: (request, nowMs) => common.transaction((tx) => reviveMessages(tx, request, nowMs)),
+  };
+}
+
+/** Looking first leaves everything alone while there is nothing to do. */
+function createWebhookStore({ accepting, common }: MessagesPools, committed: Reading): WebhookStore {
+  return {
+    create: (webhook, nowMs, perMeshMax) =>
+      accepting.transaction((tx) => insertWebhook(tx, webhook, nowMs, perMeshMax)),
+    find: async (meshId, id) => {
+      const found = await selectWebhook(committed, meshId, id);
+      return found && { fingerprint: found.fingerprint, createdAtMs: found.created_at.getTime() };
+    },
+    list: (meshId, after, limit) => selectWebhooks(committed, meshId, after, limit),
+    delete: (meshId, id, nowMs) => common.transaction((tx) => deleteWebhook(tx, meshId, id, nowMs)),
+    deliveries: (query) => selectDeliveries(committed, query),
+    replay: (meshId, id, which, nowMs) => common.transaction((tx) => replayDeliveries(tx, meshId, id, which, nowMs)),
+    replayFrom: (meshId, id, from) => common.transaction((tx) => rewindWebhook(tx, meshId, id, from)),
+    writeNext: async (nowMs) =>
+      (await isBehind(committed)) && (await common.transaction((tx) => writeNextDeliveries(tx, nowMs))),
+    claim: async (terms, nowMs) =>
+      (await hasDue(committed, terms, nowMs)) ? common.transaction((tx) => claimDeliveries(tx, terms, nowMs)) : [],
+    settle: (delivery, judged, nowMs) => common.transaction((tx) => settleDelivery(tx, delivery, judged, nowMs)),
+    prune: (settledBeforeMs, limit) => common.transaction((tx) => pruneDeliveries(tx, settledBeforeMs, limit)),
+    counts: () => countDeliveries(committed),
   };
 }
 

@@ -3,13 +3,15 @@ import { isLiveMember } from "@claudemesh/members/sqlite";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { FormerMember } from "../../ports/memberships.ts";
 import { endLeases } from "./queues.ts";
+import { deleteWebhooksOf } from "./webhooks.ts";
 
 export function endMembership(tx: Sqlite, former: FormerMember, nowMs: number, limit: number): number {
   const { meshId, pubkey } = former;
   if (isLiveMember(tx, meshId, pubkey)) return 0;
   tx.sql("DELETE FROM presence_lease WHERE mesh_id = ? AND member_pubkey = ?").run(meshId, pubkey);
+  const webhooks = deleteWebhooksOf(tx, meshId, pubkey, nowMs);
   const leases = endLeases(tx, meshId, pubkey, nowMs, limit);
-  return leases + expireDeliveries(tx, former, nowMs, limit - leases);
+  return webhooks + leases + expireDeliveries(tx, former, nowMs, limit - leases);
 }
 
 function expireDeliveries(tx: Sqlite, { meshId, pubkey }: FormerMember, nowMs: number, limit: number): number {
@@ -36,7 +38,9 @@ export function selectUnfinished(db: Sqlite, limit: number): FormerMember[] {
          EXISTS (SELECT 1 FROM delivery_queue d
            WHERE d.mesh_id = m.mesh_id AND d.recipient_pubkey = m.pubkey AND d.settled_at IS NULL)
          OR EXISTS (SELECT 1 FROM queue_message q
-           WHERE q.mesh_id = m.mesh_id AND q.lease_holder = m.pubkey AND q.state = 'leased'))
+           WHERE q.mesh_id = m.mesh_id AND q.lease_holder = m.pubkey AND q.state = 'leased')
+         OR EXISTS (SELECT 1 FROM webhook w
+           WHERE w.mesh_id = m.mesh_id AND w.created_by = m.pubkey AND w.deleted_at IS NULL))
        LIMIT ?`,
     )
     .all(limit)

@@ -6,6 +6,7 @@ import type { RateLimit } from "../../core/rate-limit.ts";
 import { fateFromStored } from "../../core/stored-accept.ts";
 import type { PresenceStore } from "../../ports/presence.ts";
 import type { QueueStore } from "../../ports/queues.ts";
+import type { WebhookStore } from "../../ports/webhooks.ts";
 import type { CommittedAccept, FateResult, FenceRequest, MessagesStore, SendToAccept } from "../../ports.ts";
 import { acceptUnclaimed, answerClaimed, findAccepted, isFenced } from "./accept-in-transaction.ts";
 import { selectExpiredIds } from "./forgetting.ts";
@@ -22,6 +23,25 @@ import { countNext, selectUncounted } from "./rate-counters.ts";
 import { indexNext, selectFound, selectStaleMesh } from "./search.ts";
 import { selectSize, selectStats } from "./stats.ts";
 import { deleteSubscription, deleteTopic, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
+import {
+  claimDeliveries,
+  countDeliveries,
+  hasPrunable,
+  pruneDeliveries,
+  selectBehind,
+  selectDue,
+  settleDelivery,
+  writeNextDeliveries,
+} from "./webhook-deliveries.ts";
+import {
+  deleteWebhook,
+  insertWebhook,
+  replayDeliveries,
+  rewindWebhook,
+  selectDeliveries,
+  selectWebhook,
+  selectWebhooks,
+} from "./webhooks.ts";
 
 export function messagesMigrations(): Migration[] {
   return loadMigrations("messages", new URL("./migrations/", import.meta.url));
@@ -74,6 +94,7 @@ export function createSqliteMessagesStore(
       delete: (meshId, topic) => commit.submit((tx) => deleteTopic(tx, meshId, topic)),
     },
     queues: createQueueStore(db, commit),
+    webhooks: createWebhookStore(db, commit),
     memberships: {
       end: (former, nowMs, limit) => commit.submit((tx) => endMembership(tx, former, nowMs, limit)),
       unfinished: async (limit) => selectUnfinished(db, limit),
@@ -125,6 +146,30 @@ function createQueueStore(db: Sqlite, commit: GroupCommit): QueueStore {
     settle: (request, nowMs) => commit.submit((tx) => settleMessages(tx, request, nowMs)),
     parked: async (query, nowMs) => selectParkedPage(db, query, nowMs),
     revive: (request, nowMs) => commit.submit((tx) => reviveMessages(tx, request, nowMs)),
+  };
+}
+
+/** Looking first leaves the write lock alone while there is nothing to do. */
+function createWebhookStore(db: Sqlite, commit: GroupCommit): WebhookStore {
+  return {
+    create: (webhook, nowMs, perMeshMax) => commit.submit((tx) => insertWebhook(tx, webhook, nowMs, perMeshMax)),
+    find: async (meshId, id) => {
+      const found = selectWebhook(db, meshId, id);
+      return found && { fingerprint: found.fingerprint, createdAtMs: found.created_at };
+    },
+    list: async (meshId, after, limit) => selectWebhooks(db, meshId, after, limit),
+    delete: (meshId, id, nowMs) => commit.submit((tx) => deleteWebhook(tx, meshId, id, nowMs)),
+    deliveries: async (query) => selectDeliveries(db, query),
+    replay: (meshId, id, which, nowMs) => commit.submit((tx) => replayDeliveries(tx, meshId, id, which, nowMs)),
+    replayFrom: (meshId, id, from) => commit.submit((tx) => rewindWebhook(tx, meshId, id, from)),
+    writeNext: async (nowMs) =>
+      selectBehind(db) !== undefined && (await commit.submit((tx) => writeNextDeliveries(tx, nowMs))),
+    claim: async (terms, nowMs) =>
+      selectDue(db, terms, nowMs).length === 0 ? [] : commit.submit((tx) => claimDeliveries(tx, terms, nowMs)),
+    settle: (delivery, judged, nowMs) => commit.submit((tx) => settleDelivery(tx, delivery, judged, nowMs)),
+    prune: async (settledBeforeMs, limit) =>
+      hasPrunable(db, settledBeforeMs) ? commit.submit((tx) => pruneDeliveries(tx, settledBeforeMs, limit)) : 0,
+    counts: async () => countDeliveries(db),
   };
 }
 

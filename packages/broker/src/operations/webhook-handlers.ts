@@ -1,0 +1,163 @@
+// Webhooks: only owners create, see, replay and delete them. Posting is the background's work.
+import { mintSecret } from "@claudemesh/members/credentials";
+import type { Member } from "@claudemesh/members/ports";
+import type { StoredWebhook, WebhookDeliveryItem } from "@claudemesh/messages/ports/webhooks";
+import { webhookFingerprint } from "@claudemesh/messages/webhook-request";
+import { MeshError } from "@claudemesh/protocol/errors";
+import type { Answer } from "@claudemesh/protocol/messages/accept-result";
+import { limits } from "@claudemesh/protocol/messages/limits";
+import type {
+  PageInput,
+  WebhookCreateInput,
+  WebhookDeliveriesInput,
+  WebhookInput,
+  WebhookReplayInput,
+} from "@claudemesh/protocol/wire/operations";
+import type { BrokerContext } from "../context.ts";
+import { isPlainlyPrivate } from "../webhooks/address-guard.ts";
+import { checkName, type Handlers, ok, pageLimit, requireOwner } from "./handler.ts";
+
+/** Parked deliveries put back in one transaction. */
+const replayedPerStep = 1_000;
+
+export const webhookHandlers = {
+  "webhook.create": async (broker, { member }, input: WebhookCreateInput) => {
+    requireOwner(member, "create a webhook");
+    const asked = readWebhook(input);
+    // What exists is answered first: a setting that has changed since must not turn a retry into a refusal.
+    const known = await answerExisting(broker, member, asked);
+    if (known !== undefined) return known;
+    if (!broker.config.webhookAllowPrivate && isPlainlyPrivate(new URL(asked.url))) {
+      throw new MeshError("webhook_address_refused", undefined, { field: "url" });
+    }
+    const secret = asked.secret ?? mintSecret("cmw");
+    const nowMs = broker.nowMs();
+    const { id, url, topics, fingerprint } = asked;
+    const head = { meshId: member.meshId, id, incarnation: broker.nextId() };
+    const webhook = { ...head, url, topics, secret, fingerprint, createdBy: member.pubkey };
+    const outcome = await broker.messages.webhooks.create(webhook, nowMs, limits.webhooksPerMesh);
+    if (outcome === "full") throw new MeshError("limit_reached", undefined, { limit: limits.webhooksPerMesh });
+    if (outcome === "created") return { status: 201, body: { ...bodyOf(asked, nowMs), secret } };
+    return (await answerExisting(broker, member, asked)) ?? ok(bodyOf(asked, nowMs));
+  },
+
+  "webhook.list": async (broker, { member }, input: PageInput) => {
+    requireOwner(member, "list webhooks");
+    const page = await broker.messages.webhooks.list(member.meshId, input.after ?? "", pageLimit(input));
+    return ok({ items: page.items.map(toWebhookItem), next_cursor: page.nextCursor ?? null });
+  },
+
+  "webhook.delete": async (broker, { member }, input: WebhookInput) => {
+    requireOwner(member, "delete a webhook");
+    const id = checkName(input.webhook, "webhook");
+    await broker.messages.webhooks.delete(member.meshId, id, broker.nowMs());
+    return ok({ id, deleted: true });
+  },
+
+  "webhook.deliveries": async (broker, { member }, input: WebhookDeliveriesInput) => {
+    requireOwner(member, "see a webhook's deliveries");
+    const id = checkName(input.webhook, "webhook");
+    const page = await broker.messages.webhooks.deliveries({
+      meshId: member.meshId,
+      id,
+      state: input.state,
+      after: input.after ?? 0,
+      limit: pageLimit(input),
+    });
+    if (page === undefined) throw webhookNotFound(id);
+    return ok({ items: page.items.map(toDeliveryItem), next_after: page.nextAfter ?? null });
+  },
+
+  "webhook.replay": async (broker, { member }, input: WebhookReplayInput) => {
+    requireOwner(member, "replay a webhook");
+    const id = checkName(input.webhook, "webhook");
+    const { history_ids: historyIds, from_history_id: from } = input;
+    if (historyIds !== undefined && from !== undefined) {
+      throw new MeshError("invalid_request", "Give history_ids or from_history_id, not both.", {
+        field: "from_history_id",
+      });
+    }
+    const { webhooks } = broker.messages;
+    if (from !== undefined) {
+      if (!(await webhooks.replayFrom(member.meshId, id, from))) throw webhookNotFound(id);
+      return ok({ id, replayed: 0, from_history_id: from });
+    }
+    const replayed =
+      historyIds === undefined
+        ? await replayParked(broker, member, id)
+        : await webhooks.replay(member.meshId, id, { historyIds }, broker.nowMs());
+    if (replayed === undefined) throw webhookNotFound(id);
+    return ok({ id, replayed, from_history_id: null });
+  },
+} satisfies Handlers;
+
+type AskedWebhook = {
+  readonly id: string;
+  readonly url: string;
+  readonly topics: readonly string[] | undefined;
+  readonly secret: string | undefined;
+  readonly fingerprint: Uint8Array;
+};
+
+function readWebhook(input: WebhookCreateInput): AskedWebhook {
+  const id = checkName(input.webhook, "webhook");
+  const topics = input.topics?.map((name) => checkName(name, "topics")).toSorted();
+  const url = URL.parse(input.url);
+  if (url === null || (url.protocol !== "https:" && url.protocol !== "http:") || url.hostname === "") {
+    throw new MeshError("invalid_request", "A webhook's url is https://… or http://….", { field: "url" });
+  }
+  if (url.username !== "" || url.password !== "" || url.hash !== "") {
+    const message = "A webhook's url has no user, password or fragment: it is listed to every owner.";
+    throw new MeshError("invalid_request", message, { field: "url" });
+  }
+  const asked = { url: input.url, topics, secret: input.secret };
+  return { id, ...asked, fingerprint: webhookFingerprint(asked) };
+}
+
+async function answerExisting(broker: BrokerContext, member: Member, asked: AskedWebhook): Promise<Answer | undefined> {
+  const stored = await broker.messages.webhooks.find(member.meshId, asked.id);
+  if (stored === undefined) return undefined;
+  if (Buffer.compare(stored.fingerprint, asked.fingerprint) === 0) return ok(bodyOf(asked, stored.createdAtMs));
+  const message = `The webhook ${asked.id} exists with another url, other topics or another secret.`;
+  throw new MeshError("exists_with_other_content", message, { name: asked.id });
+}
+
+function bodyOf({ id, url, topics }: AskedWebhook, createdAtMs: number): Record<string, unknown> {
+  return { id, url, topics: topics ?? null, created_at: createdAtMs };
+}
+
+function toWebhookItem(webhook: StoredWebhook): Record<string, unknown> {
+  const { id, url, topics, createdBy, createdAtMs, writtenUpTo, pending, parked } = webhook;
+  const head = { id, url, topics: topics ?? null, created_by: createdBy, created_at: createdAtMs };
+  return { ...head, read_up_to: writtenUpTo, pending, parked };
+}
+
+function toDeliveryItem(delivery: WebhookDeliveryItem): Record<string, unknown> {
+  return {
+    history_id: delivery.historyId,
+    broker_message_id: delivery.brokerMessageId,
+    state: delivery.state,
+    attempts: delivery.attempts,
+    next_attempt_at: delivery.dueAtMs ?? null,
+    last_attempt_at: delivery.lastAttemptAtMs ?? null,
+    last_status: delivery.lastStatus ?? null,
+    last_error: delivery.lastError ?? null,
+    settled_at: delivery.settledAtMs ?? null,
+  };
+}
+
+async function replayParked(broker: BrokerContext, member: Member, id: string): Promise<number | undefined> {
+  const { webhooks } = broker.messages;
+  let total = 0;
+  // What is parked again meanwhile was parked after this moment, and is not gone after.
+  for (;;) {
+    const replayed = await webhooks.replay(member.meshId, id, { parkedLimit: replayedPerStep }, broker.nowMs());
+    if (replayed === undefined) return undefined;
+    total += replayed;
+    if (replayed < replayedPerStep) return total;
+  }
+}
+
+function webhookNotFound(id: string): MeshError {
+  return new MeshError("not_found", `There is no webhook ${id}; \`claudemesh webhook list\` shows those that are.`);
+}

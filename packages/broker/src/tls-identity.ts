@@ -1,0 +1,31 @@
+// The certificate and key that a broker shows to its clients: read from two files at start, and again when it is asked
+// to. What cannot be used is found here, before any client would find it.
+import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
+import type { TlsIdentity } from "@claudemesh/http/server";
+import { type BrokerConfig, BrokerConfigError } from "./config.ts";
+
+/** Undefined: plain HTTP. */
+export function readTlsIdentity({ tlsCert, tlsKey }: BrokerConfig): TlsIdentity | undefined {
+  if (tlsCert === undefined && tlsKey === undefined) return undefined;
+  if (tlsCert === undefined || tlsKey === undefined) {
+    throw new BrokerConfigError("--tls-cert and --tls-key go together; give both, or none for plain HTTP.");
+  }
+  const cert = readPem(tlsCert, "--tls-cert");
+  const identity = { cert, key: readPem(tlsKey, "--tls-key") };
+  try {
+    createSecureContext(identity);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new BrokerConfigError(`${tlsCert} and ${tlsKey} are not a certificate and its key in PEM: ${why}`);
+  }
+  return identity;
+}
+
+function readPem(path: string, flag: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new BrokerConfigError(`${flag} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

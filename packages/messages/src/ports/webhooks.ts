@@ -1,0 +1,131 @@
+// What webhooks need from a store, with its guarantees. SQLite and PostgreSQL stores owe the same. A webhook is told of
+// topic messages only: what any member could read by subscribing.
+import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
+import type { JudgedTry, WebhookDeliveryState } from "../core/webhook-delivery.ts";
+
+export type NewWebhook = {
+  readonly meshId: string;
+  readonly id: string;
+  /** Tells it from an earlier webhook of the same id. */
+  readonly incarnation: string;
+  readonly url: string;
+  /** Sorted; undefined: every topic. */
+  readonly topics: readonly string[] | undefined;
+  /** In clear: whoever signs needs it. */
+  readonly secret: string;
+  /** Over what was asked for. */
+  readonly fingerprint: Uint8Array;
+  readonly createdBy: string;
+};
+
+export type StoredWebhook = Pick<NewWebhook, "id" | "url" | "topics" | "createdBy"> & {
+  readonly createdAtMs: number;
+  /** Deliveries are written for history up to here. */
+  readonly writtenUpTo: number;
+  readonly pending: number;
+  readonly parked: number;
+};
+
+export type WebhookDeliveryItem = {
+  readonly historyId: number;
+  readonly brokerMessageId: string;
+  readonly state: WebhookDeliveryState;
+  readonly attempts: number;
+  readonly dueAtMs: number | undefined;
+  readonly lastAttemptAtMs: number | undefined;
+  readonly lastStatus: number | undefined;
+  readonly lastError: string | undefined;
+  readonly settledAtMs: number | undefined;
+};
+
+/** One delivery in one broker's hands, with all it takes to try it. */
+export type ClaimedDelivery = {
+  readonly meshId: string;
+  readonly meshName: string;
+  readonly webhook: string;
+  readonly incarnation: string;
+  readonly url: string;
+  readonly secret: string;
+  /** Counts this try, and names it: a settlement of another try is passed over. */
+  readonly attempt: number;
+  readonly item: HistoryItem;
+};
+
+export type ClaimTerms = {
+  readonly limit: number;
+  /** Of one webhook, at most, with those that this broker has in hand. */
+  readonly perWebhook: number;
+  /** Incarnation → how many this broker has in hand. */
+  readonly inHand: ReadonlyMap<string, number>;
+  /** After that long without a settlement the delivery is due again, for any broker. */
+  readonly leaseMs: number;
+};
+
+export type WebhookStore = {
+  /**
+   * Messages accepted after this resolves are delivered, and some before it may be. The same fingerprint again changes
+   * nothing.
+   */
+  readonly create: (
+    webhook: NewWebhook,
+    nowMs: number,
+    perMeshMax: number,
+  ) => Promise<"created" | "exists" | "different" | "full">;
+  /** Undefined: no such webhook. */
+  readonly find: (
+    meshId: string,
+    id: string,
+  ) => Promise<{ readonly fingerprint: Uint8Array; readonly createdAtMs: number } | undefined>;
+  /** By id. The answer fits a frame. */
+  readonly list: (
+    meshId: string,
+    after: string,
+    limit: number,
+  ) => Promise<{ readonly items: readonly StoredWebhook[]; readonly nextCursor: string | undefined }>;
+  /** At once: nothing is claimed any more, and its secret is gone. Without the webhook nothing happens. */
+  readonly delete: (meshId: string, id: string, nowMs: number) => Promise<void>;
+  /** In history order; undefined: no such webhook. */
+  readonly deliveries: (query: {
+    readonly meshId: string;
+    readonly id: string;
+    readonly state: WebhookDeliveryState | undefined;
+    readonly after: number;
+    readonly limit: number;
+  }) => Promise<{ readonly items: readonly WebhookDeliveryItem[]; readonly nextAfter: number | undefined } | undefined>;
+  /**
+   * Puts settled deliveries back, with all tries before them: those named, whatever their state, or up to `limit` of the
+   * parked ones. Returns how many; undefined: no such webhook.
+   */
+  readonly replay: (
+    meshId: string,
+    id: string,
+    which: { readonly historyIds: readonly number[] } | { readonly parkedLimit: number },
+    nowMs: number,
+  ) => Promise<number | undefined>;
+  /** Goes through history again from there on; what is settled is delivered anew. False: no such webhook. */
+  readonly replayFrom: (meshId: string, id: string, fromHistoryId: number) => Promise<boolean>;
+  /**
+   * Writes the deliveries of a bounded stretch of committed history for the webhook that has waited longest, and how far
+   * it is, in one transaction. False: there is nothing left, or webhooks have as many open deliveries as they may have.
+   * Any number of brokers may do this at once.
+   */
+  readonly writeNext: (nowMs: number) => Promise<boolean>;
+  /**
+   * Takes deliveries that are due, oldest first; each is in one broker's hands until it is settled or its lease has run
+   * out. Counting the try is durable when this resolves. Webhooks whose creator is no owner any more are passed over.
+   */
+  readonly claim: (terms: ClaimTerms, nowMs: number) => Promise<readonly ClaimedDelivery[]>;
+  /** A success settles whatever try it was; a failure counts only for the try in whose name it comes. */
+  readonly settle: (
+    delivery: Pick<ClaimedDelivery, "meshId" | "incarnation" | "attempt"> & { readonly historyId: number },
+    judged: JudgedTry,
+    nowMs: number,
+  ) => Promise<void>;
+  /**
+   * Forgets up to `limit` rows: deliveries that were settled before `settledBeforeMs`, parked ones aside, and what is
+   * left of deleted webhooks. Returns how many.
+   */
+  readonly prune: (settledBeforeMs: number, limit: number) => Promise<number>;
+  /** Of all meshes. */
+  readonly counts: () => Promise<{ readonly pending: number; readonly parked: number }>;
+};

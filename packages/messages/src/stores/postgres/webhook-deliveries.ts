@@ -1,0 +1,206 @@
+// Deliveries of webhooks on PostgreSQL: written from committed history, claimed by a broker, settled, forgotten. Writing
+// moves the webhook's written_up_to in the same transaction, so that a crash repeats nothing and forgets nothing; rows
+// that another broker holds are left to it.
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import { chooseWithinCaps } from "../../core/webhook-claims.ts";
+import type { JudgedTry } from "../../core/webhook-delivery.ts";
+import type { ClaimedDelivery, ClaimTerms, WebhookStore } from "../../ports/webhooks.ts";
+import { openDeliveriesMax } from "../webhook-bounds.ts";
+import type { Reading } from "./stored-accepts.ts";
+import { selectItems } from "./stored-items.ts";
+
+const rowsPerStep = 500;
+/** Due rows that one claim looks at, beyond those of webhooks that have as many in hand as they may have. */
+const claimWindow = 256;
+
+type Behind = {
+  mesh_id: string;
+  incarnation: string;
+  topics: string[] | null;
+  written_up_to: number;
+  last_history_id: number;
+};
+
+const createdByOwner = `EXISTS (SELECT 1 FROM mesh.member m
+  WHERE m.mesh_id = w.mesh_id AND m.pubkey = w.created_by AND m.role = 'owner' AND m.revoked_at IS NULL)`;
+
+/** With history before them and room for deliveries. */
+const behind = `mesh.webhook w JOIN mesh.mesh_history_counter c ON c.mesh_id = w.mesh_id
+  WHERE w.deleted_at IS NULL AND c.last_history_id > w.written_up_to AND ${createdByOwner}
+    AND NOT EXISTS (SELECT 1 FROM mesh.webhook_delivery d
+      WHERE d.mesh_id = w.mesh_id AND d.incarnation = w.incarnation AND d.state = 'pending'
+      LIMIT 1 OFFSET ${openDeliveriesMax - 1})`;
+
+/** Looking first leaves everything alone while there is nothing to do. */
+export async function isBehind(db: Reading): Promise<boolean> {
+  return (await db.query(`SELECT 1 FROM ${behind} LIMIT 1`)).length > 0;
+}
+
+export async function writeNextDeliveries(tx: PostgresTransaction, nowMs: number): Promise<boolean> {
+  const [next] = await tx.query<Behind>(
+    `SELECT w.mesh_id, w.incarnation, w.topics, w.written_up_to, c.last_history_id FROM ${behind}
+     ORDER BY w.stepped_at, w.mesh_id, w.incarnation LIMIT 1 FOR UPDATE OF w SKIP LOCKED`,
+  );
+  if (next === undefined) return false;
+  const { mesh_id: meshId, incarnation, written_up_to: after } = next;
+  const upTo = Math.min(next.last_history_id, after + rowsPerStep);
+  const now = new Date(nowMs);
+  // Rows are there already only where history is gone through again.
+  await tx.execute(
+    `INSERT INTO mesh.webhook_delivery AS d
+       (mesh_id, incarnation, history_id, broker_message_id, state, attempts, due_at)
+     SELECT h.mesh_id, $2, h.history_id, h.broker_message_id, 'pending', 0, $6 FROM mesh.message_history h
+     WHERE h.mesh_id = $1 AND h.history_id > $3 AND h.history_id <= $4 AND h.destination_kind = 'topic'
+       AND ($5::text[] IS NULL OR h.destination_ref = ANY ($5::text[]))
+     ORDER BY h.history_id
+     ON CONFLICT (mesh_id, incarnation, history_id)
+       DO UPDATE SET state = 'pending', attempts = 0, due_at = excluded.due_at, settled_at = NULL
+       WHERE d.state <> 'pending'`,
+    [meshId, incarnation, after, upTo, next.topics, now],
+  );
+  await tx.execute(
+    "UPDATE mesh.webhook SET written_up_to = $3, stepped_at = $4 WHERE mesh_id = $1 AND incarnation = $2",
+    [meshId, incarnation, upTo, now],
+  );
+  return true;
+}
+
+type DueRow = {
+  mesh_id: string;
+  mesh_name: string;
+  webhook: string;
+  incarnation: string;
+  url: string;
+  secret: string;
+  history_id: number;
+  attempts: number;
+};
+
+async function selectDue(db: Reading, terms: ClaimTerms, nowMs: number, lock: string): Promise<DueRow[]> {
+  const atCap = [...terms.inHand].filter(([, count]) => count >= terms.perWebhook).map(([incarnation]) => incarnation);
+  const rows = await db.query<DueRow>(
+    `SELECT d.mesh_id, mesh.name AS mesh_name, w.id AS webhook, d.incarnation, w.url, w.secret, d.history_id,
+       d.attempts
+     FROM mesh.webhook_delivery d
+     JOIN mesh.webhook w ON w.mesh_id = d.mesh_id AND w.incarnation = d.incarnation AND w.deleted_at IS NULL
+     JOIN mesh.mesh ON mesh.id = d.mesh_id
+     WHERE d.state = 'pending' AND d.due_at <= $1 AND ${createdByOwner} AND NOT d.incarnation = ANY ($2::text[])
+     ORDER BY d.due_at LIMIT ${claimWindow} ${lock}`,
+    [new Date(nowMs), atCap],
+  );
+  return chooseWithinCaps(rows, terms);
+}
+
+export async function hasDue(db: Reading, terms: ClaimTerms, nowMs: number): Promise<boolean> {
+  return (await selectDue(db, terms, nowMs, "")).length > 0;
+}
+
+export async function claimDeliveries(
+  tx: PostgresTransaction,
+  terms: ClaimTerms,
+  nowMs: number,
+): Promise<ClaimedDelivery[]> {
+  const due = await selectDue(tx, terms, nowMs, "FOR UPDATE OF d SKIP LOCKED");
+  const items = new Map<string, Awaited<ReturnType<typeof selectItems>>>();
+  for (const [meshId, rows] of Map.groupBy(due, (row) => row.mesh_id)) {
+    const historyIds = rows.map((row) => row.history_id);
+    items.set(meshId, await selectItems(tx, meshId, historyIds));
+  }
+  const claimed: ClaimedDelivery[] = [];
+  for (const row of due) {
+    const item = items.get(row.mesh_id)?.get(row.history_id);
+    const key = [row.mesh_id, row.incarnation, row.history_id, new Date(nowMs)];
+    if (item === undefined) {
+      await tx.execute(
+        `UPDATE mesh.webhook_delivery SET state = 'expired', due_at = NULL, settled_at = $4
+         WHERE mesh_id = $1 AND incarnation = $2 AND history_id = $3 AND state = 'pending'`,
+        key,
+      );
+      continue;
+    }
+    const attempt = row.attempts + 1;
+    await tx.execute(
+      `UPDATE mesh.webhook_delivery SET attempts = $5, due_at = $6, last_attempt_at = $4
+       WHERE mesh_id = $1 AND incarnation = $2 AND history_id = $3 AND state = 'pending'`,
+      [...key, attempt, new Date(nowMs + terms.leaseMs)],
+    );
+    const { webhook, incarnation, url, secret } = row;
+    claimed.push({ meshId: row.mesh_id, meshName: row.mesh_name, webhook, incarnation, url, secret, attempt, item });
+  }
+  return claimed;
+}
+
+export async function settleDelivery(
+  tx: PostgresTransaction,
+  delivery: Parameters<WebhookStore["settle"]>[0],
+  judged: JudgedTry,
+  nowMs: number,
+): Promise<void> {
+  const key = [delivery.meshId, delivery.incarnation, delivery.historyId];
+  if (judged.state === "delivered") {
+    await tx.execute(
+      `UPDATE mesh.webhook_delivery
+       SET state = 'delivered', due_at = NULL, settled_at = $4, last_status = $5, last_error = NULL
+       WHERE mesh_id = $1 AND incarnation = $2 AND history_id = $3 AND state = 'pending'`,
+      [...key, new Date(nowMs), judged.status],
+    );
+    return;
+  }
+  const pending = judged.state === "pending";
+  await tx.execute(
+    `UPDATE mesh.webhook_delivery SET state = $5, due_at = $6, settled_at = $7, last_status = $8, last_error = $9
+     WHERE mesh_id = $1 AND incarnation = $2 AND history_id = $3 AND state = 'pending' AND attempts = $4`,
+    [
+      ...key,
+      delivery.attempt,
+      judged.state,
+      pending ? new Date(judged.dueAtMs) : null,
+      pending ? null : new Date(nowMs),
+      judged.status ?? null,
+      judged.error,
+    ],
+  );
+}
+
+export async function pruneDeliveries(
+  tx: PostgresTransaction,
+  settledBeforeMs: number,
+  limit: number,
+): Promise<number> {
+  let pruned = 0;
+  for (const state of ["delivered", "expired"]) {
+    pruned += await tx.execute(
+      `DELETE FROM mesh.webhook_delivery WHERE (mesh_id, incarnation, history_id) IN (
+         SELECT mesh_id, incarnation, history_id FROM mesh.webhook_delivery
+         WHERE state = $1 AND settled_at < $2 ORDER BY settled_at LIMIT $3 FOR UPDATE SKIP LOCKED)`,
+      [state, new Date(settledBeforeMs), limit - pruned],
+    );
+  }
+  return pruned + (await pruneDeleted(tx, limit - pruned));
+}
+
+async function pruneDeleted(tx: PostgresTransaction, limit: number): Promise<number> {
+  if (limit <= 0) return 0;
+  const [gone] = await tx.query<{ mesh_id: string; incarnation: string }>(
+    `SELECT mesh_id, incarnation FROM mesh.webhook WHERE deleted_at IS NOT NULL
+     ORDER BY deleted_at LIMIT 1 FOR UPDATE SKIP LOCKED`,
+  );
+  if (gone === undefined) return 0;
+  const key = [gone.mesh_id, gone.incarnation];
+  const removed = await tx.execute(
+    `DELETE FROM mesh.webhook_delivery WHERE mesh_id = $1 AND incarnation = $2 AND history_id = ANY (ARRAY(
+       SELECT history_id FROM mesh.webhook_delivery WHERE mesh_id = $1 AND incarnation = $2 LIMIT $3))`,
+    [...key, limit],
+  );
+  if (removed === limit) return removed;
+  await tx.execute("DELETE FROM mesh.webhook WHERE mesh_id = $1 AND incarnation = $2", key);
+  return removed + 1;
+}
+
+export async function countDeliveries(db: Reading): ReturnType<WebhookStore["counts"]> {
+  const rows = await db.query<{ state: "pending" | "parked"; n: number }>(
+    `SELECT state, count(*) AS n FROM mesh.webhook_delivery WHERE state IN ('pending', 'parked') GROUP BY state`,
+  );
+  const count = (state: string) => rows.find((row) => row.state === state)?.n ?? 0;
+  return { pending: count("pending"), parked: count("parked") };
+}

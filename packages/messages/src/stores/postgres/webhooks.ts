@@ -1,0 +1,203 @@
+// Webhooks on PostgreSQL: creating, listing, deleting, and going through their deliveries again. What a broker does with
+// deliveries is in webhook-deliveries.ts.
+import { lockMesh } from "@claudemesh/members/postgres";
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import { PageRoom } from "../../core/page-room.ts";
+import type { NewWebhook, StoredWebhook, WebhookStore } from "../../ports/webhooks.ts";
+import type { Reading } from "./stored-accepts.ts";
+
+type Found = { incarnation: string; fingerprint: Uint8Array; created_at: Date };
+
+/** Undefined: no such webhook. */
+export async function selectWebhook(db: Reading, meshId: string, id: string): Promise<Found | undefined> {
+  const [row] = await db.query<Found>(
+    `SELECT incarnation, fingerprint, created_at FROM mesh.webhook
+     WHERE mesh_id = $1 AND id = $2 AND deleted_at IS NULL`,
+    [meshId, id],
+  );
+  return row;
+}
+
+/** Under the mesh's lock, so that no more are made at once than there may be. */
+export async function insertWebhook(
+  tx: PostgresTransaction,
+  webhook: NewWebhook,
+  nowMs: number,
+  perMeshMax: number,
+): Promise<"created" | "exists" | "different" | "full"> {
+  await lockMesh(tx, webhook.meshId);
+  const stored = await selectWebhook(tx, webhook.meshId, webhook.id);
+  if (stored !== undefined) {
+    return Buffer.compare(stored.fingerprint, webhook.fingerprint) === 0 ? "exists" : "different";
+  }
+  const [live] = await tx.query<{ n: number }>(
+    "SELECT count(*) AS n FROM mesh.webhook WHERE mesh_id = $1 AND deleted_at IS NULL",
+    [webhook.meshId],
+  );
+  if ((live?.n ?? 0) >= perMeshMax) return "full";
+  await tx.execute(
+    `INSERT INTO mesh.webhook (mesh_id, incarnation, id, url, topics, secret, fingerprint, created_by, created_at,
+       written_up_to, stepped_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,
+       coalesce((SELECT last_history_id FROM mesh.mesh_history_counter WHERE mesh_id = $1), 0), $9)`,
+    [
+      webhook.meshId,
+      webhook.incarnation,
+      webhook.id,
+      webhook.url,
+      webhook.topics ?? null,
+      webhook.secret,
+      webhook.fingerprint,
+      webhook.createdBy,
+      new Date(nowMs),
+    ],
+  );
+  return "created";
+}
+
+type ListedRow = {
+  id: string;
+  url: string;
+  topics: string[] | null;
+  created_by: string;
+  created_at: Date;
+  written_up_to: number;
+  pending: number;
+  parked: number;
+};
+
+const countOf = (state: "pending" | "parked") => `(SELECT count(*) FROM mesh.webhook_delivery d
+  WHERE d.mesh_id = w.mesh_id AND d.incarnation = w.incarnation AND d.state = '${state}') AS ${state}`;
+
+export async function selectWebhooks(
+  db: Reading,
+  meshId: string,
+  after: string,
+  limit: number,
+): ReturnType<WebhookStore["list"]> {
+  // PostgreSQL refuses text with U+0000; nothing stored lies between the part before it and the whole.
+  const [listedAfter = ""] = after.split("\0", 1);
+  const rows = await db.query<ListedRow>(
+    `SELECT w.id, w.url, w.topics, w.created_by, w.created_at, w.written_up_to,
+       ${countOf("pending")}, ${countOf("parked")}
+     FROM mesh.webhook w WHERE w.mesh_id = $1 AND w.id > $2 AND w.deleted_at IS NULL ORDER BY w.id LIMIT $3`,
+    [meshId, listedAfter, limit],
+  );
+  const items: StoredWebhook[] = [];
+  const room = new PageRoom();
+  for (const row of rows) {
+    const { id, url, pending, parked } = row;
+    const head = { id, url, topics: row.topics ?? undefined, createdBy: row.created_by };
+    const item = { ...head, createdAtMs: row.created_at.getTime(), writtenUpTo: row.written_up_to, pending, parked };
+    if (!room.take(item)) return { items, nextCursor: items.at(-1)?.id };
+    items.push(item);
+  }
+  return { items, nextCursor: rows.length === limit ? items.at(-1)?.id : undefined };
+}
+
+export async function deleteWebhook(tx: PostgresTransaction, meshId: string, id: string, nowMs: number): Promise<void> {
+  await tx.execute(
+    "UPDATE mesh.webhook SET deleted_at = $3, secret = '' WHERE mesh_id = $1 AND id = $2 AND deleted_at IS NULL",
+    [meshId, id, new Date(nowMs)],
+  );
+}
+
+/** Of a former member. Returns how many there were. */
+export function deleteWebhooksOf(
+  tx: PostgresTransaction,
+  meshId: string,
+  pubkey: string,
+  nowMs: number,
+): Promise<number> {
+  return tx.execute(
+    `UPDATE mesh.webhook SET deleted_at = $3, secret = ''
+     WHERE mesh_id = $1 AND created_by = $2 AND deleted_at IS NULL`,
+    [meshId, pubkey, new Date(nowMs)],
+  );
+}
+
+type DeliveryRow = {
+  history_id: number;
+  broker_message_id: string;
+  state: "pending" | "delivered" | "parked" | "expired";
+  attempts: number;
+  due_at: Date | null;
+  last_attempt_at: Date | null;
+  last_status: number | null;
+  last_error: string | null;
+  settled_at: Date | null;
+};
+
+export async function selectDeliveries(
+  db: Reading,
+  query: Parameters<WebhookStore["deliveries"]>[0],
+): ReturnType<WebhookStore["deliveries"]> {
+  const webhook = await selectWebhook(db, query.meshId, query.id);
+  if (webhook === undefined) return undefined;
+  const rows = await db.query<DeliveryRow>(
+    `SELECT history_id, broker_message_id, state, attempts, due_at, last_attempt_at, last_status, last_error, settled_at
+     FROM mesh.webhook_delivery
+     WHERE mesh_id = $1 AND incarnation = $2 AND history_id > $3 AND ($4::text IS NULL OR state = $4)
+     ORDER BY history_id LIMIT $5`,
+    [query.meshId, webhook.incarnation, query.after, query.state ?? null, query.limit],
+  );
+  const items = rows.map((row) => ({
+    historyId: row.history_id,
+    brokerMessageId: row.broker_message_id,
+    state: row.state,
+    attempts: row.attempts,
+    dueAtMs: row.due_at?.getTime(),
+    lastAttemptAtMs: row.last_attempt_at?.getTime(),
+    lastStatus: row.last_status ?? undefined,
+    lastError: row.last_error ?? undefined,
+    settledAtMs: row.settled_at?.getTime(),
+  }));
+  return { items, nextAfter: rows.length === query.limit ? rows.at(-1)?.history_id : undefined };
+}
+
+export async function replayDeliveries(
+  tx: PostgresTransaction,
+  meshId: string,
+  id: string,
+  which: Parameters<WebhookStore["replay"]>[2],
+  nowMs: number,
+): Promise<number | undefined> {
+  const webhook = await selectWebhook(tx, meshId, id);
+  if (webhook === undefined) return undefined;
+  const { incarnation } = webhook;
+  const wanted =
+    "historyIds" in which ? which.historyIds : await selectParked(tx, meshId, incarnation, which.parkedLimit);
+  return tx.execute(
+    `UPDATE mesh.webhook_delivery SET state = 'pending', attempts = 0, due_at = $4, settled_at = NULL
+     WHERE mesh_id = $1 AND incarnation = $2 AND history_id = ANY ($3::bigint[]) AND state <> 'pending'`,
+    [meshId, incarnation, wanted, new Date(nowMs)],
+  );
+}
+
+async function selectParked(
+  tx: PostgresTransaction,
+  meshId: string,
+  incarnation: string,
+  limit: number,
+): Promise<number[]> {
+  const rows = await tx.query<{ history_id: number }>(
+    `SELECT history_id FROM mesh.webhook_delivery WHERE mesh_id = $1 AND incarnation = $2 AND state = 'parked'
+     ORDER BY history_id LIMIT $3`,
+    [meshId, incarnation, limit],
+  );
+  return rows.map((row) => row.history_id);
+}
+
+export async function rewindWebhook(
+  tx: PostgresTransaction,
+  meshId: string,
+  id: string,
+  fromHistoryId: number,
+): Promise<boolean> {
+  const changed = await tx.execute(
+    `UPDATE mesh.webhook SET written_up_to = least(written_up_to, $3::bigint)
+     WHERE mesh_id = $1 AND id = $2 AND deleted_at IS NULL`,
+    [meshId, id, fromHistoryId - 1],
+  );
+  return changed === 1;
+}

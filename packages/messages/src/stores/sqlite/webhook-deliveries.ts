@@ -1,0 +1,191 @@
+// Deliveries of webhooks on SQLite: written from committed history, claimed by a broker, settled, forgotten. Writing
+// moves the webhook's written_up_to in the same transaction, so that a crash repeats nothing and forgets nothing.
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import { chooseWithinCaps } from "../../core/webhook-claims.ts";
+import type { JudgedTry } from "../../core/webhook-delivery.ts";
+import type { ClaimedDelivery, ClaimTerms, WebhookStore } from "../../ports/webhooks.ts";
+import { openDeliveriesMax } from "../webhook-bounds.ts";
+import { selectItem } from "./stored-items.ts";
+
+/** History rows that one step looks at: short enough that accepts do not notice. */
+const rowsPerStep = 100;
+/** Due rows that one claim looks at, beyond those of webhooks that have as many in hand as they may have. */
+const claimWindow = 256;
+
+type Behind = {
+  mesh_id: string;
+  incarnation: string;
+  topics: string | null;
+  written_up_to: number;
+  last_history_id: number;
+};
+
+const createdByOwner = `EXISTS (SELECT 1 FROM member m
+  WHERE m.mesh_id = w.mesh_id AND m.pubkey = w.created_by AND m.role = 'owner' AND m.revoked_at IS NULL)`;
+
+/** The webhook that has waited longest, of those with history before them and room for deliveries. */
+export function selectBehind(db: Sqlite): Behind | undefined {
+  return db
+    .sql<Behind>(
+      `SELECT w.mesh_id, w.incarnation, w.topics, w.written_up_to, c.last_history_id
+       FROM webhook w JOIN mesh_history_counter c ON c.mesh_id = w.mesh_id
+       WHERE w.deleted_at IS NULL AND c.last_history_id > w.written_up_to AND ${createdByOwner}
+         AND NOT EXISTS (SELECT 1 FROM webhook_delivery d
+           WHERE d.mesh_id = w.mesh_id AND d.incarnation = w.incarnation AND d.state = 'pending'
+           LIMIT 1 OFFSET ${openDeliveriesMax - 1})
+       ORDER BY w.stepped_at, w.mesh_id, w.incarnation LIMIT 1`,
+    )
+    .get();
+}
+
+export function writeNextDeliveries(tx: Sqlite, nowMs: number): boolean {
+  const behind = selectBehind(tx);
+  if (behind === undefined) return false;
+  const { mesh_id: meshId, incarnation, topics, written_up_to: after } = behind;
+  const upTo = Math.min(behind.last_history_id, after + rowsPerStep);
+  // Rows are there already only where history is gone through again.
+  tx.sql(
+    `INSERT INTO webhook_delivery (mesh_id, incarnation, history_id, broker_message_id, state, attempts, due_at)
+     SELECT h.mesh_id, ?1, h.history_id, h.broker_message_id, 'pending', 0, ?2 FROM message_history h
+     WHERE h.mesh_id = ?3 AND h.history_id > ?4 AND h.history_id <= ?5 AND h.destination_kind = 'topic'
+       AND (?6 IS NULL OR h.destination_ref IN (SELECT value FROM json_each(?6)))
+     ON CONFLICT DO UPDATE SET state = 'pending', attempts = 0, due_at = excluded.due_at, settled_at = NULL
+       WHERE state <> 'pending'`,
+  ).run(incarnation, nowMs, meshId, after, upTo, topics);
+  tx.sql("UPDATE webhook SET written_up_to = ?, stepped_at = ? WHERE mesh_id = ? AND incarnation = ?").run(
+    upTo,
+    nowMs,
+    meshId,
+    incarnation,
+  );
+  return true;
+}
+
+type DueRow = {
+  mesh_id: string;
+  mesh_name: string;
+  webhook: string;
+  incarnation: string;
+  url: string;
+  secret: string;
+  history_id: number;
+  attempts: number;
+};
+
+export function selectDue(db: Sqlite, terms: ClaimTerms, nowMs: number): DueRow[] {
+  const atCap = [...terms.inHand].filter(([, count]) => count >= terms.perWebhook).map(([incarnation]) => incarnation);
+  const rows = db
+    .sql<DueRow>(
+      `SELECT d.mesh_id, mesh.name AS mesh_name, w.id AS webhook, d.incarnation, w.url, w.secret, d.history_id,
+         d.attempts
+       FROM webhook_delivery d
+       JOIN webhook w ON w.mesh_id = d.mesh_id AND w.incarnation = d.incarnation AND w.deleted_at IS NULL
+       JOIN mesh ON mesh.id = d.mesh_id
+       WHERE d.state = 'pending' AND d.due_at <= ? AND ${createdByOwner}
+         AND d.incarnation NOT IN (SELECT value FROM json_each(?))
+       ORDER BY d.due_at LIMIT ?`,
+    )
+    .all(nowMs, JSON.stringify(atCap), claimWindow);
+  return chooseWithinCaps(rows, terms);
+}
+
+export function claimDeliveries(tx: Sqlite, terms: ClaimTerms, nowMs: number): ClaimedDelivery[] {
+  const claimed: ClaimedDelivery[] = [];
+  for (const row of selectDue(tx, terms, nowMs)) {
+    const item = selectItem(tx, row.mesh_id, row.history_id);
+    if (item === undefined) {
+      tx.sql(
+        `UPDATE webhook_delivery SET state = 'expired', due_at = NULL, settled_at = ?
+         WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending'`,
+      ).run(nowMs, row.mesh_id, row.incarnation, row.history_id);
+      continue;
+    }
+    const attempt = row.attempts + 1;
+    tx.sql(
+      `UPDATE webhook_delivery SET attempts = ?, due_at = ?, last_attempt_at = ?
+       WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending'`,
+    ).run(attempt, nowMs + terms.leaseMs, nowMs, row.mesh_id, row.incarnation, row.history_id);
+    const { webhook, incarnation, url, secret } = row;
+    claimed.push({ meshId: row.mesh_id, meshName: row.mesh_name, webhook, incarnation, url, secret, attempt, item });
+  }
+  return claimed;
+}
+
+export function settleDelivery(
+  tx: Sqlite,
+  delivery: Parameters<WebhookStore["settle"]>[0],
+  judged: JudgedTry,
+  nowMs: number,
+): void {
+  const key = [delivery.meshId, delivery.incarnation, delivery.historyId];
+  if (judged.state === "delivered") {
+    tx.sql(
+      `UPDATE webhook_delivery SET state = 'delivered', due_at = NULL, settled_at = ?, last_status = ?, last_error = NULL
+       WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending'`,
+    ).run(nowMs, judged.status, ...key);
+    return;
+  }
+  const dueAtMs = judged.state === "pending" ? judged.dueAtMs : null;
+  tx.sql(
+    `UPDATE webhook_delivery SET state = ?, due_at = ?, settled_at = ?, last_status = ?, last_error = ?
+     WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending' AND attempts = ?`,
+  ).run(
+    judged.state,
+    dueAtMs,
+    judged.state === "pending" ? null : nowMs,
+    judged.status ?? null,
+    judged.error,
+    ...key,
+    delivery.attempt,
+  );
+}
+
+export function pruneDeliveries(tx: Sqlite, settledBeforeMs: number, limit: number): number {
+  let pruned = 0;
+  for (const state of ["delivered", "expired"]) {
+    pruned += tx
+      .sql(
+        `DELETE FROM webhook_delivery WHERE (mesh_id, incarnation, history_id) IN (
+           SELECT mesh_id, incarnation, history_id FROM webhook_delivery
+           WHERE state = ? AND settled_at < ? ORDER BY settled_at LIMIT ?)`,
+      )
+      .run(state, settledBeforeMs, limit - pruned).changes;
+  }
+  return pruned + pruneDeleted(tx, limit - pruned);
+}
+
+function pruneDeleted(tx: Sqlite, limit: number): number {
+  const gone = tx
+    .sql<{ mesh_id: string; incarnation: string }>(
+      "SELECT mesh_id, incarnation FROM webhook WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT 1",
+    )
+    .get();
+  if (gone === undefined || limit <= 0) return 0;
+  const { changes } = tx
+    .sql(
+      `DELETE FROM webhook_delivery WHERE mesh_id = ?1 AND incarnation = ?2 AND history_id IN (
+         SELECT history_id FROM webhook_delivery WHERE mesh_id = ?1 AND incarnation = ?2 LIMIT ?3)`,
+    )
+    .run(gone.mesh_id, gone.incarnation, limit);
+  if (changes === limit) return changes;
+  tx.sql("DELETE FROM webhook WHERE mesh_id = ? AND incarnation = ?").run(gone.mesh_id, gone.incarnation);
+  return changes + 1;
+}
+
+/** Whether pruning would find anything: looking first leaves the write lock alone. */
+export function hasPrunable(db: Sqlite, settledBeforeMs: number): boolean {
+  const row = db
+    .sql(
+      `SELECT 1 FROM webhook WHERE deleted_at IS NOT NULL
+       UNION ALL SELECT 1 FROM webhook_delivery WHERE state = 'delivered' AND settled_at < ?1
+       UNION ALL SELECT 1 FROM webhook_delivery WHERE state = 'expired' AND settled_at < ?1 LIMIT 1`,
+    )
+    .get(settledBeforeMs);
+  return row !== undefined;
+}
+
+export function countDeliveries(db: Sqlite): Awaited<ReturnType<WebhookStore["counts"]>> {
+  const count = (state: string) =>
+    db.sql<{ n: number }>("SELECT count(*) AS n FROM webhook_delivery WHERE state = ?").get(state)?.n ?? 0;
+  return { pending: count("pending"), parked: count("parked") };
+}

@@ -1,0 +1,180 @@
+// Webhooks on SQLite: creating, listing, deleting, and going through their deliveries again. What a broker does with
+// deliveries is in webhook-deliveries.ts.
+import { parseOwnJsonText } from "@claudemesh/protocol/json";
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import { PageRoom } from "../../core/page-room.ts";
+import type { NewWebhook, StoredWebhook, WebhookStore } from "../../ports/webhooks.ts";
+
+type Found = { incarnation: string; fingerprint: Uint8Array; created_at: number };
+
+/** Undefined: no such webhook. */
+export function selectWebhook(db: Sqlite, meshId: string, id: string): Found | undefined {
+  return db
+    .sql<Found>(
+      "SELECT incarnation, fingerprint, created_at FROM webhook WHERE mesh_id = ? AND id = ? AND deleted_at IS NULL",
+    )
+    .get(meshId, id);
+}
+
+export function insertWebhook(
+  tx: Sqlite,
+  webhook: NewWebhook,
+  nowMs: number,
+  perMeshMax: number,
+): "created" | "exists" | "different" | "full" {
+  const stored = selectWebhook(tx, webhook.meshId, webhook.id);
+  if (stored !== undefined)
+    return Buffer.compare(stored.fingerprint, webhook.fingerprint) === 0 ? "exists" : "different";
+  const live = tx
+    .sql<{ n: number }>("SELECT count(*) AS n FROM webhook WHERE mesh_id = ? AND deleted_at IS NULL")
+    .get(webhook.meshId);
+  if ((live?.n ?? 0) >= perMeshMax) return "full";
+  tx.sql(
+    `INSERT INTO webhook (mesh_id, incarnation, id, url, topics, secret, fingerprint, created_by, created_at,
+       written_up_to, stepped_at)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
+       coalesce((SELECT last_history_id FROM mesh_history_counter WHERE mesh_id = ?1), 0), ?9)`,
+  ).run(
+    webhook.meshId,
+    webhook.incarnation,
+    webhook.id,
+    webhook.url,
+    webhook.topics === undefined ? null : JSON.stringify(webhook.topics),
+    webhook.secret,
+    webhook.fingerprint,
+    webhook.createdBy,
+    nowMs,
+  );
+  return "created";
+}
+
+type ListedRow = {
+  id: string;
+  url: string;
+  topics: string | null;
+  created_by: string;
+  created_at: number;
+  written_up_to: number;
+  pending: number;
+  parked: number;
+};
+
+const countOf = (state: "pending" | "parked") => `(SELECT count(*) FROM webhook_delivery d
+  WHERE d.mesh_id = w.mesh_id AND d.incarnation = w.incarnation AND d.state = '${state}') AS ${state}`;
+
+export function selectWebhooks(
+  db: Sqlite,
+  meshId: string,
+  after: string,
+  limit: number,
+): Awaited<ReturnType<WebhookStore["list"]>> {
+  const rows = db
+    .sql<ListedRow>(
+      `SELECT w.id, w.url, w.topics, w.created_by, w.created_at, w.written_up_to, ${countOf("pending")}, ${countOf("parked")}
+       FROM webhook w WHERE w.mesh_id = ? AND w.id > ? AND w.deleted_at IS NULL ORDER BY w.id LIMIT ?`,
+    )
+    .all(meshId, after, limit);
+  const items: StoredWebhook[] = [];
+  const room = new PageRoom();
+  for (const row of rows) {
+    const { id, url, pending, parked } = row;
+    const topics = row.topics === null ? undefined : (parseOwnJsonText(row.topics) as string[]);
+    const head = { id, url, topics, createdBy: row.created_by, createdAtMs: row.created_at };
+    const item = { ...head, writtenUpTo: row.written_up_to, pending, parked };
+    if (!room.take(item)) return { items, nextCursor: items.at(-1)?.id };
+    items.push(item);
+  }
+  return { items, nextCursor: rows.length === limit ? items.at(-1)?.id : undefined };
+}
+
+export function deleteWebhook(tx: Sqlite, meshId: string, id: string, nowMs: number): void {
+  tx.sql("UPDATE webhook SET deleted_at = ?, secret = '' WHERE mesh_id = ? AND id = ? AND deleted_at IS NULL").run(
+    nowMs,
+    meshId,
+    id,
+  );
+}
+
+/** Of a former member. Returns how many there were. */
+export function deleteWebhooksOf(tx: Sqlite, meshId: string, pubkey: string, nowMs: number): number {
+  return tx
+    .sql("UPDATE webhook SET deleted_at = ?, secret = '' WHERE mesh_id = ? AND created_by = ? AND deleted_at IS NULL")
+    .run(nowMs, meshId, pubkey).changes;
+}
+
+type DeliveryRow = {
+  history_id: number;
+  broker_message_id: string;
+  state: "pending" | "delivered" | "parked" | "expired";
+  attempts: number;
+  due_at: number | null;
+  last_attempt_at: number | null;
+  last_status: number | null;
+  last_error: string | null;
+  settled_at: number | null;
+};
+
+export function selectDeliveries(
+  db: Sqlite,
+  query: Parameters<WebhookStore["deliveries"]>[0],
+): Awaited<ReturnType<WebhookStore["deliveries"]>> {
+  const webhook = selectWebhook(db, query.meshId, query.id);
+  if (webhook === undefined) return undefined;
+  const rows = db
+    .sql<DeliveryRow>(
+      `SELECT history_id, broker_message_id, state, attempts, due_at, last_attempt_at, last_status, last_error,
+         settled_at
+       FROM webhook_delivery WHERE mesh_id = ?1 AND incarnation = ?2 AND history_id > ?3 AND (?4 IS NULL OR state = ?4)
+       ORDER BY history_id LIMIT ?5`,
+    )
+    .all(query.meshId, webhook.incarnation, query.after, query.state ?? null, query.limit);
+  const items = rows.map((row) => ({
+    historyId: row.history_id,
+    brokerMessageId: row.broker_message_id,
+    state: row.state,
+    attempts: row.attempts,
+    dueAtMs: row.due_at ?? undefined,
+    lastAttemptAtMs: row.last_attempt_at ?? undefined,
+    lastStatus: row.last_status ?? undefined,
+    lastError: row.last_error ?? undefined,
+    settledAtMs: row.settled_at ?? undefined,
+  }));
+  return { items, nextAfter: rows.length === query.limit ? rows.at(-1)?.history_id : undefined };
+}
+
+export function replayDeliveries(
+  tx: Sqlite,
+  meshId: string,
+  id: string,
+  which: Parameters<WebhookStore["replay"]>[2],
+  nowMs: number,
+): number | undefined {
+  const webhook = selectWebhook(tx, meshId, id);
+  if (webhook === undefined) return undefined;
+  const wanted = "historyIds" in which ? which.historyIds : selectParked(tx, meshId, webhook, which.parkedLimit);
+  const putBack = tx.sql(
+    `UPDATE webhook_delivery SET state = 'pending', attempts = 0, due_at = ?, settled_at = NULL
+     WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state <> 'pending'`,
+  );
+  return wanted.reduce((n, historyId) => n + putBack.run(nowMs, meshId, webhook.incarnation, historyId).changes, 0);
+}
+
+function selectParked(tx: Sqlite, meshId: string, { incarnation }: Found, limit: number): number[] {
+  return tx
+    .sql<{ history_id: number }>(
+      `SELECT history_id FROM webhook_delivery WHERE mesh_id = ? AND incarnation = ? AND state = 'parked'
+       ORDER BY history_id LIMIT ?`,
+    )
+    .all(meshId, incarnation, limit)
+    .map((row) => row.history_id);
+}
+
+export function rewindWebhook(tx: Sqlite, meshId: string, id: string, fromHistoryId: number): boolean {
+  const { changes } = tx
+    .sql(
+      `UPDATE webhook SET written_up_to = min(written_up_to, ?)
+       WHERE mesh_id = ? AND id = ? AND deleted_at IS NULL`,
+    )
+    .run(fromHistoryId - 1, meshId, id);
+  return changes === 1;
+}
