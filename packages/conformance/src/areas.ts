@@ -1,0 +1,5 @@
+// The areas that the kit knows. Each is whole before it stands here.
+import { brokerArea } from "./areas/broker/area.ts";
+import type { Area } from "./frame/scenario.ts";
+
+export const areas: readonly Area[] = [brokerArea];
