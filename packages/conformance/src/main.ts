@@ -9,7 +9,7 @@ import { type Area, CannotBegin } from "./frame/scenario.ts";
 import { usageOf } from "./usage.ts";
 
 const exitCodes = { passed: 0, missed: 1, cannotBegin: 2 } as const;
-const timeoutSecondsDefault = 120;
+const timeoutSecondsDefault = 240;
 
 const generalOptions = {
   help: { type: "boolean" },

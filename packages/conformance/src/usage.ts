@@ -6,7 +6,7 @@ const general: readonly (readonly [string, string])[] = [
   ["--only <section|id>", "these alone; a section stands for those below it; repeatable, or separated by commas"],
   ["--list", "say which scenarios there are, and run none"],
   ["--json", "one JSON value instead of a table"],
-  ["--timeout-s <n>", "the bound of one scenario; 120 where nothing is said"],
+  ["--timeout-s <n>", "the bound of one scenario; 240 where nothing is said"],
   ["--help", "this"],
 ];
 

@@ -16,6 +16,8 @@ export type HttpCall = {
   readonly path: string;
   readonly token?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
+  /** What a report shows in place of the path, where that holds a secret. */
+  readonly shownPath?: string;
   /** Sent as JSON. */
   readonly json?: unknown;
   /** Sent as it is, in place of `json`. */
@@ -46,11 +48,14 @@ export function readHttpUrl(url: string): HttpTarget & { readonly type: "tcp" } 
   return { type: "tcp", host, port: Number(parsed.port) || (secure ? 443 : 80), secure };
 }
 
-export function describeCall({ method, path, headers = {}, json, raw, token }: HttpCall): string {
-  const shown = Object.entries(headers).map(([name, value]) => `${name}: ${value.slice(0, 200)}`);
+export function describeCall(call: HttpCall): string {
+  const { method, path, shownPath = path, headers = {}, json, raw, token } = call;
+  const shown = Object.entries(headers).map(([name, value]) => {
+    return `${name}: ${name === "authorization" ? "…" : value.slice(0, 200)}`;
+  });
   if (token !== undefined) shown.unshift("authorization: Bearer …");
   const body = raw === undefined ? (json === undefined ? undefined : show(json)) : showRaw(raw);
-  return [`${method} ${path}`, ...shown, ...(body === undefined ? [] : [body])].join("\n");
+  return [`${method} ${shownPath}`, ...shown, ...(body === undefined ? [] : [body])].join("\n");
 }
 
 function showRaw(raw: string | Uint8Array): string {
@@ -70,7 +75,7 @@ export function exchange(target: HttpTarget, call: HttpCall): Promise<HttpAnswer
   const request = describeCall(call);
   return new Promise((resolve, reject) => {
     const fail = (error: Error) =>
-      reject(new NoAnswer(`${call.method} ${call.path}: ${error.message}`, { cause: error }));
+      reject(new NoAnswer(`${call.method} ${call.shownPath ?? call.path}: ${error.message}`, { cause: error }));
     const outgoing = send({ ...place, method: call.method, path: call.path, headers, agent: false }, (incoming) => {
       const chunks: Buffer[] = [];
       incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
