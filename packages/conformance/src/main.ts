@@ -2,10 +2,11 @@
 // 1 something missed the contract, 2 wrong usage or nothing to talk to.
 import { parseArgs } from "node:util";
 import { areas } from "./areas.ts";
+import { CannotBegin } from "./frame/endings.ts";
 import { type GivenOptions, readOptions } from "./frame/options.ts";
 import { listText, reportJson, reportText } from "./frame/report.ts";
 import { chooseScenarios, isMeant, runArea } from "./frame/run.ts";
-import { type Area, CannotBegin } from "./frame/scenario.ts";
+import type { Area } from "./frame/scenario.ts";
 import { usageOf } from "./usage.ts";
 
 const exitCodes = { passed: 0, missed: 1, cannotBegin: 2 } as const;
@@ -19,14 +20,15 @@ const generalOptions = {
   "timeout-s": { type: "string" },
 } as const;
 
-export type Output = { readonly out: (text: string) => void; readonly err: (text: string) => void };
+type Output = { readonly out: (text: string) => void; readonly err: (text: string) => void };
 
 export async function main(
   argv: readonly string[],
   output: Output = { out: (text) => console.log(text), err: (text) => console.error(text) },
+  known: readonly Area[] = areas,
 ): Promise<number> {
   try {
-    return await run(argv, output);
+    return await run(argv, output, known);
   } catch (error) {
     if (!(error instanceof CannotBegin)) throw error;
     if (argv.includes("--json")) {
@@ -38,14 +40,14 @@ export async function main(
   }
 }
 
-async function run(argv: readonly string[], { out }: Output): Promise<number> {
+async function run(argv: readonly string[], { out }: Output, known: readonly Area[]): Promise<number> {
   const [name, ...words] = argv;
   if (name === undefined || name === "--help" || name === "help") {
-    out(usageOf(areas));
+    out(usageOf(known));
     return name === undefined ? exitCodes.cannotBegin : exitCodes.passed;
   }
-  const area = areas.find((each) => each.name === name);
-  if (area === undefined) throw new CannotBegin(`There is no area ${name}.\n\n${usageOf(areas)}`);
+  const area = known.find((each) => each.name === name);
+  if (area === undefined) throw new CannotBegin(`There is no area ${name}.\n\n${usageOf(known)}`);
   const values = parseWords(area, words);
   const flag = (wanted: keyof typeof generalOptions) => values[wanted]?.[0] === "true";
   if (flag("help")) {

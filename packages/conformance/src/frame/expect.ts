@@ -2,8 +2,8 @@
 // the request.
 import { setTimeout as sleep } from "node:timers/promises";
 import { errorCatalogue } from "@claudemesh/protocol/error-catalogue";
+import { Miss } from "./endings.ts";
 import { aBoolean, aText, findDifference, type Pattern, show } from "./pattern.ts";
-import { Miss } from "./scenario.ts";
 
 /** An answer over HTTP or in a reply frame, with the request that it answers, written for people. */
 export type Answer = {

@@ -1,7 +1,7 @@
 // The options that areas declare, and their values. A secret may be given by file or environment, so that it need not
 // stand in a command line that every user of the machine can read.
 import { readFileSync } from "node:fs";
-import { CannotBegin } from "./scenario.ts";
+import { CannotBegin } from "./endings.ts";
 
 export type OptionSpec = {
   readonly flag: string;

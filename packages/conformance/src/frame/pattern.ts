@@ -2,7 +2,7 @@
 // about (others are free, because answers may gain fields), arrays item by item.
 import { isUlid, isUuidV7 } from "@claudemesh/protocol/ids";
 
-export class Rule {
+class Rule {
   readonly says: string;
   readonly accepts: (value: unknown) => boolean;
 

@@ -1,7 +1,8 @@
 // Runs the chosen scenarios of one area against one target, one after the other, and says how each ended.
 
+import { Miss, type MissFacts, Skipped } from "./endings.ts";
 import type { OptionValues } from "./options.ts";
-import { type Area, Miss, type MissFacts, type ScenarioInfo, Skipped } from "./scenario.ts";
+import type { Area, ScenarioInfo } from "./scenario.ts";
 
 export type ScenarioResult = ScenarioInfo & {
   readonly outcome: "passed" | "failed" | "skipped";

@@ -1,5 +1,5 @@
-// What a scenario and an area are, and the ways in which a scenario can end. An area is one kind of server that the kit
-// knows; adding one is a folder below areas/ and a line in areas.ts.
+// What a scenario and an area are. An area is one kind of server that the kit knows; adding one is a folder below areas/
+// and a line in areas.ts.
 import type { OptionSpec, OptionValues } from "./options.ts";
 
 export type ScenarioInfo = {
@@ -23,32 +23,8 @@ export function scenario<World>(
   return { id: `${section}-${name}`, section, says, run };
 }
 
-/** What was expected, what came, and the request that shows it. */
-export type MissFacts = { readonly expected: string; readonly got: string; readonly request: string };
-
-/** The implementation did something else than the contract says. */
-export class Miss extends Error {
-  override readonly name = "Miss";
-  readonly facts: MissFacts;
-
-  constructor(facts: MissFacts) {
-    super(`expected ${facts.expected}, got ${facts.got}`);
-    this.facts = facts;
-  }
-}
-
-/** The scenario cannot be shown with what the kit was given; the message says what is missing. */
-export class Skipped extends Error {
-  override readonly name = "Skipped";
-}
-
-/** The kit cannot begin: wrong options, or nothing answers there. */
-export class CannotBegin extends Error {
-  override readonly name = "CannotBegin";
-}
-
 /** One open target, ready to be tried. */
-export type OpenArea = {
+type OpenArea = {
   readonly run: (id: string) => Promise<void>;
   readonly close: () => Promise<void>;
 };

@@ -2,7 +2,7 @@
 // keeps it, and closes the connection that waits for it. So a retry can be held against the answer that was lost.
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { Miss, Skipped } from "../frame/scenario.ts";
+import { Miss, Skipped } from "../frame/endings.ts";
 import { describeCall, exchange, type HttpAnswer, type HttpCall, type HttpTarget, NoAnswer, readBody } from "./http.ts";
 
 export type CuttingProxy = {

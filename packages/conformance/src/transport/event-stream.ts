@@ -1,7 +1,7 @@
 // A reader of server-sent events: what the daemon's GET /v1/events says, one event after the other, each wait bounded.
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
+import { Miss } from "../frame/endings.ts";
 import { show } from "../frame/pattern.ts";
-import { Miss } from "../frame/scenario.ts";
 import { describeCall, type HttpCall, type HttpTarget } from "./http.ts";
 
 export type ServerEvent = { readonly event: string; readonly id: string; readonly data: string };

@@ -3,9 +3,9 @@
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
+import { CannotBegin, Miss } from "../frame/endings.ts";
 import type { Answer } from "../frame/expect.ts";
 import { show } from "../frame/pattern.ts";
-import { CannotBegin, Miss } from "../frame/scenario.ts";
 
 export type HttpTarget =
   | { readonly type: "tcp"; readonly host: string; readonly port: number; readonly secure: boolean }

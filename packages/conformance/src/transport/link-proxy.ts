@@ -10,7 +10,7 @@ import { WebSocket, WebSocketServer } from "ws";
 import type { Frame } from "./socket-peer.ts";
 
 /** `instead`: upwards it is what the daemon hears in place of an answer; downwards it takes the frame's place. */
-export type Verdict = "pass" | "swallow" | "cut" | { readonly instead: object };
+type Verdict = "pass" | "swallow" | "cut" | { readonly instead: object };
 
 export type LinkRules = {
   /** What the daemon says. */

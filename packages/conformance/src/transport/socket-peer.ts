@@ -4,9 +4,9 @@ import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import { connectPath } from "@claudemesh/protocol/wire/frames";
 import { type ConnectionKind, helloBytes } from "@claudemesh/protocol/wire/signing";
 import { type RawData, WebSocket } from "ws";
+import { Miss } from "../frame/endings.ts";
 import { type Answer, expectAnswer } from "../frame/expect.ts";
 import { show } from "../frame/pattern.ts";
-import { Miss } from "../frame/scenario.ts";
 import type { MemberKeys } from "./member-keys.ts";
 
 export type Frame = Readonly<Record<string, unknown>>;

@@ -1,5 +1,6 @@
 // 1.5: the answers of an accept, what B2 looks at, and what stands before every limit.
 import { limits } from "@claudemesh/protocol/messages/limits";
+import { Miss, Skipped } from "../../frame/endings.ts";
 import {
   type Answer,
   expectAnswer,
@@ -10,7 +11,7 @@ import {
   itemsOf,
 } from "../../frame/expect.ts";
 import { absent, aCount, aHistoryId, aPrefix, aTime, aUuidV7 } from "../../frame/pattern.ts";
-import { Miss, type Scenario, Skipped, scenario } from "../../frame/scenario.ts";
+import { type Scenario, scenario } from "../../frame/scenario.ts";
 import { fingerprintOf } from "../../vectors.ts";
 import {
   accept,
@@ -36,7 +37,7 @@ async function expectDuplicate(sender: Caller, send: object, first: Answer): Pro
   });
 }
 
-export async function inlineBytes(world: BrokerWorld): Promise<number> {
+async function inlineBytes(world: BrokerWorld): Promise<number> {
   const { features } = (await world.dial()).challenge as { features?: Record<string, { inline_bytes?: unknown }> };
   return Number(features?.max_payload?.inline_bytes);
 }

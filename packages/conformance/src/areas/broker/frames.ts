@@ -1,8 +1,9 @@
 // 5.3: the socket: requests and replies, pipelining, what ends a connection, and pushes about members.
 import { closeCodes } from "@claudemesh/protocol/features";
+import { Skipped } from "../../frame/endings.ts";
 import { expectAnswer, expectEqual, expectRefusal, expectThat, fieldOf } from "../../frame/expect.ts";
 import { aList, aTime } from "../../frame/pattern.ts";
-import { type Scenario, Skipped, scenario } from "../../frame/scenario.ts";
+import { type Scenario, scenario } from "../../frame/scenario.ts";
 import { startCuttingProxy } from "../../transport/cutting-proxy.ts";
 import { SocketPeer } from "../../transport/socket-peer.ts";
 import { type BrokerWorld, toMember } from "./world.ts";

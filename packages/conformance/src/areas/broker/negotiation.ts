@@ -1,8 +1,9 @@
 // 1.10 at the broker: what it announces, whom it lets in, and which of two daemons stays.
 import { type AnnouncedFeatures, closeCodes, negotiate } from "@claudemesh/protocol/features";
+import { Skipped } from "../../frame/endings.ts";
 import { expectAnswer, expectEqual, expectRefusal, expectThat } from "../../frame/expect.ts";
 import { aText } from "../../frame/pattern.ts";
-import { type Scenario, Skipped, scenario } from "../../frame/scenario.ts";
+import { type Scenario, scenario } from "../../frame/scenario.ts";
 import { createMemberKeys } from "../../transport/member-keys.ts";
 import { expectClose } from "./frames.ts";
 import type { BrokerWorld } from "./world.ts";

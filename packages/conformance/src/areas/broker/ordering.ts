@@ -1,4 +1,6 @@
 // 1.5: fences, races for one id, and the order of the history.
+
+import { Miss } from "../../frame/endings.ts";
 import {
   type Answer,
   expectAnswer,
@@ -9,7 +11,7 @@ import {
   itemsOf,
 } from "../../frame/expect.ts";
 import { show } from "../../frame/pattern.ts";
-import { Miss, type Scenario, scenario } from "../../frame/scenario.ts";
+import { type Scenario, scenario } from "../../frame/scenario.ts";
 import { fingerprintOf } from "../../vectors.ts";
 import { accept, type BrokerWorld, type Caller, toMember } from "./world.ts";
 

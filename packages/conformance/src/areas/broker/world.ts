@@ -3,10 +3,10 @@
 import { randomBytes } from "node:crypto";
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import { type ConnectionKind, createMeshBytes, joinBytes } from "@claudemesh/protocol/wire/signing";
+import { CannotBegin, Miss, Skipped } from "../../frame/endings.ts";
 import { expectAnswer, fieldOf } from "../../frame/expect.ts";
 import type { OptionValues } from "../../frame/options.ts";
 import { aText, aUuidV7 } from "../../frame/pattern.ts";
-import { CannotBegin, Miss, Skipped } from "../../frame/scenario.ts";
 import { loseAnswer } from "../../transport/cutting-proxy.ts";
 import {
   ask,

@@ -1,8 +1,9 @@
 // 2.2: who may speak to the local API, and the bounds that it keeps.
 import { statSync } from "node:fs";
 import { request as httpRequest } from "node:http";
+import { CannotBegin } from "../../frame/endings.ts";
 import { eventually, expectAnswer, expectEqual, expectRefusal, expectThat } from "../../frame/expect.ts";
-import { CannotBegin, type Scenario, scenario } from "../../frame/scenario.ts";
+import { type Scenario, scenario } from "../../frame/scenario.ts";
 import { type HttpAnswer, type HttpCall, readBody } from "../../transport/http.ts";
 import type { DaemonWorld, Door } from "./world.ts";
 

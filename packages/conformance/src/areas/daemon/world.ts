@@ -2,10 +2,10 @@
 // another member of its mesh. Ids are fresh for every use.
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { CannotBegin, Miss, Skipped } from "../../frame/endings.ts";
 import { type Answer, eventually, expectAnswer, expectThat, fieldOf } from "../../frame/expect.ts";
 import type { OptionValues } from "../../frame/options.ts";
 import type { Pattern } from "../../frame/pattern.ts";
-import { CannotBegin, Miss, Skipped } from "../../frame/scenario.ts";
 import { loseAnswer } from "../../transport/cutting-proxy.ts";
 import { EventStream } from "../../transport/event-stream.ts";
 import {
