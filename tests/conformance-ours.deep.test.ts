@@ -72,6 +72,11 @@ describe("the conformance kit", () => {
     const { mesh, ownerToken, invites } = await createMeshWithOwner(broker, 3);
     const byToken = await tryArea("broker", { url: [broker.url], mesh: [mesh], "owner-token": [ownerToken] }, ["1.2"]);
     expect(byToken).toMatchObject({ missed: [], skipped: ["1.2-id-is-per-mesh"] });
+    const headers = { authorization: `Bearer ${ownerToken}` };
+    const { items } = (await (await fetch(`${broker.url}/v1/meshes/${mesh}/members`, { headers })).json()) as {
+      items: object[];
+    };
+    expect(items, "the kit's members are gone").toMatchObject([{ role: "owner" }]);
     const byInvite = await tryArea("broker", { url: [broker.url], mesh: [mesh], invite: invites }, ["1.5"]);
     expect(byInvite.missed).toEqual([]);
     expect(byInvite.skipped).toEqual([

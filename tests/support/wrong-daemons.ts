@@ -1,6 +1,6 @@
 // Daemons that break one rule each: ours behind a proxy that bends a single thing, before its local API or on its link to
 // the broker. Each names the section and a scenario that must catch it.
-import { type Breach, bodyOf, type ProxiedRequest, withBody } from "./breaching-proxy.ts";
+import { type Breach, bodyOf, type ProxiedAnswer, type ProxiedRequest, withBody } from "./breaching-proxy.ts";
 import { answerWith, bendAnswer, bendRequest, refusal, type WrongServer } from "./wrong-brokers.ts";
 
 const isSend = ({ path }: ProxiedRequest) => path === "/v1/send";
@@ -35,6 +35,11 @@ function needBroker(): Breach {
       return state === "online" ? pass(request) : refusal(503, "broker_unreachable", { retryable: true });
     },
   };
+}
+
+/** What was answered from a row is refused for its size; what is new passes. */
+function answerOfKnown(answer: ProxiedAnswer): ProxiedAnswer {
+  return answer.status === 202 ? answer : refusal(413, "payload_too_large");
 }
 
 const answering: readonly WrongServer[] = [
@@ -103,6 +108,17 @@ const answering: readonly WrongServer[] = [
         const { daemon_fingerprint_prefix: _daemon, stored_fingerprint_prefix: _stored, ...rest } = bodyOf(answer);
         return withBody(answer, rest);
       }),
+  },
+  {
+    wrong: "size is judged before the id is looked up",
+    section: "1.3",
+    caughtBy: ["1.3-lowered-limit", "1.3-row-before-checks"],
+    breach: () => ({
+      http: async (request, pass) =>
+        isSend(request) && request.body.length > 1_500 && Object.hasOwn(bodyOf(request), "client_message_id")
+          ? answerOfKnown(await pass(request))
+          : pass(request),
+    }),
   },
   {
     wrong: "a row in flight is said to be queued",

@@ -11,7 +11,7 @@ import {
 import { aHistoryId, aText, aTime, aUuidV7, type Pattern } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
 import type { Frame } from "../../transport/socket-peer.ts";
-import { fingerprintOf } from "../../vectors.ts";
+import { fingerprintOf, readVectors } from "../../vectors.ts";
 import { untilArrived } from "./arrivals.ts";
 import { type DaemonWorld, reconnectBoundMs } from "./world.ts";
 
@@ -133,6 +133,38 @@ const answers: readonly Scenario<DaemonWorld>[] = [
       expectThat(tries.length >= 2, "a second try", tries.length, `frames send ${id}`);
       expectEqual(new Set(tries).size, 1, "different envelopes among the tries", tries[1] ?? "");
       await untilArrived(world, id);
+    },
+  ),
+];
+
+type MaxAgeVectors = {
+  readonly cases: readonly {
+    readonly dedupe: Readonly<Record<string, unknown>> | null;
+    readonly override_hours: number | null;
+    readonly hours: number | null;
+  }[];
+};
+
+const ages: readonly Scenario<DaemonWorld>[] = [
+  scenario(
+    "1.4",
+    "max-age",
+    "max age follows from the announced window as the published vectors say",
+    async (world) => {
+      const derived = readVectors<MaxAgeVectors>("max-age").cases.filter((each) => each.override_hours === null);
+      // One of each kind: the floor, a margin that is rounded up, and a broker that never forgets.
+      const shown = derived.filter(
+        ({ dedupe }) => [7, 11].includes(Number(dedupe?.dedupe_retention_days)) || dedupe?.mode === "permanent",
+      );
+      expectEqual(shown.length, 3, "vectors to try", "packages/protocol/vectors/max-age.json");
+      for (const { dedupe, hours } of shown) {
+        await world.whileAnnounced(
+          "client_message_id_dedupe",
+          dedupe ?? {},
+          { max_age_hours: hours },
+          async () => undefined,
+        );
+      }
     },
   ),
 ];
@@ -313,4 +345,4 @@ const prune: readonly Scenario<DaemonWorld>[] = [
   }),
 ];
 
-export const outboxScenarios: readonly Scenario<DaemonWorld>[] = [...answers, ...requeues, ...prune];
+export const outboxScenarios: readonly Scenario<DaemonWorld>[] = [...answers, ...ages, ...requeues, ...prune];

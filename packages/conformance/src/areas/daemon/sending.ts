@@ -222,6 +222,22 @@ const addresses: readonly Scenario<DaemonWorld>[] = [
       expectRefusal(large, 409, "idempotency_key_reused", { conflict: "outbox_done_fingerprint_mismatch" });
     },
   ),
+  scenario("1.3", "lowered-limit", "a limit that was lowered refuses new sends, and no exact retry", async (world) => {
+    const message = "x".repeat(2_000);
+    // The link first: without it there is nothing to lower.
+    world.link.reset();
+    const { id } = await world.doneRow({ message });
+    await world.whileAnnounced(
+      "max_payload",
+      { inline_bytes: 1_024, blob_bytes: 1_024 },
+      { inline_bytes: 1_024 },
+      async () => {
+        expectRefusal(await world.send({ to: "@self", message }), 413, "payload_too_large");
+        const again = await world.send({ to: "@self", message, client_message_id: id });
+        expectAnswer(again, 200, { status: "done", duplicate: true });
+      },
+    );
+  }),
   scenario("1.3", "size", "a wire body above the broker's inline_bytes is 413", async (world) => {
     await world.needBroker();
     const { limits } = expectAnswer(await world.get("/v1/compat"), 200).body as { limits?: { inline_bytes?: number } };

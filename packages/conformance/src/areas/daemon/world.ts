@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { CannotBegin, Miss, Skipped } from "../../frame/endings.ts";
 import { type Answer, eventually, expectAnswer, expectThat, fieldOf } from "../../frame/expect.ts";
 import type { OptionValues } from "../../frame/options.ts";
-import type { Pattern } from "../../frame/pattern.ts";
+import { findDifference, type Pattern } from "../../frame/pattern.ts";
 import { loseAnswer } from "../../transport/cutting-proxy.ts";
 import { EventStream } from "../../transport/event-stream.ts";
 import {
@@ -201,6 +201,45 @@ export class DaemonWorld {
     expectAnswer(await this.send(send), 202);
     const { body } = await this.untilRow(send.client_message_id, { status: "done" });
     return { id: send.client_message_id, row: body };
+  }
+
+  /** Lets the broker announce something else for the length of `use`; `limits` is what /v1/compat then has to show. */
+  async whileAnnounced(
+    feature: string,
+    parameters: Readonly<Record<string, unknown>>,
+    limits: { readonly [name: string]: Pattern },
+    use: () => Promise<void>,
+  ): Promise<void> {
+    const { link } = this;
+    await this.needBroker();
+    link.rule({
+      down: (frame) => {
+        if (frame.type !== "challenge") return "pass";
+        const features = frame.features as Record<string, object>;
+        return { instead: { ...frame, features: { ...features, [feature]: { ...features[feature], ...parameters } } } };
+      },
+    });
+    link.cut();
+    try {
+      await this.#untilCompat(limits);
+      await use();
+    } finally {
+      link.rule({});
+      link.cut();
+      await this.untilOnline();
+    }
+  }
+
+  async #untilCompat(limits: { readonly [name: string]: Pattern }): Promise<void> {
+    await eventually(
+      `limits ${JSON.stringify(limits)}`,
+      async () => {
+        const answer = await this.get("/v1/compat");
+        const fits = findDifference({ current: true, limits }, answer.body) === undefined;
+        return fits ? { found: true } : { got: answer.body, request: answer.request };
+      },
+      reconnectBoundMs,
+    );
   }
 
   /** Starts the daemon again, where it has ended. */
