@@ -51,6 +51,23 @@ describe("the packed packages", () => {
     expect(status).toBe(0);
   });
 
+  it("bring the conformance kit with its vectors, on whatever Node is on PATH", () => {
+    const kit = join(install.folder, "node_modules", ".bin", "claudemesh-conformance");
+    expect(run(kit, ["broker", "--list"])).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining("1.5-duplicate"),
+    });
+    expect(run(kit, ["broker", "--url", "http://127.0.0.1:1"])).toMatchObject({ status: 2 });
+    const read = 'import { readFileSync } from "node:fs"; import { createRequire } from "node:module";';
+    const path = 'createRequire(import.meta.url).resolve("@claudemesh/protocol/vectors/fingerprints.json")';
+    const { status, output } = run(process.execPath, [
+      "--input-type=module",
+      "-e",
+      `${read} JSON.parse(readFileSync(${path}))`,
+    ]);
+    expect(status, output).toBe(0);
+  });
+
   it("hold no TypeScript source and no test", () => {
     for (const { name } of install.manifests) {
       const files = listFiles(join(install.folder, "node_modules", name));

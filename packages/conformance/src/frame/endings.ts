@@ -1,0 +1,25 @@
+// The ways in which a scenario can end, other than well, and why a run cannot begin.
+
+/** What was expected, what came, and the request that shows it. */
+export type MissFacts = { readonly expected: string; readonly got: string; readonly request: string };
+
+/** The implementation did something else than the contract says. */
+export class Miss extends Error {
+  override readonly name = "Miss";
+  readonly facts: MissFacts;
+
+  constructor(facts: MissFacts) {
+    super(`expected ${facts.expected}, got ${facts.got}`);
+    this.facts = facts;
+  }
+}
+
+/** The scenario cannot be shown with what the kit was given; the message says what is missing. */
+export class Skipped extends Error {
+  override readonly name = "Skipped";
+}
+
+/** The kit cannot begin: wrong options, or nothing answers there. */
+export class CannotBegin extends Error {
+  override readonly name = "CannotBegin";
+}

@@ -1,0 +1,132 @@
+// Stands between a daemon and its broker, as a WebSocket server to one and a client to the other. It passes frames on
+// until a scenario tells it otherwise: to swallow one, to answer in the broker's place, to change what the broker says,
+// to cut the connection, or to be away.
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { parseOwnJsonText, writeStrictJson } from "@claudemesh/protocol/json";
+import { connectPath } from "@claudemesh/protocol/wire/frames";
+import { WebSocket, WebSocketServer } from "ws";
+import type { Frame } from "./socket-peer.ts";
+
+/** `instead`: upwards it is what the daemon hears in place of an answer; downwards it takes the frame's place. */
+type Verdict = "pass" | "swallow" | "cut" | { readonly instead: object };
+
+export type LinkRules = {
+  /** What the daemon says. */
+  readonly up?: (frame: Frame) => Verdict;
+  /** What the broker says. */
+  readonly down?: (frame: Frame) => Verdict;
+};
+
+type Pair = { readonly daemon: WebSocket; readonly broker: WebSocket };
+
+export class LinkProxy {
+  readonly url: string;
+  readonly #server: Server;
+  readonly #broker: string;
+  readonly #sockets = new WebSocketServer({ noServer: true });
+  readonly #pairs = new Set<Pair>();
+  #rules: LinkRules = {};
+  #away = false;
+  /** What the daemon has said, as text, since the last `forget`. */
+  readonly said: string[] = [];
+  /** The codes with which the daemon has closed. */
+  readonly closes: number[] = [];
+
+  private constructor(server: Server, broker: string) {
+    this.#server = server;
+    this.#broker = `${broker.replace(/^http/, "ws").replace(/\/$/, "")}${connectPath}`;
+    const { address, port } = server.address() as AddressInfo;
+    this.url = `ws://${address.includes(":") ? `[${address}]` : address}:${port}`;
+    server.on("upgrade", (request, socket, head) => {
+      if (this.#away) socket.destroy();
+      else this.#sockets.handleUpgrade(request, socket, head, (daemon) => this.#join(daemon));
+    });
+  }
+
+  static async start(host: string, port: number, broker: string): Promise<LinkProxy> {
+    const server = createServer((_request, response) => response.writeHead(404).end());
+    server.listen(port, host);
+    await once(server, "listening");
+    return new LinkProxy(server, broker);
+  }
+
+  /** Until the next call; nothing given means that everything passes. */
+  rule(rules: LinkRules): void {
+    this.#rules = rules;
+  }
+
+  /** Cuts what is open and lets nobody in. */
+  goAway(): void {
+    this.#away = true;
+    this.cut();
+  }
+
+  cut(): void {
+    for (const { daemon, broker } of this.#pairs) {
+      daemon.terminate();
+      broker.terminate();
+    }
+  }
+
+  /** Everything passes again. */
+  reset(): void {
+    this.#away = false;
+    this.#rules = {};
+    this.said.length = 0;
+    this.closes.length = 0;
+  }
+
+  async stop(): Promise<void> {
+    this.goAway();
+    this.#server.close();
+    await once(this.#server, "close");
+  }
+
+  #join(daemon: WebSocket): void {
+    const broker = new WebSocket(this.#broker, { perMessageDeflate: false });
+    const pair = { daemon, broker };
+    this.#pairs.add(pair);
+    const waiting: string[] = [];
+    const toBroker = (text: string) => (broker.readyState === WebSocket.OPEN ? broker.send(text) : waiting.push(text));
+    const end = () => {
+      this.#pairs.delete(pair);
+      daemon.terminate();
+      broker.terminate();
+    };
+    broker.on("open", () => {
+      for (const text of waiting) broker.send(text);
+    });
+    daemon.on("message", (data) => {
+      const text = data.toString();
+      this.said.push(text);
+      const verdict = this.#rules.up?.(readFrame(text)) ?? "pass";
+      if (verdict === "pass") toBroker(text);
+      else if (verdict === "cut") end();
+      else if (verdict !== "swallow") daemon.send(writeStrictJson(verdict.instead));
+    });
+    broker.on("message", (data) => {
+      const text = data.toString();
+      const verdict = this.#rules.down?.(readFrame(text)) ?? "pass";
+      if (verdict === "pass") daemon.send(text);
+      else if (verdict === "cut") end();
+      else if (verdict !== "swallow") daemon.send(writeStrictJson(verdict.instead));
+    });
+    daemon.on("close", (code) => {
+      this.closes.push(code);
+      end();
+    });
+    // What the broker ends, the daemon must see ended in the same way.
+    broker.on("close", (code, reason) => {
+      if (code >= 1000 && code !== 1005 && code !== 1006) daemon.close(code, reason);
+      else end();
+    });
+    for (const socket of [daemon, broker]) socket.on("error", end);
+  }
+}
+
+function readFrame(text: string): Frame {
+  const value = parseOwnJsonText(text);
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+}
