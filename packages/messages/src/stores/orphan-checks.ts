@@ -57,6 +57,7 @@ const deliveryKey = { history_id: "integer", recipient_pubkey: "text" } as const
 const queuedKey = { queue: "text", history_id: "integer" } as const;
 const leaseKey = { queue: "text", holder_pubkey: "text", lease_request_id: "text" } as const;
 const subscriptionKey = { topic: "text", member_pubkey: "text" } as const;
+const webhookKey = { incarnation: "text" } as const;
 const fenceKey = { sender_pubkey: "text", client_message_id: "text" } as const;
 
 export const orphanChecks = {
@@ -340,6 +341,23 @@ export const orphanChecks = {
     { secret_hash: "bytes" },
     "an invite was made by a member, and used by one if at all",
     (d) => `${lacksMember(d, "r.created_by")} OR (r.used_by IS NOT NULL AND ${lacksMember(d, "r.used_by")})`,
+  ),
+  webhook_without_member: check("webhook", webhookKey, "a webhook was made by a member, former or not", (d) =>
+    lacksMember(d, "r.created_by"),
+  ),
+  webhook_delivery_without_webhook: check(
+    "webhook_delivery",
+    { ...webhookKey, history_id: "integer" },
+    "a webhook's delivery is of a webhook that has come that far in history",
+    (d) => lacks(d, "webhook", "w", "w.incarnation = r.incarnation AND w.written_up_to >= r.history_id"),
+    "MSG-22",
+  ),
+  webhook_cursor_ahead: check(
+    "webhook",
+    webhookKey,
+    "no webhook is ahead of history",
+    (d) => `r.written_up_to > 0 AND ${lacks(d, "mesh_history_counter", "c", "c.last_history_id >= r.written_up_to")}`,
+    "MSG-22",
   ),
   history_counter_behind: check(
     "mesh_history_counter",

@@ -61,9 +61,10 @@ function indexStretch(
   tx: Sqlite,
   stretch: { meshId: string; meshNumber: number; after: number; upTo: number },
 ): number {
+  // SQLite's substr makes NULL of a blob without bytes.
   const rows = tx
     .sql<{ history_id: number; body: Uint8Array }>(
-      `SELECT h.history_id, substr(coalesce(t.body, q.body), 1, ${bytesPerMessage}) AS body
+      `SELECT h.history_id, coalesce(substr(coalesce(t.body, q.body), 1, ${bytesPerMessage}), x'') AS body
        FROM message_history h ${joinMessages}
        WHERE h.mesh_id = ? AND h.history_id > ? AND h.history_id <= ? AND ${hasMessage}
          AND coalesce(t.envelope_version, q.envelope_version) = '1'

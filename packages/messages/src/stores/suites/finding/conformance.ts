@@ -192,6 +192,14 @@ function describeSearch(world: () => World): void {
 }
 
 function describeIndex(world: () => World): void {
+  test("goes past a message without a byte", async () => {
+    const [alice, bob] = await world().threeMembers();
+    await world().accept(alice, send("empty", dm(bob), ""));
+    await world().accept(alice, send("m1", dm(bob), "build"));
+    await indexAll(world());
+    expect(clientIds(await find(world(), bob, "build"))).toEqual(["m1"]);
+  });
+
   test("lags behind history and never leads it, and says when it has caught up", async () => {
     const [alice, bob] = await world().threeMembers();
     expect(await world().store.search.indexNext(world().nowMs)).toBe(false);

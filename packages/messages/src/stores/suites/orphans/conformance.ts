@@ -22,6 +22,10 @@ async function fillWorld(world: World): Promise<Members> {
     dedupeRetentionMs: undefined,
   });
   await world.addTopic("news", [bob, carol]);
+  await world.query(`UPDATE ${world.table("member")} SET role = 'owner' WHERE pubkey = '${alice}'`);
+  const webhook = { meshId, id: "ci", incarnation: "one", url: "https://receiver.example/hook", topics: undefined };
+  const secrets = { secret: "s".repeat(16), fingerprint: Buffer.alloc(32, 1), createdBy: alice };
+  await store.webhooks.create({ ...webhook, ...secrets }, world.nowMs, 10);
   await world.accept(alice, send("dm-1", dm(bob), "words"));
   await world.accept(alice, { ...send("topic-1", topic("news"), "words"), meta: { mentions: [carol] } });
   await world.addQueue("jobs");
@@ -36,6 +40,7 @@ async function fillWorld(world: World): Promise<Members> {
   await store.presence.setProfile(meshId, bob, { title: "x" }, world.nowMs);
   while (await store.search.indexNext(world.nowMs));
   while (await store.housekeeping.countNext());
+  while (await store.webhooks.writeNext(world.nowMs));
   const someBytes = `SELECT '${meshId}', request_fingerprint FROM ${world.table("client_message_dedupe")} LIMIT 1`;
   await world.query(`INSERT INTO ${world.table("member_token")} (mesh_id, token_hash, id, pubkey, label, created_at)
     ${someBytes.replace("fingerprint FROM", `fingerprint, 'token-1', '${bob}', 'x', 1 FROM`)}`);
@@ -99,6 +104,9 @@ const breaks: Record<(typeof orphanCheckNames)[number] | "rows_without_mesh", Br
   fence_without_member: inTable("UPDATE [client_message_fence] SET sender_pubkey = 'x'"),
   token_without_member: inTable("UPDATE [member_token] SET pubkey = 'x'"),
   invite_without_member: inTable("UPDATE [invite] SET used_by = 'x'"),
+  webhook_without_member: inTable("UPDATE [webhook] SET created_by = 'x'"),
+  webhook_delivery_without_webhook: inTable("UPDATE [webhook] SET written_up_to = 0"),
+  webhook_cursor_ahead: inTable("UPDATE [webhook] SET written_up_to = 99"),
   history_counter_behind: inTable("UPDATE [mesh_history_counter] SET last_history_id = 1"),
   search_cursor_ahead: inTable("UPDATE [message_search_cursor] SET indexed_up_to = 99"),
   rate_cursor_ahead: inTable("UPDATE [rate_limit_counter_cursor] SET counted_up_to = 99"),
