@@ -2,6 +2,7 @@
 // than the store, the connections and these.
 import type { MembersStore } from "@claudemesh/members/ports";
 import type { MessagesStore } from "@claudemesh/messages/ports";
+import type { OnceStore } from "@claudemesh/registrar/once-ports";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type { Logger } from "pino";
@@ -13,6 +14,7 @@ export type BrokerContext = {
   readonly config: BrokerConfig;
   readonly members: MembersStore;
   readonly messages: MessagesStore;
+  readonly once: OnceStore;
   readonly connections: ConnectionRegistry;
   /** Resolves when store and limiter answer; rejects with what does not. */
   readonly checkReady: () => Promise<void>;

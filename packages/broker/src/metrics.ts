@@ -5,6 +5,8 @@ import type { BackendCounts } from "./stores/backend.ts";
 export type BrokerMetrics = {
   /** One request was answered, over either transport. */
   readonly answered: (operation: string, status: number) => void;
+  /** One call of `once` was decided; `outcome` is the decision's own word. */
+  readonly onceAnswered: (call: string, outcome: string) => void;
   readonly contentType: string;
   readonly render: () => Promise<string>;
 };
@@ -16,6 +18,12 @@ export function createBrokerMetrics(counts: () => BackendCounts, connected: () =
     name: "cm_broker_requests_total",
     help: "Requests answered, by operation and status.",
     labelNames: ["operation", "status"],
+    registers,
+  });
+  const once = new Counter({
+    name: "cm_broker_once_total",
+    help: "Calls of once, by call and what was decided.",
+    labelNames: ["call", "outcome"],
     registers,
   });
   new Gauge({
@@ -48,6 +56,7 @@ export function createBrokerMetrics(counts: () => BackendCounts, connected: () =
   );
   return {
     answered: (operation, status) => requests.inc({ operation, status }),
+    onceAnswered: (call, outcome) => once.inc({ call, outcome }),
     contentType: registry.contentType,
     render: () => registry.metrics(),
   };

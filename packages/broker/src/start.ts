@@ -86,6 +86,7 @@ function createContext(
     config,
     members: backend.members,
     messages: backend.messages,
+    once: backend.once,
     connections,
     checkReady: backend.checkReady,
     metrics: createBrokerMetrics(backend.counts, () => connections.size),

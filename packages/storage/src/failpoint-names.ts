@@ -16,6 +16,9 @@ export const failpointNames = [
   "accept.after_commit",
   /** Broker: a fence is written and not yet committed. */
   "fence.before_commit",
+  /** Broker: around the commit of a claim, renewal, record or resolve of `once`. */
+  "once.before_commit",
+  "once.after_commit",
 ] as const;
 
 export type FailpointName = (typeof failpointNames)[number];

@@ -20,6 +20,7 @@ import type {
 import type { BrokerContext } from "../context.ts";
 import { checkName, type Handler, ok, pageLimit, requireOwner } from "./handler.ts";
 import { memberHandlers } from "./member-handlers.ts";
+import { onceHandlers } from "./once-handlers.ts";
 import { presenceHandlers } from "./presence-handlers.ts";
 import { queueHandlers } from "./queue-handlers.ts";
 import { readingHandlers } from "./reading-handlers.ts";
@@ -72,6 +73,7 @@ export const handlers: Readonly<Record<OperationName, Handler>> = {
   ...memberHandlers,
   ...presenceHandlers,
   ...readingHandlers,
+  ...onceHandlers,
 
   "topic.create": async (broker, { member }, input: TopicCreateInput) => {
     const name = checkName(input.name, "name");

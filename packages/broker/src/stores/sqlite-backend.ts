@@ -3,6 +3,8 @@ import { mkdirSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { createSqliteMembersStore, membersMigrations } from "@claudemesh/members/sqlite";
 import { createSqliteMessagesStore, messagesMigrations } from "@claudemesh/messages/sqlite";
+import { createSqliteOnceStore } from "@claudemesh/registrar/once-sqlite";
+import { registrarMigrations } from "@claudemesh/registrar/sqlite-migrations";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
@@ -13,7 +15,7 @@ import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { Backend, BackendSurroundings } from "./backend.ts";
 
 export function sqliteMigrations(): Migration[] {
-  return [...membersMigrations(), ...messagesMigrations()];
+  return [...membersMigrations(), ...messagesMigrations(), ...registrarMigrations()];
 }
 
 export async function openSqliteBackend(surroundings: BackendSurroundings, givenPath: string): Promise<Backend> {
@@ -43,6 +45,7 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
   return {
     members,
     messages: { ...messages, accepts: { ...messages.accepts, accept } },
+    once: createSqliteOnceStore(opened, commit, { sawOnce: () => saw("once") }),
     place: path,
     adminTokenFile: config.adminTokenFile ?? `${path}.admin-token`,
     checkReady: async () => {
@@ -61,24 +64,24 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
 
 /** Fault points aim at batches that carry the work they are named for. */
 function createCommit(db: Sqlite, failpoints: Failpoints<FailpointName>) {
-  const seen = { accept: false, fence: false };
-  let acceptCommitting = false;
+  const seen = { accept: false, fence: false, once: false };
+  let committing = { ...seen };
   const commit = new GroupCommit(db, {
     beforeCommit: () => {
-      const { accept, fence } = seen;
-      seen.accept = false;
-      seen.fence = false;
-      acceptCommitting = accept;
-      if (fence) failpoints.hitSync("fence.before_commit");
-      if (accept) failpoints.hitSync("accept.before_commit");
+      committing = { ...seen };
+      Object.assign(seen, { accept: false, fence: false, once: false });
+      if (committing.fence) failpoints.hitSync("fence.before_commit");
+      if (committing.accept) failpoints.hitSync("accept.before_commit");
+      if (committing.once) failpoints.hitSync("once.before_commit");
     },
     afterCommit: () => {
-      if (acceptCommitting) failpoints.hitSync("accept.after_commit");
+      if (committing.accept) failpoints.hitSync("accept.after_commit");
+      if (committing.once) failpoints.hitSync("once.after_commit");
     },
   });
   return {
     commit,
-    saw: (work: "accept" | "fence") => {
+    saw: (work: keyof typeof seen) => {
       seen[work] = true;
     },
   };

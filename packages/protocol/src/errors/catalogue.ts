@@ -65,6 +65,10 @@ export const errorCatalogue = {
   already_accepted: refusal(409, "The broker has accepted this row after all, so that nothing is left to requeue."),
   fate_unknown: refusal(409, "The broker may have accepted this row, and it cannot be proven that it has not."),
   payload_unreadable: refusal(409, "The row's message was sealed with other keys and cannot be read back."),
+  running: refusal(409, "Another claim of this key runs until its lease ends."),
+  uncertain: refusal(409, "The lease ended and nothing was recorded: nobody can say here whether the effect happened."),
+  inputs_mismatch: refusal(409, "This key was claimed with other inputs; another effect needs another key."),
+  epoch_settled: refusal(409, "This epoch was recorded or resolved already, and the first word stands."),
   payload_too_large: refusal(413, "The body is larger than the limit."),
   unsupported_media_type: refusal(415, "Send application/json."),
   // Try again.

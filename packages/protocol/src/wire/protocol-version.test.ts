@@ -10,7 +10,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 1,
-  sha256: "2ed7db7b0353023bd123c82fbd452eb5a68add5fdc6fa4a550a083c5d6b5903f",
+  sha256: "a5affc4942bbd220cdb957222a63b530ef2cd3d256d993fe9b898eca3da078c6",
 };
 
 const wire = {
