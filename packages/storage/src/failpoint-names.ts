@@ -16,6 +16,9 @@ export const failpointNames = [
   "accept.after_commit",
   /** Broker: a fence is written and not yet committed. */
   "fence.before_commit",
+  /** Broker: around the commit that consumes a request's key, its nonce and its effect. */
+  "registrar.before_commit",
+  "registrar.after_commit",
   /** Broker: around the commit of a claim, renewal, record or resolve of `once`. */
   "once.before_commit",
   "once.after_commit",

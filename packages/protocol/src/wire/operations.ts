@@ -5,6 +5,7 @@ import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { acceptRequestSchema } from "../messages/accept-request.ts";
 import { limits } from "../messages/limits.ts";
 import { onceOperations } from "./once-operations.ts";
+import { registrarOperations } from "./registrar-operations.ts";
 
 const clientMessageId = { type: "string", maxLength: limits.clientMessageIdCharacters } as const;
 const wireFingerprint = { type: "string", pattern: "^[0-9a-f]{64}$" } as const;
@@ -180,6 +181,7 @@ export const operations = {
   "topic.subscribe": { http: { method: "PUT", path: "/topics/:name/subscription" }, input: topicInputSchema },
   "topic.unsubscribe": { http: { method: "DELETE", path: "/topics/:name/subscription" }, input: topicInputSchema },
   ...onceOperations,
+  ...registrarOperations,
 } as const satisfies Record<string, OperationSpec>;
 
 export type OperationName = keyof typeof operations;

@@ -1,30 +1,9 @@
 // Approvals on SQLite. Whether a nonce is spent is read from the record that spent it; no flag could disagree.
-import type { ApprovalPurpose } from "@claudemesh/protocol/registrar/approval";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { Approval, ApprovalRecord } from "../../core/records.ts";
+import { type ApprovalRow, approvalColumns, toApproval } from "../rows.ts";
 
-type ApprovalRow = {
-  readonly approval_id: string;
-  readonly owner_pubkey: string;
-  readonly operation: string;
-  readonly target: string;
-  readonly artifact_hash: string;
-  readonly run_id: string;
-  readonly purpose: ApprovalPurpose;
-  readonly logical_request_key: string | null;
-  readonly not_before: number;
-  readonly not_after: number;
-  readonly signature: string;
-  readonly nonce_hash: Uint8Array;
-  readonly approved_at: number;
-  readonly revoked_at: number | null;
-  readonly spent: number;
-};
-
-const approvalColumns = `approval_id, owner_pubkey, operation, target, artifact_hash, run_id, purpose, logical_request_key,
-  not_before, not_after, signature, nonce_hash, approved_at, revoked_at`;
-
-const select = `SELECT ${approvalColumns},
+const select = `SELECT ${approvalColumns((column) => column)},
   CASE purpose
     WHEN 'register' THEN EXISTS (SELECT 1 FROM registrar_consume c
       WHERE c.mesh_id = a.mesh_id AND c.approval_id = a.approval_id)
@@ -51,7 +30,8 @@ export function insertApproval(tx: Sqlite, meshId: string, approval: Approval): 
   const stored = selectApproval(tx, meshId, terms.approval_id);
   if (stored !== undefined) return stored;
   tx.sql(
-    `INSERT INTO registrar_approval (mesh_id, ${approvalColumns})
+    `INSERT INTO registrar_approval (mesh_id, approval_id, owner_pubkey, operation, target, artifact_hash, run_id, purpose,
+       logical_request_key, not_before, not_after, signature, nonce_hash, approved_at, revoked_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)`,
   ).run(
     meshId,
@@ -82,27 +62,4 @@ export function revokeApproval(
     "UPDATE registrar_approval SET revoked_at = ? WHERE mesh_id = ? AND approval_id = ? AND revoked_at IS NULL",
   ).run(nowMs, meshId, approvalId);
   return selectApproval(tx, meshId, approvalId);
-}
-
-function toApproval(row: ApprovalRow): ApprovalRecord {
-  const { logical_request_key } = row;
-  return {
-    terms: {
-      approval_id: row.approval_id,
-      operation: row.operation,
-      target: row.target,
-      artifact_hash: row.artifact_hash,
-      run_id: row.run_id,
-      purpose: row.purpose,
-      ...(logical_request_key === null ? {} : { logical_request_key }),
-      not_before: row.not_before,
-      not_after: row.not_after,
-    },
-    ownerPubkey: row.owner_pubkey,
-    signature: row.signature,
-    nonceHash: row.nonce_hash,
-    approvedAtMs: row.approved_at,
-    revokedAtMs: row.revoked_at ?? undefined,
-    spent: row.spent === 1,
-  };
 }

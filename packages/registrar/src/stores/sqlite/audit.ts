@@ -2,6 +2,7 @@
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { auditWindowMs, countRefusal } from "../../core/audit-window.ts";
 import type { AuditEntry, Refusal } from "../../core/records.ts";
+import { type AuditRow, toAuditEntry } from "../rows.ts";
 
 export function insertRefusal(tx: Sqlite, meshId: string, refusal: Refusal, nowMs: number, nextId: () => string): void {
   const { memberPubkey } = refusal;
@@ -79,19 +80,6 @@ function insertSummary(
   ).run(meshId, auditId, memberPubkey, nowMs, suppressed);
 }
 
-type AuditRow = {
-  readonly audit_id: string;
-  readonly kind: AuditEntry["kind"];
-  readonly member_pubkey: string;
-  readonly at: number;
-  readonly code: string | null;
-  readonly conflict: string | null;
-  readonly logical_request_key: string | null;
-  readonly approval_id: string | null;
-  readonly attempt_id: string | null;
-  readonly suppressed: number;
-};
-
 export function selectAudit(db: Sqlite, meshId: string, after: string, limit: number): AuditEntry[] {
   return db
     .sql<AuditRow>(
@@ -100,18 +88,4 @@ export function selectAudit(db: Sqlite, meshId: string, after: string, limit: nu
     )
     .all(meshId, after, limit)
     .map(toAuditEntry);
-}
-
-export function toAuditEntry(row: AuditRow): AuditEntry {
-  const common = { auditId: row.audit_id, memberPubkey: row.member_pubkey, atMs: row.at };
-  if (row.kind === "summary") return { ...common, kind: "summary", suppressed: row.suppressed };
-  return {
-    ...common,
-    kind: "refusal",
-    code: row.code ?? "",
-    conflict: row.conflict ?? undefined,
-    logicalRequestKey: row.logical_request_key ?? undefined,
-    approvalId: row.approval_id ?? undefined,
-    attemptId: row.attempt_id ?? undefined,
-  };
 }
