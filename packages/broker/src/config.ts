@@ -34,6 +34,8 @@ export type BrokerConfig = {
   readonly inlineBytes: number;
   readonly dedupe: DedupeParameters;
   readonly connectionPolicy: ConnectionPolicy;
+  /** The program that verifies registrations after the built-in checks; undefined: those alone. */
+  readonly registrarVerifier: string | undefined;
   readonly logLevel: BrokerLogLevel;
   /** Text of CLAUDEMESH_FAILPOINTS; empty when unset. */
   readonly failpoints: string;
@@ -122,6 +124,11 @@ export const brokerOptions = {
     connectionPolicies.join(", "),
     oneOf(connectionPolicies),
   ),
+  registrarVerifier: optional(
+    "registrar-verifier",
+    "exec:<path>, a program that gets each registration as JSON on its input and passes it by ending with 0",
+    (text) => (/^exec:./.test(text) ? text.slice("exec:".length) : undefined),
+  ),
   logLevel: option("log-level", "info", logLevels.join(", "), oneOf(logLevels)),
 } as const;
 
@@ -157,6 +164,7 @@ export function readBrokerConfig(
     inlineBytes: read(brokerOptions.inlineBytes),
     dedupe: read(brokerOptions.dedupe),
     connectionPolicy: read(brokerOptions.connectionPolicy),
+    registrarVerifier: readOptional(brokerOptions.registrarVerifier),
     logLevel: read(brokerOptions.logLevel),
     failpoints: env.CLAUDEMESH_FAILPOINTS ?? "",
   };

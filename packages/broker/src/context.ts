@@ -8,6 +8,7 @@ import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type { Logger } from "pino";
 import type { BrokerConfig } from "./config.ts";
 import type { BrokerMetrics } from "./metrics.ts";
+import type { BrokerRegistrar } from "./registrar/broker-registrar.ts";
 import type { ConnectionRegistry } from "./transport/connection-registry.ts";
 
 export type BrokerContext = {
@@ -15,6 +16,7 @@ export type BrokerContext = {
   readonly members: MembersStore;
   readonly messages: MessagesStore;
   readonly once: OnceStore;
+  readonly registrar: BrokerRegistrar;
   readonly connections: ConnectionRegistry;
   /** Resolves when store and limiter answer; rejects with what does not. */
   readonly checkReady: () => Promise<void>;

@@ -7,6 +7,10 @@ export type BrokerMetrics = {
   readonly answered: (operation: string, status: number) => void;
   /** One call of `once` was decided; `outcome` is the decision's own word. */
   readonly onceAnswered: (call: string, outcome: string) => void;
+  /** One call of the registrar was decided; `outcome` is its answer or refusal. */
+  readonly registrarAnswered: (call: string, outcome: string) => void;
+  readonly registrarVerified: (result: string) => void;
+  readonly registrarOpen: (isOpen: boolean) => void;
   readonly contentType: string;
   readonly render: () => Promise<string>;
 };
@@ -26,6 +30,7 @@ export function createBrokerMetrics(counts: () => BackendCounts, connected: () =
     labelNames: ["call", "outcome"],
     registers,
   });
+  const registrar = createRegistrarMetrics(registers);
   new Gauge({
     name: "cm_broker_connections",
     help: "Members' connections to this broker.",
@@ -57,7 +62,33 @@ export function createBrokerMetrics(counts: () => BackendCounts, connected: () =
   return {
     answered: (operation, status) => requests.inc({ operation, status }),
     onceAnswered: (call, outcome) => once.inc({ call, outcome }),
+    ...registrar,
     contentType: registry.contentType,
     render: () => registry.metrics(),
+  };
+}
+
+function createRegistrarMetrics(registers: Registry[]) {
+  const requests = new Counter({
+    name: "cm_broker_registrar_requests_total",
+    help: "Calls of the registrar that change something, by call and outcome.",
+    labelNames: ["call", "outcome"],
+    registers,
+  });
+  const verifications = new Counter({
+    name: "cm_broker_registrar_verifications_total",
+    help: "Verifications of registrations, by result.",
+    labelNames: ["result"],
+    registers,
+  });
+  const open = new Gauge({
+    name: "cm_broker_registrar_open",
+    help: "1 while the registrar's tables prove single use, 0 while it is closed.",
+    registers,
+  });
+  return {
+    registrarAnswered: (call: string, outcome: string) => requests.inc({ call, outcome }),
+    registrarVerified: (result: string) => verifications.inc({ result }),
+    registrarOpen: (isOpen: boolean) => open.set(isOpen ? 1 : 0),
   };
 }

@@ -12,6 +12,7 @@ import type { BrokerConfig } from "./config.ts";
 import type { BrokerContext } from "./context.ts";
 import { createBrokerMetrics } from "./metrics.ts";
 import { createOperationRunner } from "./operations/run-operation.ts";
+import { type BrokerRegistrar, openRegistrar } from "./registrar/broker-registrar.ts";
 import { type JoinedBrokers, joinBrokers } from "./signals/join-brokers.ts";
 import type { Backend } from "./stores/backend.ts";
 import { openBackend } from "./stores/open-backend.ts";
@@ -42,12 +43,19 @@ export async function startBroker(config: BrokerConfig): Promise<RunningBroker> 
   if (failpoints.active) log.warn({ event: "failpoints_active" }, `FAULT POINTS ARE SET: ${failpoints.describe()}`);
   const backend = await openBackend({ config, failpoints, log });
   let joined: JoinedBrokers | undefined;
+  let registrar: BrokerRegistrar | undefined;
   try {
     const { adminTokenFile, place } = backend;
     const nextId = createUuidV7Generator({ nowMs: Date.now, randomBytes });
     joined = await joinBrokers(backend.sideBySide, { nextId, log });
-    const broker = createContext(config, backend, joined.connections, {
+    const { connections } = joined;
+    const metrics = createBrokerMetrics(backend.counts, () => connections.size);
+    const opened = await openRegistrar({ store: backend.registrar, config, nowMs: Date.now, nextId, metrics, log });
+    registrar = opened;
+    const broker = createContext(config, backend, connections, {
       failpoints,
+      registrar,
+      metrics,
       log,
       nextId,
       adminToken: ensureAdminToken(adminTokenFile),
@@ -62,11 +70,13 @@ export async function startBroker(config: BrokerConfig): Promise<RunningBroker> 
       stop: async () => {
         await stop();
         await leave();
+        await opened.close();
         await backend.close();
       },
     };
   } catch (error) {
     await joined?.leave();
+    await registrar?.close();
     await backend.close();
     throw error;
   }
@@ -78,7 +88,7 @@ function createContext(
   config: BrokerConfig,
   backend: Backend,
   connections: ConnectionRegistry,
-  rest: Pick<BrokerContext, "failpoints" | "log" | "nextId" | "adminToken">,
+  rest: Pick<BrokerContext, "failpoints" | "registrar" | "metrics" | "log" | "nextId" | "adminToken">,
 ): WiredBroker {
   let url = "";
   return {
@@ -89,7 +99,6 @@ function createContext(
     once: backend.once,
     connections,
     checkReady: backend.checkReady,
-    metrics: createBrokerMetrics(backend.counts, () => connections.size),
     nowMs: Date.now,
     publicUrl: () => url,
     setUrl: (bound) => {

@@ -7,6 +7,7 @@ import { PacedWorker } from "./paced-worker.ts";
 /** How soon a message that was accepted in a quiet hour can be found. */
 const searchIdleMs = 500;
 const membershipsIdleMs = 60_000;
+const registrarIdleMs = 15_000;
 
 export type BackgroundWork = { readonly stop: () => Promise<void> };
 
@@ -27,6 +28,11 @@ export function startBackgroundWork(broker: BrokerContext): BackgroundWork {
       },
       idleMs: membershipsIdleMs,
       onFailure: onFailure("ending memberships"),
+    }),
+    new PacedWorker({
+      step: () => broker.registrar.tidyUp(),
+      idleMs: registrarIdleMs,
+      onFailure: onFailure("finishing registrations"),
     }),
   ];
   for (const worker of workers) worker.start();

@@ -24,6 +24,7 @@ import { onceHandlers } from "./once-handlers.ts";
 import { presenceHandlers } from "./presence-handlers.ts";
 import { queueHandlers } from "./queue-handlers.ts";
 import { readingHandlers } from "./reading-handlers.ts";
+import { registrarHandlers } from "./registrar-handlers.ts";
 
 export const handlers: Readonly<Record<OperationName, Handler>> = {
   send: async (broker, { member }, input: AcceptRequest) =>
@@ -74,6 +75,7 @@ export const handlers: Readonly<Record<OperationName, Handler>> = {
   ...presenceHandlers,
   ...readingHandlers,
   ...onceHandlers,
+  ...registrarHandlers,
 
   "topic.create": async (broker, { member }, input: TopicCreateInput) => {
     const name = checkName(input.name, "name");

@@ -11,6 +11,7 @@ import { createRedisLimiter } from "@claudemesh/messages/redis-limiter";
 import { limitAccepts } from "@claudemesh/messages/services/limit-accepts";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { createPostgresOnceStore } from "@claudemesh/registrar/once-postgres";
+import { createPostgresRegistrarStore } from "@claudemesh/registrar/postgres";
 import { postgresRegistrarMigrations } from "@claudemesh/registrar/postgres-migrations";
 import type { Migration } from "@claudemesh/storage/migrations";
 import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
@@ -57,6 +58,10 @@ export async function openPostgresBackend(
     once: createPostgresOnceStore(common, {
       beforeCommit: () => failpoints.hit("once.before_commit"),
       afterCommit: () => failpoints.hit("once.after_commit"),
+    }),
+    registrar: createPostgresRegistrarStore(common, {
+      beforeCommit: () => failpoints.hit("registrar.before_commit"),
+      afterCommit: () => failpoints.hit("registrar.after_commit"),
     }),
     place: withoutSecret(url),
     adminTokenFile: resolve(config.adminTokenFile ?? "broker.admin-token"),

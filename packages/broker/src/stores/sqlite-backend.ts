@@ -4,6 +4,7 @@ import { dirname, resolve } from "node:path";
 import { createSqliteMembersStore, membersMigrations } from "@claudemesh/members/sqlite";
 import { createSqliteMessagesStore, messagesMigrations } from "@claudemesh/messages/sqlite";
 import { createSqliteOnceStore } from "@claudemesh/registrar/once-sqlite";
+import { createSqliteRegistrarStore } from "@claudemesh/registrar/sqlite";
 import { registrarMigrations } from "@claudemesh/registrar/sqlite-migrations";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
@@ -46,6 +47,7 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
     members,
     messages: { ...messages, accepts: { ...messages.accepts, accept } },
     once: createSqliteOnceStore(opened, commit, { sawOnce: () => saw("once") }),
+    registrar: createSqliteRegistrarStore(opened, commit, { saw }),
     place: path,
     adminTokenFile: config.adminTokenFile ?? `${path}.admin-token`,
     checkReady: async () => {
@@ -64,19 +66,21 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
 
 /** Fault points aim at batches that carry the work they are named for. */
 function createCommit(db: Sqlite, failpoints: Failpoints<FailpointName>) {
-  const seen = { accept: false, fence: false, once: false };
+  const seen = { accept: false, fence: false, once: false, registrar: false };
   let committing = { ...seen };
   const commit = new GroupCommit(db, {
     beforeCommit: () => {
       committing = { ...seen };
-      Object.assign(seen, { accept: false, fence: false, once: false });
+      Object.assign(seen, { accept: false, fence: false, once: false, registrar: false });
       if (committing.fence) failpoints.hitSync("fence.before_commit");
       if (committing.accept) failpoints.hitSync("accept.before_commit");
       if (committing.once) failpoints.hitSync("once.before_commit");
+      if (committing.registrar) failpoints.hitSync("registrar.before_commit");
     },
     afterCommit: () => {
       if (committing.accept) failpoints.hitSync("accept.after_commit");
       if (committing.once) failpoints.hitSync("once.after_commit");
+      if (committing.registrar) failpoints.hitSync("registrar.after_commit");
     },
   });
   return {

@@ -1,5 +1,4 @@
 // RegistrarStore on PostgreSQL: which function reads on its own and which is a transaction.
-import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Postgres } from "@claudemesh/storage/postgres";
 import type { SurfaceFacts } from "../../core/surface.ts";
 import type { RegistrarStore } from "../../ports.ts";
@@ -7,6 +6,7 @@ import { insertApproval, revokeApproval, selectApproval, selectApprovals } from 
 import { countRetries, selectAttempts } from "./attempts.ts";
 import { insertRefusal, selectAudit, summariseWindows } from "./audit.ts";
 import { inspectSurface } from "./inspect-surface.ts";
+import { postgresRegistrarMigrations } from "./registrar-migrations.ts";
 import {
   compensateInTransaction,
   consumeInTransaction,
@@ -15,10 +15,6 @@ import {
   selectUnverified,
 } from "./requests.ts";
 import { type Reading, selectRequest, selectRequests } from "./stored-requests.ts";
-
-export function postgresRegistrarMigrations(): Migration[] {
-  return loadMigrations("registrar", new URL("./migrations/", import.meta.url));
-}
 
 /** What the database's live schema shows, without changing it. */
 export function inspectPostgresSurface(postgres: Postgres): Promise<SurfaceFacts> {

@@ -1,6 +1,5 @@
 // RegistrarStore on SQLite: which function runs as a committed read and which as a job of the group commit.
 import type { GroupCommit } from "@claudemesh/storage/group-commit";
-import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { SurfaceFacts } from "../../core/surface.ts";
 import type { RegistrarStore } from "../../ports.ts";
@@ -8,12 +7,9 @@ import { insertApproval, revokeApproval, selectApproval, selectApprovals } from 
 import { countRetries, selectAttempts } from "./attempts.ts";
 import { hasWindowsOver, insertRefusal, selectAudit, summariseWindows } from "./audit.ts";
 import { inspectSurface } from "./inspect-surface.ts";
+import { registrarMigrations } from "./registrar-migrations.ts";
 import { compensateInTransaction, consumeInTransaction, insertVerification, selectUnverified } from "./requests.ts";
 import { selectRequest, selectRequests } from "./stored-requests.ts";
-
-export function registrarMigrations(): Migration[] {
-  return loadMigrations("registrar", new URL("./migrations/", import.meta.url));
-}
 
 /** What the file's live schema shows, without changing it. */
 export function inspectSqliteSurface(db: Sqlite): SurfaceFacts {
