@@ -87,6 +87,7 @@ export const commandEntries: readonly CommandEntry[] = [
   entry("queue nack", "leased messages are given back", () => import("./commands/queue-nack.ts")),
   entry("queue parked", "messages that were delivered too often", () => import("./commands/queue-parked.ts")),
   entry("queue revive", "parked messages wait again", () => import("./commands/queue-revive.ts")),
+  entry("once", "run a command once for the whole mesh", () => import("./commands/once.ts")),
   entry("mcp", "the mesh as tools for a coding agent (MCP on stdio)", () => import("./commands/mcp.ts")),
   entry("completion", "completion for bash, zsh or fish", () => import("./commands/completion.ts")),
 ];

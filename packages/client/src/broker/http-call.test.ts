@@ -71,6 +71,15 @@ describe("a call over HTTP", () => {
     expect(seen).toHaveLength(1);
   });
 
+  it("that finds nobody there was not carried out, and says so", async () => {
+    await new Promise((resolve) => server.close(resolve));
+    await expect(call("once.get", { key: "k" })).rejects.toMatchObject({
+      code: "broker_unreachable",
+      details: { sent: false },
+    });
+    server.listen(0);
+  });
+
   it("does not follow a redirect, so that the token goes nowhere else", async () => {
     answer = (response) => response.writeHead(307, { location: "/elsewhere" }).end();
     await expect(call("once.get", { key: "k" })).rejects.toMatchObject({ name: "BrokerRefusal", status: 307 });

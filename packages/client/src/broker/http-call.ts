@@ -66,9 +66,18 @@ async function send(request: Request, broker: string, operation: string): Promis
     const response = await fetch(request);
     return { status: response.status, value: parseAnswer(await response.text()) };
   } catch (cause) {
-    const message = `The broker at ${broker} did not answer "${operation}"; it may have been carried out.`;
-    throw new MeshError("broker_unreachable", message, { broker, sent: true }, cause);
+    const sent = !neverLeft(cause);
+    const message = sent
+      ? `The broker at ${broker} did not answer "${operation}"; it may have been carried out.`
+      : `No connection to the broker at ${broker}; is it running there?`;
+    throw new MeshError("broker_unreachable", message, { broker, sent }, cause);
   }
+}
+
+/** Failures to connect; fetch hides them one level down. */
+function neverLeft(error: unknown): boolean {
+  const { code } = ((error as Error | undefined)?.cause ?? {}) as { code?: unknown };
+  return code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "EHOSTUNREACH" || code === "ENETUNREACH";
 }
 
 function parseAnswer(text: string): unknown {

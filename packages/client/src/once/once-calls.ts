@@ -14,22 +14,28 @@ export function isTransient(error: unknown): boolean {
   return (error instanceof MeshError || error instanceof BrokerRefusal) && error.retryable;
 }
 
-/** Tries again, with growing pauses, until `forMs` have passed. */
+/** Only a connection that never came about proves that a request was not carried out. */
+export function mayBeCarriedOut(error: unknown): boolean {
+  return !(error instanceof MeshError && error.code === "broker_unreachable" && error.details.sent !== true);
+}
+
+/** Tries again, with growing pauses, until so much time has passed as is worth it after the latest failure. */
 export async function retryFor<T>(
   retrying: OnceRetrying,
-  forMs: number,
+  forMs: number | ((error: unknown) => number),
   request: () => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {
   const { clock, random } = retrying;
-  const endsAtMs = clock.monotonicMs() + forMs;
+  const sinceMs = clock.monotonicMs();
   for (let failures = 1; ; failures++) {
     try {
       return await request();
     } catch (error) {
-      if (!isTransient(error) || clock.monotonicMs() >= endsAtMs || signal?.aborted) throw error;
-      const pauseMs = backoffDelayMs(failures, random(), backoff);
-      await clock.sleep(Math.min(pauseMs, endsAtMs - clock.monotonicMs()), signal);
+      if (!isTransient(error) || signal?.aborted) throw error;
+      const leftMs = sinceMs + (typeof forMs === "number" ? forMs : forMs(error)) - clock.monotonicMs();
+      if (leftMs <= 0) throw error;
+      await clock.sleep(Math.min(backoffDelayMs(failures, random(), backoff), leftMs), signal);
     }
   }
 }

@@ -7,12 +7,18 @@ import type { JsonValue } from "@claudemesh/protocol/json";
 abstract class OnceFailure extends Error {
   readonly key: string;
   readonly epoch: number;
-  readonly status = 409;
+  readonly status: 409 | 500;
   readonly #code: string;
 
-  constructor(code: string, message: string, at: { readonly key: string; readonly epoch: number }, cause?: unknown) {
+  constructor(
+    kind: { readonly code: string; readonly status: 409 | 500 },
+    message: string,
+    at: { readonly key: string; readonly epoch: number },
+    cause?: unknown,
+  ) {
     super(message, cause === undefined ? undefined : { cause });
-    this.#code = code;
+    this.status = kind.status;
+    this.#code = kind.code;
     this.key = at.key;
     this.epoch = at.epoch;
   }
@@ -28,7 +34,11 @@ export class OnceRunning extends OnceFailure {
   readonly leaseUntil: number;
 
   constructor(at: { readonly key: string; readonly epoch: number; readonly leaseUntil: number }) {
-    super("running", `Epoch ${at.epoch} of ${at.key} is running elsewhere; ask again when its lease has ended.`, at);
+    super(
+      { code: "running", status: 409 },
+      `Epoch ${at.epoch} of ${at.key} is running elsewhere; ask again when its lease has ended.`,
+      at,
+    );
     this.leaseUntil = at.leaseUntil;
   }
 
@@ -42,7 +52,11 @@ export class OnceUncertain extends OnceFailure {
   override readonly name = "OnceUncertain";
 
   constructor(at: { readonly key: string; readonly epoch: number }) {
-    super("uncertain", `Epoch ${at.epoch} of ${at.key} ended without a record. ${howToResolve(at)}`, at);
+    super(
+      { code: "uncertain", status: 409 },
+      `Epoch ${at.epoch} of ${at.key} ended without a record. ${howToResolve(at)}`,
+      at,
+    );
   }
 }
 
@@ -53,7 +67,7 @@ export class OnceEffectFailed extends OnceFailure {
   constructor(at: { readonly key: string; readonly epoch: number }, cause: unknown) {
     const why = cause instanceof Error ? cause.message : String(cause);
     const message = `The effect of ${at.key} failed (${why}) and may have happened in part; the key is uncertain when its lease ends.`;
-    super("effect_failed", `${message} ${howToResolve(at)}`, at, cause);
+    super({ code: "effect_failed", status: 500 }, `${message} ${howToResolve(at)}`, at, cause);
   }
 }
 
@@ -65,7 +79,7 @@ export class OnceNotRecorded extends OnceFailure {
   constructor(at: { readonly key: string; readonly epoch: number }, result: JsonValue, cause: unknown) {
     const why = cause instanceof Error ? cause.message : String(cause);
     const message = `The effect of ${at.key} happened and could not be recorded (${why}).`;
-    super("not_recorded", `${message} ${howToResolve(at)}`, at, cause);
+    super({ code: "not_recorded", status: 500 }, `${message} ${howToResolve(at)}`, at, cause);
     this.result = result;
   }
 }
@@ -78,7 +92,7 @@ export class OnceLeaseLost extends OnceFailure {
   constructor(why: "expired" | "settled", at: { readonly key: string; readonly epoch: number }, cause?: unknown) {
     const what =
       why === "expired" ? "could not be renewed in time" : "is no longer this process's to renew: it was settled";
-    super("lease_lost", `The lease of epoch ${at.epoch} of ${at.key} ${what}.`, at, cause);
+    super({ code: "lease_lost", status: 409 }, `The lease of epoch ${at.epoch} of ${at.key} ${what}.`, at, cause);
     this.why = why;
   }
 }

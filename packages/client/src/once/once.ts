@@ -7,7 +7,7 @@ import type { Sha256 } from "@claudemesh/protocol/messages/fingerprint";
 import { onceLimits } from "@claudemesh/protocol/registrar/once-limits";
 import { onceInputsFingerprint, onceResultText } from "@claudemesh/protocol/registrar/once-values";
 import type { BrokerCall } from "../broker/broker-client.ts";
-import { askForClaim, isTransient, type OnceRetrying, retryFor } from "./once-calls.ts";
+import { askForClaim, isTransient, mayBeCarriedOut, type OnceRetrying, retryFor } from "./once-calls.ts";
 import { type OnceClock, systemOnceClock } from "./once-clock.ts";
 import {
   OnceEffectFailed,
@@ -37,7 +37,7 @@ export type OnceOptions = {
   readonly wait?: boolean;
   /** Ends waiting and retrying; an effect under way is its own caller's to end. */
   readonly signal?: AbortSignal;
-  /** How long a claim is tried while the broker does not answer. */
+  /** How long a claim that may have been carried out is asked for again; one that never left is given up sooner. */
   readonly claimForMs?: number;
   /** How long a result is tried to be recorded while the broker does not answer. */
   readonly recordForMs?: number;
@@ -78,7 +78,8 @@ const sha256: Sha256 = {
   bytes: (data) => hash("sha256", data, "buffer"),
   hex: (data) => hash("sha256", data, "hex"),
 };
-const claimForMsDefault = 10_000;
+const claimForMsDefault = 60_000;
+const unreachableForMs = 3_000;
 const recordForMsDefault = 600_000;
 const pollMs = { first: 200, most: 2_000, least: 50 };
 
@@ -155,7 +156,7 @@ class Attempt {
     for (let polls = 0; ; polls++) {
       signal?.throwIfAborted();
       const sinceMs = clock.monotonicMs();
-      const answer = await this.#askForClaim(claimId);
+      const answer = await this.#askForClaim(claimId, polls > 0);
       switch (answer.type) {
         case "done":
           return { epoch: answer.epoch, result: answer.result };
@@ -197,10 +198,16 @@ class Attempt {
     }
   }
 
-  #askForClaim(claimId: string) {
+  /** Who has begun to wait, or may hold the key without knowing it, is patient. */
+  #askForClaim(claimId: string, waiting: boolean) {
     const { key, fingerprint, signal, claimForMs = claimForMsDefault } = this.#wanted;
     const request = { key, claim_id: claimId, inputs_fingerprint: fingerprint, lease_s: this.#leaseSeconds };
-    return retryFor(this.#retrying, claimForMs, () => askForClaim(this.#ports.call, request), signal);
+    let patient = waiting;
+    const forMs = (error: unknown) => {
+      patient ||= mayBeCarriedOut(error);
+      return patient ? claimForMs : Math.min(claimForMs, unreachableForMs);
+    };
+    return retryFor(this.#retrying, forMs, () => askForClaim(this.#ports.call, request), signal);
   }
 
   /** Shortly before the lease ends there is nothing to ask; a result may come at any time before. */

@@ -32,10 +32,11 @@ export class FakeOnceBroker {
     return async (operation, input) => {
       const count = this.asked.push(operation);
       const loss = this.lose(operation, count);
-      const unreachable = () => new MeshError("broker_unreachable", "The fake broker was told to be away.");
-      if (loss === "before") throw unreachable();
+      const unreachable = (sent: boolean) =>
+        new MeshError("broker_unreachable", "The fake broker was told to be away.", { sent });
+      if (loss === "before") throw unreachable(false);
       const answer = this.#carryOut(operation, input, member);
-      if (loss === "after") throw unreachable();
+      if (loss === "after") throw unreachable(true);
       return bodyOf(answer);
     };
   }
