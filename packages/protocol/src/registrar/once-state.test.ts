@@ -232,7 +232,7 @@ describe("along any story", () => {
     const seen = new Map<string, number>();
     const count = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
     fc.assert(
-      fc.property(fc.array(oneStep, { minLength: 5, maxLength: 40 }), (steps) => {
+      fc.property(fc.array(oneStep, { minLength: 20, maxLength: 40, size: "max" }), (steps) => {
         let nowMs = 0;
         const epochs: OnceEpoch[] = [];
         for (const step of steps) {
@@ -250,7 +250,7 @@ describe("along any story", () => {
         expect(new Set(claims).size).toBe(claims.length);
         for (const older of epochs.slice(0, -1)) expect(older.settlement?.how).toBe("resolved_not_done");
       }),
-      { numRuns: 2_000 },
+      { numRuns: 1_000 },
     );
     for (const wanted of ["claim held", "claim done", "claim running", "claim uncertain", "claim inputs_mismatch"]) {
       expect(seen.get(wanted) ?? 0, wanted).toBeGreaterThan(100);
@@ -258,7 +258,7 @@ describe("along any story", () => {
     for (const wanted of ["claim settled_otherwise", "renew held", "record settled", "resolve settled"]) {
       expect(seen.get(wanted) ?? 0, wanted).toBeGreaterThan(50);
     }
-    expect(seen.get("more than one epoch") ?? 0).toBeGreaterThan(500);
+    expect(seen.get("more than one epoch") ?? 0).toBeGreaterThan(300);
   });
 });
 

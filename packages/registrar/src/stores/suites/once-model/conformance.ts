@@ -128,13 +128,13 @@ export function describeOnceModel(harness: OnceHarness): void {
     await fc.assert(property, { numRuns: 60 });
     const floors: Readonly<Record<string, number>> = {
       "claim held": 60,
-      "claim running": 100,
-      "claim uncertain": 60,
+      "claim running": 60,
+      "claim uncertain": 40,
       "claim done": 40,
       "claim inputs_mismatch": 20,
-      "claim settled_otherwise": 10,
-      "renew held": 20,
-      "renew uncertain": 10,
+      "claim settled_otherwise": 6,
+      "renew held": 8,
+      "renew uncertain": 4,
       "record settled": 10,
       "resolve settled": 60,
       "resolve running": 40,
