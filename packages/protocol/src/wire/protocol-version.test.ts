@@ -10,7 +10,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 1,
-  sha256: "a5affc4942bbd220cdb957222a63b530ef2cd3d256d993fe9b898eca3da078c6",
+  sha256: "ebccb144d77ccaabac526b097039be50db63f17a4555e074b1f8a86d63fe1903",
 };
 
 const wire = {

@@ -163,7 +163,8 @@ export function describeRecords(world: () => RegistrarWorld): void {
       const { approval_id } = await world().grant();
       const set = (what: string) =>
         world().harness.query(
-          `UPDATE ${world().table("registrar_approval")} SET ${what} WHERE approval_id = '${approval_id}'`,
+          `UPDATE ${world().table("registrar_approval")} SET ${what}
+           WHERE mesh_id = '${world().meshId}' AND approval_id = '${approval_id}'`,
         );
       for (const what of [
         "target = 'staging'",
