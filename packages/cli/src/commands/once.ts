@@ -144,13 +144,16 @@ function exitCodeOf(result: unknown): number {
   return typeof exit_code === "number" && Number.isInteger(exit_code) ? exit_code & 0xff : 0;
 }
 
-/** What another host's command printed, as it was where it goes to a program, made safe where it goes to a terminal. */
+/**
+ * What another host's command printed, as it was where it goes to a program, made safe where it goes to a terminal. A
+ * result that no command has left is shown as it is.
+ */
 function replay(shell: Shell, result: unknown): void {
-  if (typeof result !== "object" || result === null) {
+  const fields = (result ?? {}) as Readonly<Record<string, unknown>>;
+  if (!Object.hasOwn(fields, "exit_code")) {
     shell.out(JSON.stringify(result));
     return;
   }
-  const fields = result as Readonly<Record<string, unknown>>;
   const stdout = outputBytes("stdout", fields);
   shell.raw("stdout").write(shell.columns === undefined ? stdout : neutralise(stdout.toString()));
   shell.raw("stderr").write(neutralise(outputBytes("stderr", fields).toString()));

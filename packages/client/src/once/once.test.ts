@@ -270,6 +270,12 @@ describe("an effect that fails", () => {
     expect(await runAs("bob", takes("bob", 1), {}, ["other inputs"])).toMatchObject({ epoch: 2, ran: true });
   });
 
+  it("and knows it does not wait for a lease of hours, but says how to resolve it then", async () => {
+    const refused = runAs("alice", () => Promise.reject(new OnceNotDone("the port is taken")), { leaseSeconds: 7_200 });
+    await expect(refused).rejects.toMatchObject({ name: "OnceEffectFailed", cause: { message: "the port is taken" } });
+    expect(clock.monotonicMs()).toBeLessThan(200_000);
+  });
+
   it("whose result is too large to keep hands it to its caller", async () => {
     const large = "x".repeat(70_000);
     const run = runAs("alice", () => large);

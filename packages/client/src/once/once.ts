@@ -80,6 +80,8 @@ const sha256: Sha256 = {
 };
 const claimForMsDefault = 60_000;
 const unreachableForMs = 3_000;
+/** Leases that last longer are left to people who know how to resolve. */
+const takeBackForMs = 120_000;
 const recordForMsDefault = 600_000;
 const pollMs = { first: 200, most: 2_000, least: 50 };
 
@@ -226,7 +228,8 @@ class Attempt {
     const { clock, call } = this.#ports;
     const { key, claimForMs = claimForMsDefault } = this.#wanted;
     const resolve = () => call("once.resolve", { key, epoch, outcome: "not_done" });
-    for (;;) {
+    const endsAtMs = clock.monotonicMs() + takeBackForMs;
+    while (clock.monotonicMs() < endsAtMs) {
       try {
         await retryFor(this.#retrying, claimForMs, resolve);
         return true;
@@ -236,6 +239,7 @@ class Attempt {
       }
       await clock.sleep(pollMs.most);
     }
+    return false;
   }
 
   /** The lease is kept while this is tried, and a result is worth more than a lease: late records count. */
