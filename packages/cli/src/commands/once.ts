@@ -20,7 +20,7 @@ import { parseCount } from "./queue-create.ts";
 type Options = {
   readonly mesh?: string;
   readonly json?: boolean;
-  readonly wait: boolean;
+  readonly wait?: boolean;
   readonly lease: number;
   readonly show?: boolean;
   readonly resolve?: "done" | "not-done";
@@ -37,9 +37,13 @@ export function define(command: Command, shell: Shell): void {
   withMesh(command)
     .argument("<key>", "names the effect: 1–128 printable characters without spaces")
     .argument("[command...]", "what to run, after --; its words are the inputs of the key")
-    .option("--wait", "wait while another host runs it (the default)", true)
+    .option("--wait", "wait while another host runs it (the default)")
     .option("--no-wait", "fail instead of waiting")
-    .option("--lease <time>", "how long the key stays held when nothing is heard from here", parseLease, defaultLease)
+    .addOption(
+      new Option("--lease <time>", "how long the key stays held when nothing is heard from here")
+        .argParser(parseLease)
+        .default(onceLimits.leaseSecondsDefault, `${onceLimits.leaseSecondsDefault}s`),
+    )
     .option("--show", "show the key and its epochs instead of running anything")
     .addOption(new Option("--resolve <outcome>", "say what became of an uncertain epoch").choices(["done", "not-done"]))
     .option("--epoch <n>", "the epoch to resolve", parseCount)
@@ -57,8 +61,6 @@ export function define(command: Command, shell: Shell): void {
   );
   command.addHelpText("after", exitCodeHelp);
 }
-
-const defaultLease = onceLimits.leaseSecondsDefault;
 
 function parseLease(text: string): number {
   const seconds = Math.ceil(parseWait(text) / 1000);
@@ -120,7 +122,7 @@ async function runOnce(
         stderr: live ? shell.raw("stderr") : undefined,
         warn: (text) => shell.err(`claudemesh: ${text}`),
       }),
-    { wait: options.wait, leaseSeconds: options.lease },
+    { wait: options.wait !== false, leaseSeconds: options.lease },
   );
   const { result } = ended;
   process.exitCode = exitCodeOf(result);
