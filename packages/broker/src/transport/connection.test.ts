@@ -265,6 +265,11 @@ describe("a frame", () => {
       ["search", { q: "nothing" }, 200, { items: [], next_after: null }],
       ["peers.list", {}, 200, { items: [], next_cursor: null }],
       ["profile.set", { summary: "here" }, 200, { summary: "here", visible: true }],
+      ["once.claim", { key: "k", claim_id: "c", inputs_fingerprint: fingerprint, lease_s: 60 }, 201, { epoch: 1 }],
+      ["once.renew", { key: "k", epoch: 1 }, 200, { epoch: 1 }],
+      ["once.resolve", { key: "k", epoch: 1, outcome: "done" }, 409, { error: "running" }],
+      ["once.record", { key: "k", epoch: 1, result: [1] }, 200, { epoch: 1, outcome: "done" }],
+      ["once.get", { key: "k" }, 200, { state: "done", result: [1] }],
       ["member.revoke", { pubkey: alice.pubkey }, 409, { error: "last_owner" }],
       ["topic.delete", { name: "news" }, 200, { name: "news", deleted: true }],
     ];
