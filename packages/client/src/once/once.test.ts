@@ -221,6 +221,30 @@ describe("a lease that is lost while the effect runs", () => {
     expect(abortedAtMs).toBe(30_000);
   });
 
+  it("after renewals whose answers were slow to come is aborted no later than the broker lets it end", async () => {
+    const call = broker.callAs("alice");
+    let renewals = 0;
+    const slow = createOnce({
+      clock,
+      call: async (operation, input) => {
+        if (operation !== "once.renew") return call(operation, input);
+        if (++renewals > 3) return new Promise(() => undefined);
+        const answer = await call(operation, input);
+        await clock.sleep(8_000);
+        return answer;
+      },
+    });
+    let leftMs: number | undefined;
+    const effect = async ({ signal }: OnceContext) => {
+      await clock.sleep(1_000_000, signal);
+      leftMs = (broker.epochs[0]?.leaseUntilMs ?? 0) - clock.wallMs();
+      return 1;
+    };
+    await slow.once("k", [], effect, { leaseSeconds: 30 });
+    expect(renewals).toBe(4);
+    expect(leftMs).toBe(0);
+  });
+
   it("and resolved as not done says so, and the late result is not recorded", async () => {
     broker.lose = (operation) => (operation === "once.renew" && clock.monotonicMs() < 60_000 ? "before" : undefined);
     const run = runAs("alice", async () => {
