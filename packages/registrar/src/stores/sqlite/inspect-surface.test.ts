@@ -66,7 +66,9 @@ describe("the proof on SQLite", () => {
 
   test.for(triggers)("does not hold where the trigger $name lets everything pass", ({ text, name }) => {
     const weak = text.replace(/SELECT RAISE\(ABORT, '(?:[^']|'')*'\)/, "SELECT 1");
-    expect(faultsOf(build(changed(text, weak)))).toContain(`unknown trigger ${name} on ${name.replace(/_[a-z]+$/, "")}`);
+    expect(faultsOf(build(changed(text, weak)))).toContain(
+      `unknown trigger ${name} on ${name.replace(/_[a-z]+$/, "")}`,
+    );
   });
 
   test.for(indexes)("does not hold without the index $name", ({ text }) => {
