@@ -1,5 +1,5 @@
 // `once` on brokers side by side: many callers on many keys through any broker while brokers are killed, and a broker
-// that dies around the commit of a claim or a record. Every effect runs once, and everybody has its result.
+// that dies around the commit of a claim or a record. Every effect runs once, and everybody has its result (REG-9).
 import type { BrokerCall } from "@claudemesh/client/broker";
 import { createHttpCall } from "@claudemesh/client/broker-http";
 import { createOnce } from "@claudemesh/client/once";

@@ -1,5 +1,5 @@
 // `claudemesh once` as users meet it: real processes on several hosts' homes, killed with SIGKILL at every step. Whatever
-// dies, the command has run at most once unless somebody said that it was not done.
+// dies, the command has run at most once unless somebody said that it was not done (REG-9).
 import { type ChildProcess, spawn } from "node:child_process";
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,6 @@
 // Keeps a lease alive while an effect runs, and says so through a signal when it is lost. Judged by this process's own
-// clock from the moment a request was sent, so that no difference between clocks can make a lost lease look alive.
+// clock from the moment a request was sent, so that no difference between clocks can make a lost lease look alive
+// (REG-13).
 import { backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
 import type { OnceClock } from "./once-clock.ts";
 

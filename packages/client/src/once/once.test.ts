@@ -1,5 +1,5 @@
 // `once` as a program meets it, on the protocol's own rules and a clock that tests hold: who runs the effect, what
-// everybody gets, and what happens when answers, leases or the effect itself are lost.
+// everybody gets, and what happens when answers, leases or the effect itself are lost (REG-13).
 import type { JsonValue } from "@claudemesh/protocol/json";
 import { beforeEach, describe, expect, it } from "vitest";
 import { FakeOnceBroker } from "../testing/fake-once-broker.ts";

@@ -10,7 +10,7 @@
 //                    released ──claim, under the next epoch──▶ running
 //
 // A store reads the epochs that a call is about, asks here, writes what is to be written, and answers. No timer is
-// needed to be right: a lease that has run out holds nothing, whether or not anybody has written that down.
+// needed to be right: a lease that has run out holds nothing, whether or not anybody has written that down (REG-10).
 
 export type OnceEpoch = {
   readonly epoch: number;

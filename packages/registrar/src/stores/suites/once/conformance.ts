@@ -1,5 +1,5 @@
 // What every OnceStore owes, as one suite over a harness: each test has a mesh of its own, and several stores with
-// connections of their own on the same database.
+// connections of their own on the same database (REG-10, REG-11, REG-12).
 import type { OnceClaim, OnceResolution } from "@claudemesh/protocol/registrar/once-state";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { OnceOutcome, OnceStore } from "../../../ports/once-store.ts";
