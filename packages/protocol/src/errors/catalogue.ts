@@ -86,7 +86,7 @@ export const errorCatalogue = {
   limiter_unavailable: passing(503, "The rate limiter cannot be reached; new sends wait, retries still succeed."),
   storage_unavailable: passing(503, "The store cannot be reached.", "error"),
   broker_unreachable: passing(503, "The broker cannot be reached."),
-  replay_surface_not_fit: refusal(503, "The registrar is closed: its tables do not prove single use.", "error"),
+  replay_surface_not_fit: passing(503, "The registrar is closed: its tables do not prove single use.", "error"),
   stopping: passing(503, "The server is stopping.", "info"),
   insufficient_storage: passing(507, "The disk or the outbox's own limit is full; nothing was consumed.", "error"),
 } as const satisfies Record<string, CatalogueEntry>;

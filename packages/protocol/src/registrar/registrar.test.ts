@@ -225,6 +225,6 @@ describe("a refusal of the registrar", () => {
     const refusal = registrarRefusal(code, { conflict: "effect_exists" });
     expect(refusal.toBody()).toMatchObject({ error: code, code: code.toUpperCase(), conflict: "effect_exists" });
     expect(refusal.status).toBe(status);
-    expect(errorCatalogue[code].retryable).toBe(false);
+    expect(errorCatalogue[code].retryable).toBe(status === 503);
   });
 });
