@@ -38,6 +38,7 @@ describe("the settings", () => {
       inlineBytes: 65_536,
       dedupe: { mode: "retention_scoped", dedupe_retention_days: 365 },
       connectionPolicy: "prefer_newest",
+      registrarVerifier: undefined,
       logLevel: "info",
       failpoints: "",
     });
@@ -65,6 +66,7 @@ describe("the settings", () => {
       inlineBytes: ["1048576", 1_048_576],
       dedupe: ["permanent", { mode: "permanent" }],
       connectionPolicy: ["allow_concurrent", "allow_concurrent"],
+      registrarVerifier: ["exec:/usr/local/bin/verify", "/usr/local/bin/verify"],
       logLevel: ["silent", "silent"],
     };
     expect(Object.keys(values)).toEqual(Object.keys(brokerOptions));
