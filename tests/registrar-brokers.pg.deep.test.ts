@@ -1,9 +1,9 @@
 // The registrar on brokers side by side, real processes on one PostgreSQL: one dies by SIGKILL around the commit, another
 // answers; and attempts at once on all of them are registered once (REG-1, REG-4).
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
-import { grant, register } from "../packages/broker/src/testing/registrar-member.ts";
 import type { TestMember } from "./support/broker-harness.ts";
 import { Brokers, createMeshOn } from "./support/brokers.ts";
+import { grant, register } from "./support/registrar-member.ts";
 import { createTestDatabase, findRedis } from "./support/services.ts";
 
 const database = await createTestDatabase("registrar_brokers");

@@ -8,7 +8,7 @@ import {
   makeTemporaryFolder,
   startTestBroker,
 } from "../../../../tests/support/broker-harness.ts";
-import { grant, register, signedApproval } from "../testing/registrar-member.ts";
+import { grant, register, signedApproval } from "../../../../tests/support/registrar-member.ts";
 import { describeRegistrarOverNetwork } from "./suites/registrar/conformance.ts";
 
 describe("the registrar over the network, on SQLite", () => {

@@ -11,7 +11,13 @@ import {
   makeTemporaryFolder,
   type TestMember,
 } from "../../../../../../tests/support/broker-harness.ts";
-import { effect, grant, register, requestWith, signedApproval } from "../../../testing/registrar-member.ts";
+import {
+  effect,
+  grant,
+  register,
+  requestWith,
+  signedApproval,
+} from "../../../../../../tests/support/registrar-member.ts";
 
 export type StartBroker = (flags?: BrokerFlags, env?: Record<string, string>) => Promise<RunningBroker>;
 

@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 import { createRandom, seedOfTheDay } from "../../../../../../tests/support/seed.ts";
 import type { RegistrarHarness } from "../../conformance-world.ts";
-import { type Met, Schedule } from "./schedule.ts";
+import { type Met, Schedule } from "../../testing/schedule.ts";
 
 /** What 20,000 schedules have to have met at least; a slice has to meet its share. */
 const fullCount = 20_000;

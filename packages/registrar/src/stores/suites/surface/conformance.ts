@@ -36,7 +36,7 @@ export function describeSurface(world: () => RegistrarWorld): void {
   });
 }
 
-export async function liveColumns(world: RegistrarWorld, table: string): Promise<string[]> {
+async function liveColumns(world: RegistrarWorld, table: string): Promise<string[]> {
   const rows = await world.harness.query(
     world.harness.kind === "sqlite"
       ? `SELECT name FROM pragma_table_info('${table}')`

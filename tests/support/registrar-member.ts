@@ -1,8 +1,8 @@
 // A member's calls to the registrar over HTTP, signed by hand: what the product signs with is not what checks it.
 import { hash } from "node:crypto";
-import type { HttpAnswer, TestMember } from "../../../../tests/support/broker-harness.ts";
+import type { HttpAnswer, TestMember } from "./broker-harness.ts";
 
-export const artifactHash = hash("sha256", "the artifact", "hex");
+const artifactHash = hash("sha256", "the artifact", "hex");
 export const effect = { operation: "release", target: "prod", artifact_hash: artifactHash, run_id: "run-1" };
 
 let approvals = 0;
