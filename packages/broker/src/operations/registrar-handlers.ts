@@ -23,8 +23,8 @@ import { type Handlers, ok, pageLimit, requireOwner } from "./handler.ts";
 
 export const registrarHandlers = {
   "registrar.approve": (broker, { member }, input: ApproveInput) =>
-    change(broker, "approve", member, input, async ({ store, nowMs }) => {
-      const outcome = await approve({ store: store.approvals, nowMs }, member, input);
+    change(broker, "approve", member, input, async ({ store, nowMs, isSignedBy }) => {
+      const outcome = await approve({ store: store.approvals, nowMs, isSignedBy }, member, input);
       if (outcome.type === "exists") return ok({ ...approvalBody(outcome.approval, nowMs()), duplicate: true });
       const { approval_id, not_after } = outcome.terms;
       return { status: 201, body: { approval_id, authorization_nonce: outcome.authorizationNonce, not_after } };

@@ -6,6 +6,7 @@ import { createExecVerifier } from "@claudemesh/registrar/services/exec-verifier
 import { finishVerifications } from "@claudemesh/registrar/services/finish-verifications";
 import type { RegisterPorts } from "@claudemesh/registrar/services/register";
 import { RetryCounter } from "@claudemesh/registrar/services/retry-counter";
+import { createSignatureCheck } from "@claudemesh/registrar/services/signature-check";
 import { surfaceRefusal } from "@claudemesh/registrar/services/surface-refusal";
 import type { Verifier } from "@claudemesh/registrar/services/verify-registration";
 import { proveSurface, type SurfaceProof } from "@claudemesh/registrar/surface";
@@ -103,6 +104,7 @@ function openPorts(
     nowMs,
     nextId,
     verifier,
+    isSignedBy: createSignatureCheck(),
     retries: new RetryCounter({
       store: store.attempts,
       onFailure: onProblem("registrar_retries_lost", "counting retries failed"),

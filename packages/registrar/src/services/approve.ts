@@ -1,6 +1,6 @@
 // An owner's approval: signed terms, and one nonce that is shown to whoever made the approval, once. The id is the
 // owner's to choose, so that the same call again finds what it made.
-import { hashSecret, mintSecret, verifySignature } from "@claudemesh/members/credentials";
+import { hashSecret, mintSecret } from "@claudemesh/members/credentials";
 import type { Member } from "@claudemesh/members/ports";
 import { canonicalJson } from "@claudemesh/protocol/canonical";
 import { MeshError } from "@claudemesh/protocol/errors";
@@ -9,8 +9,15 @@ import { checkRegistrarText } from "@claudemesh/protocol/registrar/registrar-tex
 import type { ApproveInput } from "@claudemesh/protocol/wire/registrar-operations";
 import type { ApprovalRecord } from "../core/records.ts";
 import type { ApprovalStore } from "../ports.ts";
+import type { SignatureCheck } from "./signature-check.ts";
 
-export type ApprovePorts = { readonly store: Pick<ApprovalStore, "add" | "revoke">; readonly nowMs: () => number };
+export type RevokePorts = { readonly store: Pick<ApprovalStore, "revoke">; readonly nowMs: () => number };
+
+export type ApprovePorts = {
+  readonly store: Pick<ApprovalStore, "add">;
+  readonly nowMs: () => number;
+  readonly isSignedBy: SignatureCheck;
+};
 
 export type Approved =
   | { readonly type: "approved"; readonly terms: ApprovalTerms; readonly authorizationNonce: string }
@@ -22,7 +29,7 @@ export async function approve(ports: ApprovePorts, owner: Member, input: Approve
   const { signature, ...given } = input;
   const terms: ApprovalTerms = given;
   checkTerms(terms);
-  if (!verifySignature(owner.pubkey, approvalBytes(terms), signature)) {
+  if (!ports.isSignedBy(owner.pubkey, approvalBytes(terms), signature)) {
     const message = "The signature is not this owner's over the canonical JSON of the other fields.";
     throw new MeshError("forbidden", message, { field: "signature" });
   }
@@ -59,7 +66,7 @@ function checkTerms(terms: ApprovalTerms): void {
 const textOf = (terms: ApprovalTerms) => canonicalJson({ ...terms });
 
 /** The same again is fine; a nonce that was spent stays spent. */
-export async function revokeApproval(ports: ApprovePorts, owner: Member, approvalId: string): Promise<ApprovalRecord> {
+export async function revokeApproval(ports: RevokePorts, owner: Member, approvalId: string): Promise<ApprovalRecord> {
   requireOwner(owner, "revoke an approval");
   const approval = await ports.store.revoke(owner.meshId, approvalId, ports.nowMs());
   if (approval === undefined) throw new MeshError("not_found", "There is no approval with this id.");

@@ -4,6 +4,7 @@ import type { StoredRequest, Verification } from "../core/records.ts";
 import { findFaults } from "../core/verify-rows.ts";
 import type { RegistrarStore } from "../ports.ts";
 import { registrationBody } from "./bodies.ts";
+import type { SignatureCheck } from "./signature-check.ts";
 
 export type VerifierVerdict =
   | { readonly type: "passed" }
@@ -20,6 +21,7 @@ export type Verifier = {
 export type VerifyPorts = {
   readonly store: Pick<RegistrarStore, "requests" | "approvals">;
   readonly nowMs: () => number;
+  readonly isSignedBy: SignatureCheck;
   /** Beside what is built in. */
   readonly verifier: Verifier | undefined;
   readonly onVerified: (result: Verification["state"] | "inconclusive", reason: string | undefined) => void;
@@ -55,8 +57,10 @@ type Verdict =
   | { readonly type: "decided"; readonly verifier: string; readonly reasons: readonly string[] }
   | { readonly type: "inconclusive"; readonly reason: string };
 
-async function judge({ store, verifier }: VerifyPorts, meshId: string, stored: StoredRequest): Promise<Verdict> {
-  const faults = findFaults(stored, await store.approvals.find(meshId, stored.consumption.approvalId));
+async function judge(ports: VerifyPorts, meshId: string, stored: StoredRequest): Promise<Verdict> {
+  const { store, verifier, isSignedBy } = ports;
+  const approval = await store.approvals.find(meshId, stored.consumption.approvalId);
+  const faults = findFaults(stored, approval, isSignedBy);
   if (faults.length > 0 || verifier === undefined) return { type: "decided", verifier: builtIn, reasons: faults };
   const verdict = await verifier.verify({ mesh_id: meshId, ...registrationBody(stored) });
   if (verdict.type === "inconclusive") return verdict;

@@ -17,6 +17,7 @@ import { finishVerifications } from "../services/finish-verifications.ts";
 import { register } from "../services/register.ts";
 import { resolveRequest } from "../services/resolve-request.ts";
 import { RetryCounter } from "../services/retry-counter.ts";
+import { createSignatureCheck } from "../services/signature-check.ts";
 import type { Verifier } from "../services/verify-registration.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -207,6 +208,7 @@ export class Broker {
   readonly #world: RegistrarWorld;
   readonly #close: () => Promise<void>;
   readonly #nextId: () => string;
+  readonly #isSignedBy = createSignatureCheck();
   readonly retries: RetryCounter;
 
   constructor(world: RegistrarWorld, { store, crash, close }: OpenedRegistrar) {
@@ -229,6 +231,7 @@ export class Broker {
       nextId: this.#nextId,
       verifier: this.verifier,
       retries: this.retries,
+      isSignedBy: this.#isSignedBy,
       onVerified: () => undefined,
       onUnfinished: () => undefined,
     };
@@ -257,7 +260,7 @@ export class Broker {
 
   approve(input: ApproveInput, by: Person): Promise<Answered> {
     return this.#audited(by, input, async () => {
-      const ports = { store: this.store.approvals, nowMs: () => this.#world.nowMs };
+      const ports = { ...this.#ports(), store: this.store.approvals };
       const approved = await approve(ports, by, input);
       if (approved.type === "exists") return { status: 200, body: { ...approved.approval.terms } };
       const { authorizationNonce, terms } = approved;

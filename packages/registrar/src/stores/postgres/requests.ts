@@ -42,15 +42,15 @@ export async function consumeInTransaction(
   nowMs: number,
 ): Promise<RequestDecision> {
   const { meshId, memberPubkey, approvalId, logicalRequestKey } = request;
-  // Sent together: the approval's lock first, so that what is read behind it is as it was left, and the key last. Every
-  // statement sees what is committed when it begins: whoever saw the nonce spent or the effect taken by an attempt at
-  // this very request must see its key consumed too, or he would take a collision for a refusal.
-  const [, approval, sameEffect, owners, members, stored] = await Promise.all([
+  // Sent together, in the reverse order of the checks, behind the approval's lock. Every statement sees what is committed
+  // when it begins, and rows are only added: who sees the effect taken by somebody must also see the nonce that he spent
+  // and the key that he consumed, or a collision would be answered as a refusal.
+  const [, sameEffect, members, owners, approval, stored] = await Promise.all([
     lockApproval(tx, meshId, approvalId),
-    selectApproval(tx, meshId, approvalId),
     selectByEffect(tx, meshId, request.effectKey),
-    selectApprovingOwner(tx, meshId, approvalId),
     selectLive(tx, meshId, memberPubkey),
+    selectApprovingOwner(tx, meshId, approvalId),
+    selectApproval(tx, meshId, approvalId),
     selectRequest(tx, meshId, logicalRequestKey),
   ]);
   const facts = {

@@ -91,7 +91,13 @@ export function describeRecords(world: () => RegistrarWorld): void {
     const { approvals } = world().broker.store;
     const forged = { ...world().broker.store, approvals: { ...approvals, find: async () => undefined } };
     const { verifyRegistration } = await import("../../../services/verify-registration.ts");
-    const ports = { store: forged, nowMs: () => world().nowMs, verifier: undefined, onVerified: () => undefined };
+    const ports = {
+      store: forged,
+      nowMs: () => world().nowMs,
+      verifier: undefined,
+      onVerified: () => undefined,
+      isSignedBy: () => true,
+    };
     const verified = await verifyRegistration(ports, world().meshId, "key-1");
     expect(verified?.verification).toMatchObject({
       state: "verify_failed",
