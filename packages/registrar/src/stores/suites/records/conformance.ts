@@ -119,6 +119,21 @@ export function describeRecords(world: () => RegistrarWorld): void {
     expect(await world().broker.state("key-1")).toBe("registered_closed");
   });
 
+  test("however many are unverified all are looked at, also behind those of which nothing can be said (REG-4)", async () => {
+    world().broker.verifier = { name: "silent", verify: async () => ({ type: "inconclusive", reason: "busy" }) };
+    for (let n = 0; n < 70; n++) await world().ask({ run_id: `run ${n}`, logical_request_key: `key ${n}` });
+    let asked = 0;
+    world().broker.verifier = {
+      name: "slow to start",
+      verify: async () => (++asked <= 66 ? { type: "inconclusive", reason: "busy" } : { type: "passed" }),
+    };
+    expect(await world().broker.finish()).toBe(4);
+    expect(asked).toBe(70);
+    world().broker.verifier = undefined;
+    expect(await world().broker.finish()).toBe(66);
+    expect(await world().effects()).toMatchObject({ registered: 70, verified: 70 });
+  });
+
   test("many attempts are kept by name up to a bound, and counted beyond it", async () => {
     const request = await world().request();
     await world().ask(request);
