@@ -71,6 +71,9 @@ describe("the registrar's commands", () => {
       const shown = await runCli(["registrar", ...command.split(" ")], at);
       expect([shown.code, shown.stdout.length > 0], command).toEqual([0, true]);
     }
+    const [operation, , ...unnamed] = [...effect.slice(0, -2), "--valid-for", "1h"];
+    const wrong = await runCli(["registrar", "approve", operation ?? "", "x", ...unnamed, "--json"], at);
+    expect([wrong.code, JSON.parse(wrong.stdout)]).toMatchObject([2, { error: "wrong_usage" }]);
     const notOwner = await runCli(["registrar", "approve", ...effect, "--json"], { home: ci.home });
     expect([notOwner.code, JSON.parse(notOwner.stdout)]).toMatchObject([1, { error: "forbidden" }]);
   });
@@ -85,7 +88,7 @@ describe("the registrar's commands", () => {
     const failed = await register(ci, effect, await approve(owner, effect));
     expect([failed.code, JSON.parse(failed.stdout)]).toMatchObject([1, { state: "verify_failed" }]);
     const approval = await approve(owner, effect, "--purpose", "compensate", "--key", "release-42");
-    const args = ["registrar", "compensate", "--key", "release-42", "--approval", approval.approval_id];
+    const args = ["registrar", "compensate", "release-42", "--approval", approval.approval_id];
     const done = await runJson([...args, "--nonce", approval.authorization_nonce], { home: owner.home });
     expect(done).toMatchObject({ state: "compensated" });
     expect(await status(ci)).toMatchObject({ state: "compensated" });

@@ -6,6 +6,7 @@ import { readMeshConfig } from "@claudemesh/client/home";
 import { identityOf, readKeyFile, signerOf } from "@claudemesh/client/keys";
 import {
   type ArtifactEffect,
+  type Authorization,
   createRegistrarClient,
   type RegistrarClient,
   type RequestAnswer,
@@ -41,27 +42,37 @@ export function withEffect(command: Command): Command {
     .requiredOption("--target <text>", "what it is done to, such as prod")
     .requiredOption("--run-id <text>", "the run that it belongs to, such as a build's number")
     .option("--artifact-hash <hex>", "SHA-256 of the artifact's bytes")
-    .option("--file <path>", "the artifact itself, to be hashed here");
+    .option("--file <path>", "the artifact itself, to be hashed here")
+    .hook("preAction", (self) => {
+      const { artifactHash, file } = self.opts<Partial<EffectOptions>>();
+      if (artifactHash === undefined && file === undefined) self.error("error: give --artifact-hash or --file");
+    });
 }
 
 export async function effectOf(options: EffectOptions): Promise<ArtifactEffect> {
-  const { operation, target, runId: run_id, artifactHash, file } = options;
-  if (file !== undefined) {
-    const artifact_hash = await hashArtifact(file);
-    if (artifactHash !== undefined && artifactHash !== artifact_hash) {
-      throw new MeshError("invalid_request", `${file} has the hash ${artifact_hash}, not the one that is given.`);
-    }
-    return { operation, target, artifact_hash, run_id };
+  const { operation, target, runId: run_id, artifactHash = "", file } = options;
+  const artifact_hash = file === undefined ? artifactHash : await hashArtifact(file);
+  if (artifactHash !== "" && artifactHash !== artifact_hash) {
+    throw new MeshError("invalid_request", `${file} has the hash ${artifact_hash}, not the one that is given.`);
   }
-  if (artifactHash === undefined) throw new MeshError("invalid_request", "Give --artifact-hash or --file.");
-  return { operation, target, artifact_hash: artifactHash, run_id };
+  return { operation, target, artifact_hash, run_id };
 }
 
-/** From the environment where it is not given, so that no list of processes shows it. */
-export function nonceOf(shell: Shell, given: string | undefined): string {
-  const nonce = given ?? shell.env.CLAUDEMESH_REGISTRAR_NONCE;
-  if (nonce !== undefined && nonce !== "") return nonce;
-  throw new MeshError("invalid_request", "Give the nonce in CLAUDEMESH_REGISTRAR_NONCE, or with --nonce.");
+export type AuthorizationOptions = { readonly approval: string; readonly nonce?: string };
+
+export function withAuthorization(command: Command, shell: Shell, approval: string): Command {
+  return command
+    .requiredOption("--approval <id>", approval)
+    .option("--nonce <nonce>", "its nonce (or CLAUDEMESH_REGISTRAR_NONCE, which no list of processes shows)")
+    .hook("preAction", (self) => {
+      const { nonce = shell.env.CLAUDEMESH_REGISTRAR_NONCE } = self.opts<Partial<AuthorizationOptions>>();
+      if (!nonce) self.error("error: give the nonce in CLAUDEMESH_REGISTRAR_NONCE, or with --nonce");
+    });
+}
+
+/** From the environment where it is not given. */
+export function authorizationOf(shell: Shell, { approval, nonce }: AuthorizationOptions): Authorization {
+  return { approval_id: approval, authorization_nonce: nonce ?? shell.env.CLAUDEMESH_REGISTRAR_NONCE ?? "" };
 }
 
 /** 0 where the request is registered and closed, 1 where it failed, 6 where that is not known yet. */

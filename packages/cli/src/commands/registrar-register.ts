@@ -2,35 +2,34 @@
 import type { Command } from "commander";
 import { examples, run, withMesh } from "../command.ts";
 import { parseValidity } from "../duration.ts";
-import { type EffectOptions, effectOf, endWith, nonceOf, registrarOf, withEffect } from "../registrar-access.ts";
+import {
+  type AuthorizationOptions,
+  authorizationOf,
+  type EffectOptions,
+  effectOf,
+  endWith,
+  registrarOf,
+  withAuthorization,
+  withEffect,
+} from "../registrar-access.ts";
 import type { Shell } from "../shell.ts";
 
-type Options = EffectOptions & {
-  mesh?: string;
-  json?: boolean;
-  key: string;
-  approval: string;
-  nonce?: string;
-  attempt?: string;
-  expiresIn?: number;
-};
+type Options = EffectOptions &
+  AuthorizationOptions & { mesh?: string; json?: boolean; key: string; attempt?: string; expiresIn?: number };
 
 export function define(command: Command, shell: Shell): void {
-  withEffect(withMesh(command))
-    .requiredOption("--key <key>", "names this registration, the same in every retry")
-    .requiredOption("--approval <id>", "the owner's approval")
-    .option("--nonce <nonce>", "its nonce (or CLAUDEMESH_REGISTRAR_NONCE, which no list of processes shows)")
+  withEffect(withMesh(command)).requiredOption("--key <key>", "names this registration, the same in every retry");
+  withAuthorization(command, shell, "the owner's approval")
     .option("--attempt <id>", "a name for this execution (default: a new one)")
     .option("--expires-in <time>", "refuse it after so long, such as 10m", parseValidity)
     .action((options: Options) =>
       run(shell, options, async () => {
-        const { key, approval, nonce, attempt, expiresIn } = options;
+        const { key, attempt, expiresIn } = options;
         return endWith(
           await registrarOf(shell, options).register({
             ...(await effectOf(options)),
             logical_request_key: key,
-            approval_id: approval,
-            authorization_nonce: nonceOf(shell, nonce),
+            ...authorizationOf(shell, options),
             ...(attempt === undefined ? {} : { attempt_id: attempt }),
             ...(expiresIn === undefined ? {} : { expires_at: Date.now() + expiresIn }),
           }),
