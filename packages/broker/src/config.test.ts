@@ -48,6 +48,7 @@ describe("the settings", () => {
       webhookAttempts: 16,
       webhookBackoffMinMs: 1_000,
       webhookBackoffMaxMs: 3_600_000,
+      registrarVerifier: undefined,
       logLevel: "info",
       failpoints: "",
     });
@@ -85,6 +86,7 @@ describe("the settings", () => {
       webhookAttempts: ["1", 1],
       webhookBackoffMinMs: ["10", 10],
       webhookBackoffMaxMs: ["86400000", 86_400_000],
+      registrarVerifier: ["exec:/usr/local/bin/verify", "/usr/local/bin/verify"],
       logLevel: ["silent", "silent"],
     };
     expect(Object.keys(values)).toEqual(Object.keys(brokerOptions));

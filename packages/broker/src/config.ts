@@ -52,6 +52,8 @@ export type BrokerConfig = {
   readonly webhookAttempts: number;
   readonly webhookBackoffMinMs: number;
   readonly webhookBackoffMaxMs: number;
+  /** The program that verifies registrations after the built-in checks; undefined: those alone. */
+  readonly registrarVerifier: string | undefined;
   readonly logLevel: BrokerLogLevel;
   /** Text of CLAUDEMESH_FAILPOINTS; empty when unset. */
   readonly failpoints: string;
@@ -182,6 +184,11 @@ export const brokerOptions = {
     "longest pause between tries in ms, 10–86400000",
     parseBetween(10, 86_400_000),
   ),
+  registrarVerifier: optional(
+    "registrar-verifier",
+    "exec:<path>, a program that gets each registration as JSON on its input and passes it by ending with 0",
+    (text) => (/^exec:./.test(text) ? text.slice("exec:".length) : undefined),
+  ),
   logLevel: option("log-level", "info", logLevels.join(", "), oneOf(logLevels)),
 } as const;
 
@@ -227,6 +234,7 @@ export function readBrokerConfig(
     webhookAttempts: read(brokerOptions.webhookAttempts),
     webhookBackoffMinMs: read(brokerOptions.webhookBackoffMinMs),
     webhookBackoffMaxMs: read(brokerOptions.webhookBackoffMaxMs),
+    registrarVerifier: readOptional(brokerOptions.registrarVerifier),
     logLevel: read(brokerOptions.logLevel),
     failpoints: env.CLAUDEMESH_FAILPOINTS ?? "",
   };

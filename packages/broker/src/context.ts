@@ -2,18 +2,22 @@
 // than the store, the connections and these.
 import type { MembersStore } from "@claudemesh/members/ports";
 import type { MessagesStore } from "@claudemesh/messages/ports";
+import type { OnceStore } from "@claudemesh/registrar/once-ports";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type { Logger } from "pino";
 import type { Housekeeping } from "./background/housekeeping.ts";
 import type { BrokerConfig } from "./config.ts";
 import type { BrokerMetrics } from "./metrics.ts";
+import type { BrokerRegistrar } from "./registrar/broker-registrar.ts";
 import type { ConnectionRegistry } from "./transport/connection-registry.ts";
 
 export type BrokerContext = {
   readonly config: BrokerConfig;
   readonly members: MembersStore;
   readonly messages: MessagesStore;
+  readonly once: OnceStore;
+  readonly registrar: BrokerRegistrar;
   readonly connections: ConnectionRegistry;
   /** Resolves when store and limiter answer; rejects with what does not. */
   readonly checkReady: () => Promise<void>;

@@ -15,6 +15,12 @@ export type BrokerMetrics = {
   readonly checked: (report: OrphanReport) => void;
   /** One try of a webhook's delivery ended, and this became of the delivery. */
   readonly webhookTried: (outcome: "delivered" | "pending" | "parked") => void;
+  /** One call of `once` was decided; `outcome` is the decision's own word. */
+  readonly onceAnswered: (call: string, outcome: string) => void;
+  /** One call of the registrar was decided; `outcome` is its answer or refusal. */
+  readonly registrarAnswered: (call: string, outcome: string) => void;
+  readonly registrarVerified: (result: string) => void;
+  readonly registrarOpen: (isOpen: boolean) => void;
   readonly contentType: string;
   readonly render: () => Promise<string>;
 };
@@ -67,6 +73,7 @@ export function createBrokerMetrics({ counts, connected, webhookCounts }: Metric
     answered: (operation, status) => requests.inc({ operation, status }),
     ...createKeepingMetrics(registers),
     ...createWebhookMetrics(registers, webhookCounts),
+    ...createRegistrarMetrics(registers),
     contentType: registry.contentType,
     render: () => registry.metrics(),
   };
@@ -128,4 +135,37 @@ function createWebhookMetrics(
     },
   });
   return { webhookTried: (outcome) => webhookTries.inc({ outcome }) };
+}
+function createRegistrarMetrics(
+  registers: Registry[],
+): Pick<BrokerMetrics, "onceAnswered" | "registrarAnswered" | "registrarVerified" | "registrarOpen"> {
+  const once = new Counter({
+    name: "cm_broker_once_total",
+    help: "Calls of once, by call and what was decided.",
+    labelNames: ["call", "outcome"],
+    registers,
+  });
+  const requests = new Counter({
+    name: "cm_broker_registrar_requests_total",
+    help: "Calls of the registrar that change something, by call and outcome.",
+    labelNames: ["call", "outcome"],
+    registers,
+  });
+  const verifications = new Counter({
+    name: "cm_broker_registrar_verifications_total",
+    help: "Verifications of registrations, by result.",
+    labelNames: ["result"],
+    registers,
+  });
+  const open = new Gauge({
+    name: "cm_broker_registrar_open",
+    help: "1 while the registrar's tables prove single use, 0 while it is closed.",
+    registers,
+  });
+  return {
+    onceAnswered: (call, outcome) => once.inc({ call, outcome }),
+    registrarAnswered: (call, outcome) => requests.inc({ call, outcome }),
+    registrarVerified: (result) => verifications.inc({ result }),
+    registrarOpen: (isOpen) => open.set(isOpen ? 1 : 0),
+  };
 }

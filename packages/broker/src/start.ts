@@ -17,6 +17,7 @@ import type { BrokerConfig } from "./config.ts";
 import type { BrokerContext } from "./context.ts";
 import { createBrokerMetrics } from "./metrics.ts";
 import { createOperationRunner } from "./operations/run-operation.ts";
+import { type BrokerRegistrar, openRegistrar } from "./registrar/broker-registrar.ts";
 import { type JoinedBrokers, joinBrokers } from "./signals/join-brokers.ts";
 import type { Backend } from "./stores/backend.ts";
 import { openBackend } from "./stores/open-backend.ts";
@@ -53,12 +54,23 @@ export async function startBroker(config: BrokerConfig): Promise<RunningBroker> 
   if (failpoints.active) log.warn({ event: "failpoints_active" }, `FAULT POINTS ARE SET: ${failpoints.describe()}`);
   const backend = await openBackend({ config, failpoints, log });
   let joined: JoinedBrokers | undefined;
+  let registrar: BrokerRegistrar | undefined;
   try {
     const { adminTokenFile, place } = backend;
     const nextId = createUuidV7Generator({ nowMs: Date.now, randomBytes });
     joined = await joinBrokers(backend.sideBySide, { nextId, log });
-    const broker = createContext(config, backend, joined.connections, {
+    const { connections } = joined;
+    const metrics = createBrokerMetrics({
+      counts: backend.counts,
+      connected: () => connections.size,
+      webhookCounts: () => backend.messages.webhooks.counts(),
+    });
+    const opened = await openRegistrar({ store: backend.registrar, config, nowMs: Date.now, nextId, metrics, log });
+    registrar = opened;
+    const broker = createContext(config, backend, connections, {
       failpoints,
+      registrar,
+      metrics,
       log,
       nextId,
       adminToken: ensureAdminToken(adminTokenFile),
@@ -74,11 +86,13 @@ export async function startBroker(config: BrokerConfig): Promise<RunningBroker> 
       stop: async () => {
         await stop();
         await leave();
+        await opened.close();
         await backend.close();
       },
     };
   } catch (error) {
     await joined?.leave();
+    await registrar?.close();
     await backend.close();
     throw error;
   }
@@ -90,25 +104,20 @@ function createContext(
   config: BrokerConfig,
   backend: Backend,
   connections: ConnectionRegistry,
-  rest: Pick<BrokerContext, "failpoints" | "log" | "nextId" | "adminToken">,
+  rest: Pick<BrokerContext, "failpoints" | "registrar" | "metrics" | "log" | "nextId" | "adminToken">,
 ): WiredBroker {
   let url = "";
   const { messages } = backend;
-  const metrics = createBrokerMetrics({
-    counts: backend.counts,
-    connected: () => connections.size,
-    webhookCounts: () => messages.webhooks.counts(),
-  });
   const nowMs = Date.now;
   return {
     ...rest,
     config,
     members: backend.members,
     messages,
+    once: backend.once,
     connections,
     checkReady: backend.checkReady,
-    metrics,
-    housekeeping: new Housekeeping({ config, messages, metrics, log: rest.log, nowMs }),
+    housekeeping: new Housekeeping({ config, messages, metrics: rest.metrics, log: rest.log, nowMs }),
     nowMs,
     publicUrl: () => config.publicUrl ?? url,
     setUrl: (bound) => {

@@ -18,6 +18,7 @@ export const commandGroups: Readonly<Record<string, string>> = {
   topic: "topics of a mesh",
   queue: "queues of a mesh",
   webhook: "tell a web server of topic messages",
+  registrar: "register an artifact once, under an owner's approval",
 };
 
 const entry = (path: string, summary: string, load: CommandEntry["load"]): CommandEntry => ({ path, summary, load });
@@ -102,6 +103,25 @@ export const commandEntries: readonly CommandEntry[] = [
   ),
   entry("webhook replay", "deliver parked or earlier messages again", () => import("./commands/webhook-replay.ts")),
   entry("webhook delete", "stop telling a URL, at once", () => import("./commands/webhook-delete.ts")),
+  entry(
+    "registrar approve",
+    "approve one registration or compensation; shows its nonce once",
+    () => import("./commands/registrar-approve.ts"),
+  ),
+  entry("registrar approvals", "approvals and what became of them", () => import("./commands/registrar-approvals.ts")),
+  entry("registrar revoke", "withdraw an approval that is not spent", () => import("./commands/registrar-revoke.ts")),
+  entry("registrar register", "register an artifact, once", () => import("./commands/registrar-register.ts")),
+  entry("registrar status", "what became of a request?", () => import("./commands/registrar-status.ts")),
+  entry("registrar attempts", "who tried a request, and how often", () => import("./commands/registrar-attempts.ts")),
+  entry(
+    "registrar compensate",
+    "record that a failed registration was made good",
+    () => import("./commands/registrar-compensate.ts"),
+  ),
+  entry("registrar list", "registrations in their order", () => import("./commands/registrar-list.ts")),
+  entry("registrar audit", "what the registrar has refused", () => import("./commands/registrar-audit.ts")),
+  entry("registrar prove", "does the store's schema prove single use?", () => import("./commands/registrar-prove.ts")),
+  entry("once", "run a command once for the whole mesh", () => import("./commands/once.ts")),
   entry("mcp", "the mesh as tools for a coding agent (MCP on stdio)", () => import("./commands/mcp.ts")),
   entry("completion", "completion for bash, zsh or fish", () => import("./commands/completion.ts")),
 ];

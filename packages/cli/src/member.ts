@@ -15,7 +15,14 @@ type PageBody<Item> = { readonly items: readonly Item[]; readonly next_cursor: s
 /** Every item of a paged operation. Bounded by what a mesh can hold, not by us: a list is read to its end. */
 export async function readAll<Item>(
   call: BrokerCall,
-  operation: "members.list" | "topic.list" | "token.list" | "webhook.list",
+  operation:
+    | "members.list"
+    | "topic.list"
+    | "token.list"
+    | "webhook.list"
+    | "registrar.approvals"
+    | "registrar.registrations"
+    | "registrar.audit",
 ): Promise<Item[]> {
   const items: Item[] = [];
   let after: string | undefined;

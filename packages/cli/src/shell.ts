@@ -9,6 +9,8 @@ export type Shell = {
   readonly version: string;
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
+  /** The stream itself, for bytes that are passed on as they are. */
+  readonly raw: (name: "stdout" | "stderr") => NodeJS.WritableStream;
   /** Columns of the terminal; undefined when the output is no terminal. */
   readonly columns: number | undefined;
   /** Resolves when whoever read our output has gone. */
@@ -23,12 +25,17 @@ export function createShell(process: NodeJS.Process): Shell {
     out: (text) => process.stdout.write(`${text}\n`),
     // The stream is made on first use, and most commands have nothing to say on it.
     err: (text) => {
-      if (process.stderr.listenerCount("error") === 0) void watchReader(process.stderr);
-      process.stderr.write(`${text}\n`);
+      watchedErrors(process).write(`${text}\n`);
     },
+    raw: (name) => (name === "stdout" ? process.stdout : watchedErrors(process)),
     columns: process.stdout.isTTY ? process.stdout.columns : undefined,
     readerGone: watchReader(process.stdout),
   };
+}
+
+function watchedErrors(process: NodeJS.Process): NodeJS.WriteStream {
+  if (process.stderr.listenerCount("error") === 0) void watchReader(process.stderr);
+  return process.stderr;
 }
 
 /** `claudemesh inbox | head` is no failure, and a daemon outlives the terminal that started it. */

@@ -53,7 +53,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     requestTimeout: timeouts.requestMs,
     keepAliveTimeout: 72_000,
     forceCloseConnections: "idle",
-    routerOptions: { caseSensitive: true, ignoreTrailingSlash: false, maxParamLength: 512 },
+    routerOptions: { caseSensitive: true, ignoreTrailingSlash: false, maxParamLength: 4_096 },
     exposeHeadRoutes: false,
     // The framework's own refusal has another shape than every other error; refuseWhileStopping answers instead.
     return503OnClosing: false,

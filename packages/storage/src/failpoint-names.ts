@@ -20,6 +20,12 @@ export const failpointNames = [
   "sweep.before_commit",
   /** Broker: a webhook's receiver has answered and nothing of it is written. */
   "webhook.after_post",
+  /** Broker: around the commit that consumes a request's key, its nonce and its effect. */
+  "registrar.before_commit",
+  "registrar.after_commit",
+  /** Broker: around the commit of a claim, renewal, record or resolve of `once`. */
+  "once.before_commit",
+  "once.after_commit",
 ] as const;
 
 export type FailpointName = (typeof failpointNames)[number];

@@ -1,6 +1,6 @@
 // What goes on beside requests in every broker: the full-text index and the rate counters follow history, webhooks are
-// told of it, what a revocation left unfinished is finished, what is old goes, and each night the store is looked
-// through. Safe on any number of brokers at once.
+// told of it, what a revocation or a registration left unfinished is finished, what is old goes, and each night the
+// store is looked through. Safe on any number of brokers at once.
 import { endUnfinishedMemberships } from "@claudemesh/messages/services/end-membership";
 import type { BrokerContext } from "../context.ts";
 import { startNightly } from "./nightly.ts";
@@ -13,6 +13,7 @@ const membershipsIdleMs = 60_000;
 const ratesIdleMs = 10_000;
 const sweepIdleMs = 600_000;
 const sweepDelayMs = 60_000;
+const registrarIdleMs = 15_000;
 
 /** `stop` resolves when nothing is under way any more. */
 export type BackgroundWork = { readonly stop: () => Promise<void> };
@@ -32,6 +33,7 @@ export function startBackgroundWork(broker: BrokerContext, random: () => number 
       return false;
     }),
     work("sweeping", sweepIdleMs, () => housekeeping.sweepNext(), sweepDelayMs),
+    work("finishing registrations", registrarIdleMs, () => broker.registrar.tidyUp()),
   ];
   for (const worker of workers) worker.start();
   const webhooks = startWebhooks(broker);

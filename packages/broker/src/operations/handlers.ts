@@ -20,9 +20,11 @@ import type {
 import { dedupeRetentionMs } from "../config.ts";
 import { checkName, type Handler, ok, pageLimit, requireOwner } from "./handler.ts";
 import { memberHandlers } from "./member-handlers.ts";
+import { onceHandlers } from "./once-handlers.ts";
 import { presenceHandlers } from "./presence-handlers.ts";
 import { queueHandlers } from "./queue-handlers.ts";
 import { readingHandlers } from "./reading-handlers.ts";
+import { registrarHandlers } from "./registrar-handlers.ts";
 import { webhookHandlers } from "./webhook-handlers.ts";
 
 export const handlers: Readonly<Record<OperationName, Handler>> = {
@@ -72,6 +74,8 @@ export const handlers: Readonly<Record<OperationName, Handler>> = {
   ...presenceHandlers,
   ...readingHandlers,
   ...webhookHandlers,
+  ...onceHandlers,
+  ...registrarHandlers,
 
   "topic.create": async (broker, { member }, input: TopicCreateInput) => {
     const name = checkName(input.name, "name");

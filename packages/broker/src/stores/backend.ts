@@ -2,6 +2,8 @@
 // need for that. Two kinds keep this contract; open-backend.ts chooses.
 import type { MembersStore } from "@claudemesh/members/ports";
 import type { MessagesStore } from "@claudemesh/messages/ports";
+import type { OnceStore } from "@claudemesh/registrar/once-ports";
+import type { RegistrarStore } from "@claudemesh/registrar/ports";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type { Logger } from "pino";
@@ -11,6 +13,8 @@ import type { Recipient } from "../signals/shared-connections.ts";
 export type Backend = {
   readonly members: MembersStore;
   readonly messages: MessagesStore;
+  readonly once: OnceStore;
+  readonly registrar: RegistrarStore;
   /** Where the data is, as it may be shown: without a password. */
   readonly place: string;
   readonly adminTokenFile: string;

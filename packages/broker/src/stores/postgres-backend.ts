@@ -10,6 +10,9 @@ import { RedisConnection } from "@claudemesh/messages/redis";
 import { createRedisLimiter } from "@claudemesh/messages/redis-limiter";
 import { limitAccepts } from "@claudemesh/messages/services/limit-accepts";
 import { MeshError } from "@claudemesh/protocol/errors";
+import { createPostgresOnceStore } from "@claudemesh/registrar/once-postgres";
+import { createPostgresRegistrarStore } from "@claudemesh/registrar/postgres";
+import { postgresRegistrarMigrations } from "@claudemesh/registrar/postgres-migrations";
 import type { Migration } from "@claudemesh/storage/migrations";
 import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
@@ -25,7 +28,7 @@ const sweepSecondsDefault = 5;
 const firstContactMs = 2_000;
 
 export function postgresMigrations(): Migration[] {
-  return [...postgresMembersMigrations(), ...postgresMessagesMigrations()];
+  return [...postgresMembersMigrations(), ...postgresMessagesMigrations(), ...postgresRegistrarMigrations()];
 }
 
 export async function openPostgresBackend(
@@ -33,7 +36,7 @@ export async function openPostgresBackend(
   url: string,
   redisUrl: string,
 ): Promise<Backend> {
-  const { config, log } = surroundings;
+  const { config, failpoints, log } = surroundings;
   const onIdleError = (error: Error) => log.warn({ event: "postgres_connection_lost", err: error }, error.message);
   const accepting = openPostgres({ url, poolSize: connectionsAccepting, onIdleError });
   const common = openPostgres({ url, poolSize: connectionsCommon, onIdleError });
@@ -52,6 +55,14 @@ export async function openPostgresBackend(
   return {
     members,
     messages,
+    once: createPostgresOnceStore(common, {
+      beforeCommit: () => failpoints.hit("once.before_commit"),
+      afterCommit: () => failpoints.hit("once.after_commit"),
+    }),
+    registrar: createPostgresRegistrarStore(common, {
+      beforeCommit: () => failpoints.hit("registrar.before_commit"),
+      afterCommit: () => failpoints.hit("registrar.after_commit"),
+    }),
     place: withoutSecret(url),
     adminTokenFile: resolve(config.adminTokenFile ?? "broker.admin-token"),
     checkReady: async () => {

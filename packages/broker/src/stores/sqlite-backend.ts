@@ -3,6 +3,9 @@ import { mkdirSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { createSqliteMembersStore, membersMigrations } from "@claudemesh/members/sqlite";
 import { createSqliteMessagesStore, messagesMigrations } from "@claudemesh/messages/sqlite";
+import { createSqliteOnceStore } from "@claudemesh/registrar/once-sqlite";
+import { createSqliteRegistrarStore } from "@claudemesh/registrar/sqlite";
+import { registrarMigrations } from "@claudemesh/registrar/sqlite-migrations";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
@@ -13,7 +16,7 @@ import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { Backend, BackendSurroundings } from "./backend.ts";
 
 export function sqliteMigrations(): Migration[] {
-  return [...membersMigrations(), ...messagesMigrations()];
+  return [...membersMigrations(), ...messagesMigrations(), ...registrarMigrations()];
 }
 
 export async function openSqliteBackend(surroundings: BackendSurroundings, givenPath: string): Promise<Backend> {
@@ -43,6 +46,8 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
   return {
     members,
     messages: { ...messages, accepts: { ...messages.accepts, accept } },
+    once: createSqliteOnceStore(opened, commit, { sawOnce: () => saw("once") }),
+    registrar: createSqliteRegistrarStore(opened, commit, { saw }),
     place: path,
     adminTokenFile: config.adminTokenFile ?? `${path}.admin-token`,
     checkReady: async () => {
@@ -61,19 +66,22 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
 
 /** Fault points aim at batches that carry the work they are named for. */
 function createCommit(db: Sqlite, failpoints: Failpoints<FailpointName>) {
-  const seen = { accept: false, fence: false, sweep: false };
-  let acceptCommitting = false;
+  const seen = { accept: false, fence: false, sweep: false, once: false, registrar: false };
+  let committing = { ...seen };
   const commit = new GroupCommit(db, {
     beforeCommit: () => {
-      const { accept, fence, sweep } = seen;
-      Object.assign(seen, { accept: false, fence: false, sweep: false });
-      acceptCommitting = accept;
-      if (fence) failpoints.hitSync("fence.before_commit");
-      if (accept) failpoints.hitSync("accept.before_commit");
-      if (sweep) failpoints.hitSync("sweep.before_commit");
+      committing = { ...seen };
+      Object.assign(seen, { accept: false, fence: false, sweep: false, once: false, registrar: false });
+      if (committing.fence) failpoints.hitSync("fence.before_commit");
+      if (committing.accept) failpoints.hitSync("accept.before_commit");
+      if (committing.sweep) failpoints.hitSync("sweep.before_commit");
+      if (committing.once) failpoints.hitSync("once.before_commit");
+      if (committing.registrar) failpoints.hitSync("registrar.before_commit");
     },
     afterCommit: () => {
-      if (acceptCommitting) failpoints.hitSync("accept.after_commit");
+      if (committing.accept) failpoints.hitSync("accept.after_commit");
+      if (committing.once) failpoints.hitSync("once.after_commit");
+      if (committing.registrar) failpoints.hitSync("registrar.after_commit");
     },
   });
   return {

@@ -257,6 +257,10 @@ describe("a frame", () => {
     const peer = await alice.connect("client");
     const fingerprint = "ab".repeat(32);
     const uuid = "0".repeat(36);
+    const effect = { operation: "register", target: "t", artifact_hash: fingerprint, run_id: "r" };
+    const spent = { approval_id: "a", authorization_nonce: "n", attempt_id: "x" };
+    const envelope = { approval_id: "a", ...effect, purpose: "register", not_before: 1, not_after: 2 };
+    const request = { protocol_version: "1", logical_request_key: "k", ...spent, ...effect };
     const asked: [type: keyof typeof operations, input: object, status: number, body: object][] = [
       ["topic.create", { name: "news" }, 201, { name: "news", post_policy: "members" }],
       ["topic.subscribe", { name: "news" }, 200, { name: "news", subscribed: true }],
@@ -290,6 +294,20 @@ describe("a frame", () => {
       ["webhook.deliveries", { webhook: "ci" }, 200, { items: [], next_after: null }],
       ["webhook.replay", { webhook: "ci" }, 200, { id: "ci", replayed: 0 }],
       ["webhook.delete", { webhook: "ci" }, 200, { id: "ci", deleted: true }],
+      ["once.claim", { key: "k", claim_id: "c", inputs_fingerprint: fingerprint, lease_s: 60 }, 201, { epoch: 1 }],
+      ["once.renew", { key: "k", epoch: 1 }, 200, { epoch: 1 }],
+      ["once.resolve", { key: "k", epoch: 1, outcome: "done" }, 409, { error: "running" }],
+      ["once.record", { key: "k", epoch: 1, result: [1] }, 200, { epoch: 1, outcome: "done" }],
+      ["once.get", { key: "k" }, 200, { state: "done", result: [1] }],
+      ["registrar.approve", { ...envelope, signature: "0".repeat(128) }, 403, { field: "signature" }],
+      ["registrar.approvals", {}, 200, { items: [], next_cursor: null }],
+      ["registrar.revoke", { approval_id: "a" }, 404, { error: "not_found" }],
+      ["registrar.register", request, 403, { error: "nonce_unbound", code: "NONCE_UNBOUND" }],
+      ["registrar.resolve", { logical_request_key: "k" }, 200, { state: "unknown" }],
+      ["registrar.attempts", { logical_request_key: "k" }, 200, { items: [], recorded: 0 }],
+      ["registrar.compensate", { logical_request_key: "k", ...spent }, 404, { error: "not_found" }],
+      ["registrar.registrations", {}, 200, { items: [], next_cursor: null }],
+      ["registrar.audit", {}, 200, { next_cursor: null }],
       ["member.revoke", { pubkey: alice.pubkey }, 409, { error: "last_owner" }],
       ["topic.delete", { name: "news" }, 200, { name: "news", deleted: true }],
     ];

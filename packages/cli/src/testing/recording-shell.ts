@@ -1,4 +1,5 @@
 // A shell for tests that remembers what was printed instead of printing it.
+import { PassThrough } from "node:stream";
 import type { Shell } from "../shell.ts";
 
 export type RecordingShell = Shell & { readonly printed: string[]; readonly complaints: string[] };
@@ -11,6 +12,7 @@ export function createRecordingShell(given: Partial<Shell> = {}): RecordingShell
     home: "/nowhere",
     version: "0.0.0-test",
     columns: undefined,
+    raw: () => new PassThrough(),
     readerGone: new Promise(() => undefined),
     ...given,
     out: (text) => printed.push(text),

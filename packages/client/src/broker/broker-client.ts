@@ -167,6 +167,11 @@ export async function withBroker<T>(options: BrokerOptions, use: (call: BrokerCa
   }
 }
 
+/** Calls that connect anew each time: for few of them, which must come through a connection that is lost between. */
+export function connectingCall(options: BrokerOptions): BrokerCall {
+  return (operation, input) => withBroker(options, (call) => call(operation, input));
+}
+
 async function callOver(
   link: Link,
   broker: string,

@@ -2,7 +2,7 @@
 import { createPublicKey, hash, type KeyObject, randomBytes, timingSafeEqual, verify } from "node:crypto";
 
 /** 32 random bytes behind a readable prefix, so that a leaked secret can be recognised for what it is. */
-export function mintSecret(prefix: "cmt" | "cma" | "cms" | "cmw"): string {
+export function mintSecret(prefix: "cmt" | "cma" | "cms" | "cmw" | "cmn"): string {
   return `${prefix}_${randomBytes(32).toString("base64url")}`;
 }
 

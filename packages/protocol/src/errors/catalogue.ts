@@ -49,6 +49,7 @@ export const errorCatalogue = {
   forbidden_host: refusal(403, "The Host header does not name this machine's loopback.", "warn"),
   forbidden_origin: refusal(403, "The Origin is not on the allow-list.", "warn"),
   not_subscribed: refusal(403, "Only subscribers may post to this topic."),
+  nonce_unbound: refusal(403, "The nonce is not bound to an approval of exactly this, now."),
   invite_refused: refusal(403, "The invite is unknown, expired, revoked or already used by another key."),
   // What is asked for.
   not_found: refusal(404, "There is no such thing, or it is not yours to see."),
@@ -67,6 +68,15 @@ export const errorCatalogue = {
   already_accepted: refusal(409, "The broker has accepted this row after all, so that nothing is left to requeue."),
   fate_unknown: refusal(409, "The broker may have accepted this row, and it cannot be proven that it has not."),
   payload_unreadable: refusal(409, "The row's message was sealed with other keys and cannot be read back."),
+  running: refusal(409, "Another claim of this key runs until its lease ends."),
+  uncertain: refusal(409, "The lease ended and nothing was recorded: nobody can say here whether the effect happened."),
+  inputs_mismatch: refusal(409, "This key was claimed with other inputs; another effect needs another key."),
+  epoch_settled: refusal(409, "This epoch was recorded or resolved already, and the first word stands."),
+  replay_duplicate: refusal(409, "This request key or this effect is taken, for ever, by something else."),
+  attempt_collision: refusal(409, "Another attempt at the same request won; its registration is in the answer."),
+  replay_nonce_consumed: refusal(409, "This nonce has been spent; a nonce is good for one effect."),
+  not_compensable: refusal(409, "Only a registration whose verification failed can be compensated."),
+  request_stale: refusal(410, "The request is past its expires_at; nothing new was registered."),
   payload_too_large: refusal(413, "The body is larger than the limit."),
   unsupported_media_type: refusal(415, "Send application/json."),
   // Try again.
@@ -78,6 +88,7 @@ export const errorCatalogue = {
   limiter_unavailable: passing(503, "The rate limiter cannot be reached; new sends wait, retries still succeed."),
   storage_unavailable: passing(503, "The store cannot be reached.", "error"),
   broker_unreachable: passing(503, "The broker cannot be reached."),
+  replay_surface_not_fit: passing(503, "The registrar is closed: its tables do not prove single use.", "error"),
   stopping: passing(503, "The server is stopping.", "info"),
   insufficient_storage: passing(507, "The disk or the outbox's own limit is full; nothing was consumed.", "error"),
 } as const satisfies Record<string, CatalogueEntry>;

@@ -4,6 +4,8 @@
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { acceptRequestSchema } from "../messages/accept-request.ts";
 import { limits } from "../messages/limits.ts";
+import { onceOperations } from "./once-operations.ts";
+import { registrarOperations } from "./registrar-operations.ts";
 
 const clientMessageId = { type: "string", maxLength: limits.clientMessageIdCharacters } as const;
 const wireFingerprint = { type: "string", pattern: "^[0-9a-f]{64}$" } as const;
@@ -225,6 +227,8 @@ export const operations = {
     input: webhookDeliveriesInputSchema,
   },
   "webhook.replay": { http: { method: "POST", path: "/webhooks/:webhook/replay" }, input: webhookReplayInputSchema },
+  ...onceOperations,
+  ...registrarOperations,
 } as const satisfies Record<string, OperationSpec>;
 
 export type OperationName = keyof typeof operations;

@@ -10,7 +10,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 1,
-  sha256: "d26a1758e5e1a67f00150637df488f3e022e493de70738184858aa10b06eafb1",
+  sha256: "813a84f165b932e719a6539fd4f401144dad1c3bab6754a444410470ed8b3e8d",
 };
 
 const wire = {

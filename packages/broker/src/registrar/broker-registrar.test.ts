@@ -1,0 +1,75 @@
+// What a broker does for the registrar beside requests: it finishes what was left unverified, and sums up its audit.
+import { pino } from "pino";
+import { describe, expect, test } from "vitest";
+import { type BrokerRegistrar, openRegistrar } from "./broker-registrar.ts";
+
+type Store = Parameters<typeof openRegistrar>[0]["store"];
+
+const atMs = 1_700_000_000_000;
+const idAt = (ms: number) =>
+  `${ms
+    .toString(16)
+    .padStart(12, "0")
+    .replace(/^(.{8})/, "$1-")}-7000-8000-000000000000`;
+
+/** A store with these registrations unverified, which tells what was asked of it. */
+function storeWith(unverified: { registrationId: string; logicalRequestKey: string }[]) {
+  const looked: string[] = [];
+  const found: string[] = [];
+  const summaries: number[] = [];
+  const facts = { has: () => true, [Symbol.iterator]: () => [][Symbol.iterator]() };
+  const store = {
+    inspect: async () => ({ store: "sqlite", facts, notes: [] }),
+    requests: {
+      unverified: async (sinceId: string) => {
+        looked.push(sinceId);
+        return unverified.map((each) => ({ meshId: "m", ...each }));
+      },
+      find: async (_meshId: string, key: string) => {
+        found.push(key);
+        return undefined;
+      },
+    },
+    audit: {
+      summarise: async (nowMs: number) => {
+        summaries.push(nowMs);
+        return 0;
+      },
+    },
+    attempts: {},
+    approvals: {},
+  } as unknown as Store;
+  return { store, looked, found, summaries };
+}
+
+const open = (store: Store): Promise<BrokerRegistrar> =>
+  openRegistrar({
+    store,
+    config: { registrarVerifier: undefined },
+    nowMs: () => atMs,
+    nextId: () => "id",
+    metrics: { registrarOpen: () => undefined } as never,
+    log: pino({ level: "silent" }),
+  });
+
+describe("a broker's registrar", () => {
+  test("looks at everything that is unverified before it opens", async () => {
+    const { store, looked, found } = storeWith([{ registrationId: idAt(atMs), logicalRequestKey: "just now" }]);
+    await open(store);
+    expect(looked).toEqual([""]);
+    expect(found).toEqual(["just now"]);
+  });
+
+  test("later looks at the last hour alone, and leaves to a request what it is at work on", async () => {
+    const left = storeWith([
+      { registrationId: idAt(atMs - 60_000), logicalRequestKey: "left behind" },
+      { registrationId: idAt(atMs - 1_000), logicalRequestKey: "under way" },
+    ]);
+    const registrar = await open(left.store);
+    left.found.length = 0;
+    expect(await registrar.tidyUp()).toBe(false);
+    expect(left.found).toEqual(["left behind"]);
+    expect(left.looked.at(-1)?.slice(0, 13)).toBe(idAt(atMs - 3_600_000).slice(0, 13));
+    expect(left.summaries).toEqual([atMs]);
+  });
+});

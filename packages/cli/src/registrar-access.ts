@@ -1,0 +1,92 @@
+// What the registrar's commands share: the client of this home's member, the options that name an effect, and how a
+// request's state ends the command.
+import { connectingCall } from "@claudemesh/client/broker";
+import { hashArtifact } from "@claudemesh/client/hash-artifact";
+import { readMeshConfig } from "@claudemesh/client/home";
+import { identityOf, readKeyFile, signerOf } from "@claudemesh/client/keys";
+import {
+  type ArtifactEffect,
+  type Authorization,
+  createRegistrarClient,
+  type RegistrarClient,
+  type RequestAnswer,
+} from "@claudemesh/client/registrar";
+import { MeshError } from "@claudemesh/protocol/errors";
+import type { Command } from "commander";
+import type { Outcome } from "./command.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { pathsFor, type Shell } from "./shell.ts";
+
+export function registrarOf(shell: Shell, options: { readonly mesh?: string }): RegistrarClient {
+  const paths = pathsFor(shell, options);
+  const { broker, id } = readMeshConfig(paths);
+  const keys = readKeyFile(paths.keypair);
+  const agent = `claudemesh-cli/${shell.version}`;
+  return createRegistrarClient({
+    call: connectingCall({ broker, identity: identityOf(keys, id), agent }),
+    sign: signerOf(keys),
+  });
+}
+
+export type EffectOptions = {
+  readonly operation: string;
+  readonly target: string;
+  readonly runId: string;
+  readonly artifactHash?: string;
+  readonly file?: string;
+};
+
+export function withEffect(command: Command): Command {
+  return command
+    .requiredOption("--operation <text>", "what is done with the artifact, such as release")
+    .requiredOption("--target <text>", "what it is done to, such as prod")
+    .requiredOption("--run-id <text>", "the run that it belongs to, such as a build's number")
+    .option("--artifact-hash <hex>", "SHA-256 of the artifact's bytes")
+    .option("--file <path>", "the artifact itself, to be hashed here")
+    .hook("preAction", (self) => {
+      const { artifactHash, file } = self.opts<Partial<EffectOptions>>();
+      if (artifactHash === undefined && file === undefined) self.error("error: give --artifact-hash or --file");
+    });
+}
+
+export async function effectOf(options: EffectOptions): Promise<ArtifactEffect> {
+  const { operation, target, runId: run_id, artifactHash = "", file } = options;
+  const artifact_hash = file === undefined ? artifactHash : await hashArtifact(file);
+  if (artifactHash !== "" && artifactHash !== artifact_hash) {
+    throw new MeshError("invalid_request", `${file} has the hash ${artifact_hash}, not the one that is given.`);
+  }
+  return { operation, target, artifact_hash, run_id };
+}
+
+export type AuthorizationOptions = { readonly approval: string; readonly nonce?: string };
+
+export function withAuthorization(command: Command, shell: Shell, approval: string): Command {
+  return command
+    .requiredOption("--approval <id>", approval)
+    .option("--nonce <nonce>", "its nonce (or CLAUDEMESH_REGISTRAR_NONCE, which no list of processes shows)")
+    .hook("preAction", (self) => {
+      const { nonce = shell.env.CLAUDEMESH_REGISTRAR_NONCE } = self.opts<Partial<AuthorizationOptions>>();
+      if (!nonce) self.error("error: give the nonce in CLAUDEMESH_REGISTRAR_NONCE, or with --nonce");
+    });
+}
+
+/** From the environment where it is not given. */
+export function authorizationOf(shell: Shell, { approval, nonce }: AuthorizationOptions): Authorization {
+  return { approval_id: approval, authorization_nonce: nonce ?? shell.env.CLAUDEMESH_REGISTRAR_NONCE ?? "" };
+}
+
+/** 0 where the request is registered and closed, 1 where it failed, 6 where that is not known yet. */
+export function endWith(answer: RequestAnswer): Outcome {
+  const { registration, state, duplicate } = answer;
+  const { registration_id, logical_request_key: key } = registration;
+  const what = {
+    unknown: "Nothing is registered",
+    inert: "Registered and not verified yet; ask again with: claudemesh registrar status",
+    registered_closed: duplicate ? "Was registered before" : "Registered",
+    verify_failed: "Registered, and its verification failed; only a compensation is possible",
+    compensated: "Registered, failed its verification, and was compensated",
+  }[state];
+  if (state === "inert") process.exitCode = exitCodes.busy;
+  else if (state !== "registered_closed") process.exitCode = exitCodes.failed;
+  return { value: answer, text: `${what}: ${key} (${registration_id}).` };
+}

@@ -1,0 +1,80 @@
+// One request of `once` each, with the retries that it can bear, and its answer as a closed union. Every call here is
+// safe to repeat: a claim by its claim id, a record and a resolve by what they say.
+import { MeshError } from "@claudemesh/protocol/errors";
+import { backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
+import { type BrokerCall, BrokerRefusal } from "../broker/broker-client.ts";
+import type { OnceClock } from "./once-clock.ts";
+
+export type OnceRetrying = { readonly clock: OnceClock; readonly random: () => number };
+
+const backoff = { minMs: 100, maxMs: 2_000 };
+
+/** Might the same request succeed later, or has it succeeded and only its answer was lost? */
+export function isTransient(error: unknown): boolean {
+  return (error instanceof MeshError || error instanceof BrokerRefusal) && error.retryable;
+}
+
+/** Only a connection that never came about proves that a request was not carried out. */
+export function mayBeCarriedOut(error: unknown): boolean {
+  return !(error instanceof MeshError && error.code === "broker_unreachable" && error.details.sent !== true);
+}
+
+/** Tries again, with growing pauses, until so much time has passed as is worth it after the latest failure. */
+export async function retryFor<T>(
+  retrying: OnceRetrying,
+  forMs: number | ((error: unknown) => number),
+  request: () => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  const { clock, random } = retrying;
+  const sinceMs = clock.monotonicMs();
+  for (let failures = 1; ; failures++) {
+    try {
+      return await request();
+    } catch (error) {
+      if (!isTransient(error) || signal?.aborted) throw error;
+      const leftMs = sinceMs + (typeof forMs === "number" ? forMs : forMs(error)) - clock.monotonicMs();
+      if (leftMs <= 0) throw error;
+      await clock.sleep(Math.min(backoffDelayMs(failures, random(), backoff), leftMs), signal);
+    }
+  }
+}
+
+export type ClaimRequest = {
+  readonly key: string;
+  readonly claim_id: string;
+  readonly inputs_fingerprint: string;
+  readonly lease_s: number;
+};
+
+export type ClaimAnswer =
+  | { readonly type: "held"; readonly epoch: number }
+  | { readonly type: "done"; readonly epoch: number; readonly result: unknown }
+  | { readonly type: "running"; readonly epoch: number; readonly leaseUntil: number }
+  | { readonly type: "uncertain"; readonly epoch: number; readonly claimId: unknown }
+  /** This very claim was resolved away before its caller heard of it. */
+  | { readonly type: "resolved_away" };
+
+export async function askForClaim(call: BrokerCall, request: ClaimRequest): Promise<ClaimAnswer> {
+  let body: Readonly<Record<string, unknown>>;
+  try {
+    body = (await call("once.claim", request)) as Record<string, unknown>;
+  } catch (error) {
+    if (!(error instanceof MeshError)) throw error;
+    const { epoch, lease_until, claim_id } = error.details;
+    switch (error.code) {
+      case "running":
+        return { type: "running", epoch: Number(epoch), leaseUntil: Number(lease_until) };
+      case "uncertain":
+        return { type: "uncertain", epoch: Number(epoch), claimId: claim_id };
+      case "epoch_settled":
+        return { type: "resolved_away" };
+      default:
+        throw error;
+    }
+  }
+  if (!Number.isSafeInteger(body.epoch))
+    throw new MeshError("internal", "The broker answered a claim without an epoch.");
+  const epoch = Number(body.epoch);
+  return Object.hasOwn(body, "result") ? { type: "done", epoch, result: body.result } : { type: "held", epoch };
+}

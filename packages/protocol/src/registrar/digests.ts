@@ -1,0 +1,50 @@
+// The two digests that a registration is known by. Every field stands behind its length, so that no two lists of fields
+// have the same bytes. The attempt is in neither: whoever tries again asks for the same thing.
+import type { Sha256 } from "../messages/fingerprint.ts";
+
+export const registrarProtocolVersion = "1";
+
+/** What is registered: one artifact for one target in one run. */
+export type Effect = {
+  readonly operation: string;
+  readonly target: string;
+  /** SHA-256 of the artifact's bytes, 64 lower-case hex digits. */
+  readonly artifactHash: string;
+  readonly runId: string;
+};
+
+export type ReplayIdentity = Effect & {
+  readonly protocolVersion: string;
+  readonly logicalRequestKey: string;
+  /** The approving owner's public key, in hex. */
+  readonly binding: string;
+};
+
+const utf8 = new TextEncoder();
+
+/** The fields as UTF-8, each behind its length in 32 bits, big-endian. */
+export function lengthPrefixed(fields: readonly string[]): Uint8Array {
+  const parts = fields.map((field) => utf8.encode(field));
+  const bytes = new Uint8Array(parts.reduce((total, part) => total + 4 + part.length, 0));
+  const view = new DataView(bytes.buffer);
+  let at = 0;
+  for (const part of parts) {
+    view.setUint32(at, part.length);
+    bytes.set(part, at + 4);
+    at += 4 + part.length;
+  }
+  return bytes;
+}
+
+/** Names one request for one effect under one owner's authority. */
+export function replayKey(sha256: Sha256, identity: ReplayIdentity): Uint8Array {
+  const { protocolVersion, logicalRequestKey, operation, target, artifactHash, binding, runId } = identity;
+  return sha256.bytes(
+    lengthPrefixed([protocolVersion, logicalRequestKey, operation, target, artifactHash, binding, runId]),
+  );
+}
+
+/** Names the effect alone: the same under every key, owner and nonce. */
+export function effectKey(sha256: Sha256, { operation, target, artifactHash, runId }: Effect): Uint8Array {
+  return sha256.bytes(lengthPrefixed([operation, target, artifactHash, runId]));
+}

@@ -1,0 +1,46 @@
+// The operations of `once`, under /once/:key: claim the right to run an effect, keep it, say what came of it. Their
+// rules are in registrar/once-state.ts.
+import type { FromSchema, JSONSchema } from "json-schema-to-ts";
+import { onceClaimIdPattern, onceKeyPattern, onceLimits } from "../registrar/once-limits.ts";
+
+const key = { type: "string", pattern: onceKeyPattern } as const;
+const epoch = { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER } as const;
+/** The caller's own: any JSON. */
+const result = { type: ["null", "boolean", "number", "string", "array", "object"] } as const;
+
+function input<const R extends readonly string[], const P>(required: R, properties: P) {
+  return { type: "object", additionalProperties: false, required, properties } as const;
+}
+
+export const onceClaimInputSchema = input(["key", "claim_id", "inputs_fingerprint", "lease_s"], {
+  key,
+  claim_id: { type: "string", pattern: onceClaimIdPattern },
+  inputs_fingerprint: { type: "string", pattern: "^[0-9a-f]{64}$" },
+  lease_s: { type: "integer", minimum: onceLimits.leaseSecondsMin, maximum: onceLimits.leaseSecondsMax },
+}) satisfies JSONSchema;
+export type OnceClaimInput = FromSchema<typeof onceClaimInputSchema>;
+
+export const onceRenewInputSchema = input(["key", "epoch"], { key, epoch }) satisfies JSONSchema;
+export type OnceRenewInput = FromSchema<typeof onceRenewInputSchema>;
+
+export const onceRecordInputSchema = input(["key", "epoch", "result"], { key, epoch, result }) satisfies JSONSchema;
+export type OnceRecordInput = FromSchema<typeof onceRecordInputSchema>;
+
+export const onceResolveInputSchema = input(["key", "epoch", "outcome"], {
+  key,
+  epoch,
+  outcome: { type: "string", enum: ["done", "not_done"] },
+  result,
+}) satisfies JSONSchema;
+export type OnceResolveInput = FromSchema<typeof onceResolveInputSchema>;
+
+export const onceGetInputSchema = input(["key"], { key }) satisfies JSONSchema;
+export type OnceGetInput = FromSchema<typeof onceGetInputSchema>;
+
+export const onceOperations = {
+  "once.claim": { http: { method: "POST", path: "/once/:key/claim" }, input: onceClaimInputSchema },
+  "once.renew": { http: { method: "POST", path: "/once/:key/renew" }, input: onceRenewInputSchema },
+  "once.record": { http: { method: "POST", path: "/once/:key/record" }, input: onceRecordInputSchema },
+  "once.resolve": { http: { method: "POST", path: "/once/:key/resolve" }, input: onceResolveInputSchema },
+  "once.get": { http: { method: "GET", path: "/once/:key" }, input: onceGetInputSchema },
+} as const;

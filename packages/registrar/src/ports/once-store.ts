@@ -1,0 +1,40 @@
+// What `once` needs from a store, with its guarantees. SQLite and PostgreSQL stores owe the same. The rules themselves
+// are in the protocol's once-state.ts.
+import type { OnceAnswer, OnceClaim, OnceEpoch, OnceResolution } from "@claudemesh/protocol/registrar/once-state";
+
+/** A key of one mesh. */
+export type OnceKey = { readonly meshId: string; readonly key: string };
+
+export type OnceEpochKey = OnceKey & { readonly epoch: number };
+
+/** The caller's membership ended before the call could change anything. */
+export type OnceOutcome = OnceAnswer | { readonly type: "not_a_member" };
+
+/**
+ * Every change is decided and written in one transaction and is durable when the call resolves. Of callers that come at
+ * the same time, on whatever process, one is first and the others see what he did. A call that changes nothing writes
+ * nothing.
+ */
+export type OnceStore = {
+  readonly claim: (key: OnceKey, claim: OnceClaim, nowMs: number) => Promise<OnceOutcome>;
+  readonly renew: (key: OnceEpochKey, holder: string, nowMs: number) => Promise<OnceOutcome>;
+  /** `result` is canonical JSON text. */
+  readonly record: (
+    key: OnceEpochKey,
+    record: { readonly holder: string; readonly result: string },
+    nowMs: number,
+  ) => Promise<OnceOutcome>;
+  readonly resolve: (
+    key: OnceEpochKey,
+    resolution: OnceResolution & { readonly by: string },
+    nowMs: number,
+  ) => Promise<OnceOutcome>;
+  /** The epochs of a key, the newest first. */
+  readonly epochs: (key: OnceKey, limit: number) => Promise<OnceEpoch[]>;
+};
+
+/** Told where a change stands, so that fault points can aim at it. */
+export type OnceProbe = {
+  readonly beforeCommit: () => Promise<void> | void;
+  readonly afterCommit: () => Promise<void> | void;
+};

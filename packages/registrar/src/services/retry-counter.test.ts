@@ -1,0 +1,49 @@
+// Retries are added up and written together; asking writes what is there.
+import { expect, test } from "vitest";
+import type { Retry } from "../core/records.ts";
+import { RetryCounter } from "./retry-counter.ts";
+
+const retry = (attemptId: string, atMs = 1) => ({
+  meshId: "m",
+  logicalRequestKey: "k",
+  attemptId,
+  memberPubkey: "p",
+  atMs,
+});
+
+test("tries of one attempt are one count; a flush writes all of them, and nothing twice", async () => {
+  const written: Retry[][] = [];
+  const counter = new RetryCounter({
+    store: { count: async (retries) => void written.push([...retries]) },
+    onFailure: () => expect.fail("nothing failed"),
+  });
+  counter.add(retry("a"));
+  counter.add(retry("b"));
+  counter.add(retry("a", 2));
+  await counter.flush();
+  expect(written).toEqual([
+    [
+      { ...retry("a", 2), tries: 2 },
+      { ...retry("b"), tries: 1 },
+    ],
+  ]);
+  await counter.flush();
+  expect(written).toHaveLength(1);
+});
+
+test("many different attempts do not wait for the moment, and a failure is told and passes", async () => {
+  let writes = 0;
+  const failures: unknown[] = [];
+  const counter = new RetryCounter({
+    store: {
+      count: async () => {
+        writes += 1;
+        throw new Error("the disk is full");
+      },
+    },
+    onFailure: (error) => failures.push(error),
+  });
+  for (let n = 0; n < 1_000; n++) counter.add(retry(`attempt ${n}`));
+  await counter.flush();
+  expect([writes, failures.length]).toEqual([1, 1]);
+});

@@ -1,0 +1,140 @@
+// OnceStore on PostgreSQL. A call is decided on committed rows first; where that would change something, it is decided
+// again inside a transaction. An epoch's row is held by whoever renews or settles it; a new epoch is an insert, and of
+// several at once the keys let one through: the others look again.
+import assert from "node:assert/strict";
+import {
+  decideOnceClaim,
+  decideOnceRecord,
+  decideOnceRenewal,
+  decideOnceResolve,
+  type OnceClaim,
+  type OnceDecision,
+  type OnceEpoch,
+} from "@claudemesh/protocol/registrar/once-state";
+import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
+import type { OnceEpochKey, OnceKey, OnceOutcome, OnceProbe, OnceStore } from "../../ports/once-store.ts";
+import { changedValues, epochOf, type OnceRow, onceColumns } from "../once-rows.ts";
+
+/** A committed read, or a statement of a transaction. */
+type Reading = { readonly query: <Row>(text: string, values: readonly unknown[]) => Promise<Row[]> };
+type Lock = "" | "FOR NO KEY UPDATE";
+type Decide = (db: Reading, lock: Lock) => Promise<OnceDecision>;
+
+/** Each round that finds its insert taken sees the row that took it, so one repetition is the rule. */
+const roundsMax = 10;
+
+export function createPostgresOnceStore(postgres: Postgres, probe: OnceProbe): OnceStore {
+  const committed: Reading = { query: (text, values) => postgres.read(text, values) };
+  const settleIn = async (key: OnceKey, caller: string, decide: Decide): Promise<OnceOutcome> => {
+    const seen = await decide(committed, "");
+    if (seen.next === undefined) return seen.answer;
+    const { outcome, changed } = await postgres.transaction(async (tx) => {
+      const decided = await decideAndWrite(tx, key, caller, decide);
+      if (decided.changed) await probe.beforeCommit();
+      return decided;
+    });
+    if (changed) await probe.afterCommit();
+    return outcome;
+  };
+  return {
+    claim: (key, claim, nowMs) =>
+      settleIn(key, claim.holder, async (db) => decideOnceClaim(await selectForClaim(db, key, claim), claim, nowMs)),
+    renew: (key, holder, nowMs) =>
+      settleIn(key, holder, async (db, lock) => decideOnceRenewal(await selectEpoch(db, key, lock), holder, nowMs)),
+    record: (key, record, nowMs) =>
+      settleIn(key, record.holder, async (db, lock) =>
+        decideOnceRecord(await selectEpoch(db, key, lock), record, nowMs),
+      ),
+    resolve: (key, resolution, nowMs) =>
+      settleIn(key, resolution.by, async (db, lock) =>
+        decideOnceResolve(await selectEpoch(db, key, lock), resolution, nowMs),
+      ),
+    epochs: (key, limit) => selectNewest(committed, key, limit),
+  };
+}
+
+async function decideAndWrite(
+  tx: PostgresTransaction,
+  key: OnceKey,
+  caller: string,
+  decide: Decide,
+): Promise<{ outcome: OnceOutcome; changed: boolean }> {
+  const live = await tx.query(
+    "SELECT 1 FROM mesh.member WHERE mesh_id = $1 AND pubkey = $2 AND revoked_at IS NULL FOR SHARE",
+    [key.meshId, caller],
+  );
+  if (live.length === 0) return { outcome: { type: "not_a_member" }, changed: false };
+  for (let round = 0; round < roundsMax; round++) {
+    const { answer, next, begins } = await decide(tx, "FOR NO KEY UPDATE");
+    if (next === undefined) return { outcome: answer, changed: false };
+    const written = begins ? await insertEpoch(tx, key, next) : await updateEpoch(tx, key, next);
+    if (written) return { outcome: answer, changed: true };
+  }
+  throw assert.fail("a new epoch was taken by others again and again");
+}
+
+const toMs = (time: Date): number => time.getTime();
+const toTime = (ms: number): Date => new Date(ms);
+
+async function selectNewest(db: Reading, { meshId, key }: OnceKey, limit: number): Promise<OnceEpoch[]> {
+  const rows = await db.query<OnceRow<Date>>(
+    `SELECT ${onceColumns} FROM mesh.once_claim WHERE mesh_id = $1 AND key = $2 ORDER BY epoch DESC LIMIT $3`,
+    [meshId, key, limit],
+  );
+  return rows.map((row) => epochOf(row, toMs));
+}
+
+/** Newest and own in one statement: between two, a claim of the same id could come and be seen by halves. */
+async function selectForClaim(db: Reading, { meshId, key }: OnceKey, claim: OnceClaim) {
+  const rows = await db.query<OnceRow<Date>>(
+    `(SELECT ${onceColumns} FROM mesh.once_claim WHERE mesh_id = $1 AND key = $2 ORDER BY epoch DESC LIMIT 1)
+     UNION ALL
+     (SELECT ${onceColumns} FROM mesh.once_claim
+      WHERE mesh_id = $1 AND key = $2 AND holder_pubkey = $3 AND claim_id = $4)
+     ORDER BY epoch DESC`,
+    [meshId, key, claim.holder, claim.claimId],
+  );
+  const epochs = rows.map((row) => epochOf(row, toMs));
+  const isOwn = ({ claimId, holder }: OnceEpoch) => claimId === claim.claimId && holder === claim.holder;
+  return { newest: epochs[0], own: epochs.find(isOwn) };
+}
+
+async function selectEpoch(db: Reading, key: OnceEpochKey, lock: Lock): Promise<OnceEpoch | undefined> {
+  const [row] = await db.query<OnceRow<Date>>(
+    `SELECT ${onceColumns} FROM mesh.once_claim WHERE mesh_id = $1 AND key = $2 AND epoch = $3 ${lock}`,
+    [key.meshId, key.key, key.epoch],
+  );
+  return row === undefined ? undefined : epochOf(row, toMs);
+}
+
+/** False: somebody else has made this epoch, or this claim has one. */
+async function insertEpoch(tx: PostgresTransaction, { meshId, key }: OnceKey, epoch: OnceEpoch): Promise<boolean> {
+  const inserted = await tx.execute(
+    `INSERT INTO mesh.once_claim (mesh_id, key, epoch, claim_id, holder_pubkey, inputs_fingerprint, lease_seconds,
+       claimed_at, lease_until)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
+    [
+      meshId,
+      key,
+      epoch.epoch,
+      epoch.claimId,
+      epoch.holder,
+      epoch.inputsFingerprint,
+      epoch.leaseSeconds,
+      toTime(epoch.claimedAtMs),
+      toTime(epoch.leaseUntilMs),
+    ],
+  );
+  return inserted === 1;
+}
+
+/** Renews or settles an epoch whose row this transaction holds. */
+async function updateEpoch(tx: PostgresTransaction, { meshId, key }: OnceKey, next: OnceEpoch): Promise<true> {
+  const updated = await tx.execute(
+    `UPDATE mesh.once_claim SET lease_until = $1, settled_how = $2, settled_by = $3, settled_at = $4, result = $5
+     WHERE mesh_id = $6 AND key = $7 AND epoch = $8 AND settled_how IS NULL`,
+    [...changedValues(next, toTime), meshId, key, next.epoch],
+  );
+  assert(updated === 1, "an epoch was changed that is not there or is settled");
+  return true;
+}

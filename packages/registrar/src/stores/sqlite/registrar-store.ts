@@ -1,0 +1,62 @@
+// RegistrarStore on SQLite: which function runs as a committed read and which as a job of the group commit.
+import type { GroupCommit } from "@claudemesh/storage/group-commit";
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type { SurfaceFacts } from "../../core/surface.ts";
+import type { RegistrarStore } from "../../ports.ts";
+import { insertApproval, revokeApproval, selectApproval, selectApprovals } from "./approvals.ts";
+import { countRetries, selectAttempts } from "./attempts.ts";
+import { hasWindowsOver, insertRefusal, selectAudit, summariseWindows } from "./audit.ts";
+import { inspectSurface } from "./inspect-surface.ts";
+import { registrarMigrations } from "./registrar-migrations.ts";
+import { compensateInTransaction, consumeInTransaction, insertVerification, selectUnverified } from "./requests.ts";
+import { selectRequest, selectRequests } from "./stored-requests.ts";
+
+/** What the file's live schema shows, without changing it. */
+export function inspectSqliteSurface(db: Sqlite): SurfaceFacts {
+  return inspectSurface(db, registrarMigrations());
+}
+
+/** Told from inside a transaction that it carries a registration, so that fault points can aim at it. */
+export type RegistrarProbe = { readonly saw: (work: "registrar") => void };
+
+export function createSqliteRegistrarStore(db: Sqlite, commit: GroupCommit, probe: RegistrarProbe): RegistrarStore {
+  return {
+    approvals: {
+      add: (meshId, approval) =>
+        commit.submit((tx) => {
+          const stored = insertApproval(tx, meshId, approval);
+          return stored === undefined ? { type: "added" } : { type: "stored", approval: stored };
+        }),
+      find: async (meshId, approvalId) => selectApproval(db, meshId, approvalId),
+      list: async (meshId, after, limit) => selectApprovals(db, meshId, after, limit),
+      revoke: (meshId, approvalId, nowMs) => commit.submit((tx) => revokeApproval(tx, meshId, approvalId, nowMs)),
+    },
+    requests: {
+      find: async (meshId, logicalRequestKey) => selectRequest(db, meshId, logicalRequestKey),
+      consume: (request, nowMs) =>
+        commit.submit((tx) => {
+          const decision = consumeInTransaction(tx, request, nowMs);
+          if (decision.type === "consume") probe.saw("registrar");
+          return decision;
+        }),
+      compensate: (request, nowMs) => commit.submit((tx) => compensateInTransaction(tx, request, nowMs)),
+      verify: (meshId, logicalRequestKey, verification) =>
+        commit.submit((tx) => insertVerification(tx, meshId, logicalRequestKey, verification)),
+      list: async (meshId, after, limit) => selectRequests(db, meshId, after, limit),
+      unverified: async (sinceId, after, limit) => selectUnverified(db, sinceId, after, limit),
+    },
+    audit: {
+      refuse: (meshId, refusal, nowMs, nextId) =>
+        commit.submit((tx) => insertRefusal(tx, meshId, refusal, nowMs, nextId)),
+      // Looking first leaves the write lock alone while there is nothing to do.
+      summarise: async (nowMs, limit, nextId) =>
+        hasWindowsOver(db, nowMs) ? commit.submit((tx) => summariseWindows(tx, nowMs, limit, nextId)) : 0,
+      list: async (meshId, after, limit) => selectAudit(db, meshId, after, limit),
+    },
+    attempts: {
+      count: (retries) => commit.submit((tx) => countRetries(tx, retries)),
+      list: async (meshId, logicalRequestKey) => selectAttempts(db, meshId, logicalRequestKey),
+    },
+    inspect: async () => inspectSqliteSurface(db),
+  };
+}

@@ -1,0 +1,36 @@
+// Reading what stands under a consumed key on SQLite: one statement, every table by its primary key or one unique index.
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type { StoredRequest } from "../../core/records.ts";
+import { type StoredRow, storedColumns, toStoredRequest } from "../rows.ts";
+
+const joined = `LEFT JOIN registrar_verification v
+    ON v.mesh_id = r.mesh_id AND v.logical_request_key = r.logical_request_key
+  LEFT JOIN registrar_compensation k
+    ON k.mesh_id = r.mesh_id AND k.logical_request_key = r.logical_request_key`;
+
+const fromConsume = `SELECT ${storedColumns((column) => column)} FROM registrar_consume c
+  JOIN registrar_registration r ON r.mesh_id = c.mesh_id AND r.logical_request_key = c.logical_request_key ${joined}`;
+
+const fromRegistration = `SELECT ${storedColumns((column) => column)} FROM registrar_registration r
+  CROSS JOIN registrar_consume c ON c.mesh_id = r.mesh_id AND c.logical_request_key = r.logical_request_key ${joined}`;
+
+export function selectRequest(db: Sqlite, meshId: string, logicalRequestKey: string): StoredRequest | undefined {
+  const row = db
+    .sql<StoredRow>(`${fromConsume} WHERE c.mesh_id = ? AND c.logical_request_key = ?`)
+    .get(meshId, logicalRequestKey);
+  return row && toStoredRequest(row);
+}
+
+export function selectByEffect(db: Sqlite, meshId: string, effectKey: Uint8Array): StoredRequest | undefined {
+  const row = db.sql<StoredRow>(`${fromConsume} WHERE c.mesh_id = ? AND c.effect_key = ?`).get(meshId, effectKey);
+  return row && toStoredRequest(row);
+}
+
+export function selectRequests(db: Sqlite, meshId: string, after: string, limit: number): StoredRequest[] {
+  return db
+    .sql<StoredRow>(
+      `${fromRegistration} WHERE r.mesh_id = ? AND r.registration_id > ? ORDER BY r.registration_id LIMIT ?`,
+    )
+    .all(meshId, after, limit)
+    .map(toStoredRequest);
+}

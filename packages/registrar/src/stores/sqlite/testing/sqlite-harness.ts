@@ -1,0 +1,78 @@
+// The registrar's suites over one SQLite database: brokers with connections of their own on a file, or one connection
+// that all share in memory.
+import { membersMigrations } from "@claudemesh/members/sqlite";
+import { GroupCommit } from "@claudemesh/storage/group-commit";
+import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
+import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
+import type { CrashPoints, OpenedRegistrar, RegistrarHarness, Row } from "../../conformance-world.ts";
+import { registrarMigrations } from "../registrar-migrations.ts";
+import { createSqliteRegistrarStore } from "../registrar-store.ts";
+
+export class SqliteHarness implements RegistrarHarness {
+  readonly kind = "sqlite";
+  readonly #path: string;
+  readonly #admin: Sqlite;
+  #last: Sqlite;
+
+  private constructor(path: string, admin: Sqlite) {
+    this.#path = path;
+    this.#admin = admin;
+    this.#last = admin;
+  }
+
+  static async create(path: string): Promise<SqliteHarness> {
+    const admin = openSqlite({ path });
+    await migrateSqlite(admin, [...membersMigrations(), ...registrarMigrations()]);
+    return new SqliteHarness(path, admin);
+  }
+
+  get lastOpened(): Sqlite {
+    return this.#last;
+  }
+
+  async open(): Promise<OpenedRegistrar> {
+    const shared = this.#path === ":memory:";
+    const db = shared ? this.#admin : openSqlite({ path: this.#path });
+    this.#last = db;
+    const crash: CrashPoints = { beforeCommit: undefined, afterCommit: undefined };
+    let saw = false;
+    let committing = false;
+    const commit = new GroupCommit(db, {
+      beforeCommit: () => {
+        committing = saw;
+        saw = false;
+        if (committing) crash.beforeCommit?.();
+      },
+      afterCommit: () => {
+        if (committing) crash.afterCommit?.();
+      },
+    });
+    const probe = {
+      saw: () => {
+        saw = true;
+      },
+    };
+    return {
+      store: createSqliteRegistrarStore(db, commit, probe),
+      crash,
+      close: async () => {
+        commit.close();
+        if (!shared) db.close();
+      },
+    };
+  }
+
+  async query(sql: string): Promise<Row[]> {
+    if (/^\s*(SELECT|PRAGMA)/i.test(sql)) return this.#admin.sql(sql).all();
+    this.#admin.exec(sql);
+    return [];
+  }
+
+  table(name: string): string {
+    return name;
+  }
+
+  end(): void {
+    this.#admin.close();
+  }
+}
