@@ -100,6 +100,9 @@ export type PageQuery = { readonly limit?: number; readonly cursor?: string };
 
 export type SearchQuery = PageQuery & { readonly q: string };
 
+/** Settings by the names that config.toml has for them: what took effect, and what waits for a restart. */
+export type Reloaded = { readonly applied: readonly string[]; readonly needs_restart: readonly string[] };
+
 export type TokenRotation = { readonly rotated_at: number; readonly old_token_valid_until: number };
 
 /** `id` resumes behind this event, whatever kind it is. */

@@ -20,6 +20,7 @@ import type {
   PageQuery,
   Pruned,
   ReadMark,
+  Reloaded,
   Requeued,
   SearchQuery,
   SendBody,
@@ -106,6 +107,8 @@ export type DaemonClient = {
   readonly metrics: () => Answer<string>;
   readonly openapi: () => Answer<Readonly<Record<string, unknown>>>;
   readonly rotateToken: () => Answer<TokenRotation>;
+  /** Reads config.toml again. */
+  readonly reload: () => Answer<Reloaded>;
 
   /** Lets go of idle connections. */
   readonly close: () => void;
@@ -171,6 +174,7 @@ function controlCalls(call: DaemonCall) {
     metrics: () => call("GET", "/v1/metrics"),
     openapi: () => call("GET", "/openapi.json"),
     rotateToken: () => call("POST", "/v1/token/rotate", {}),
+    reload: () => call("POST", "/v1/reload", {}),
   } satisfies Partial<DaemonClient>;
 }
 

@@ -43,6 +43,7 @@ const calls: Record<
   metrics: (daemon) => daemon.metrics(),
   openapi: (daemon) => daemon.openapi(),
   rotateToken: (daemon) => daemon.rotateToken(),
+  reload: (daemon) => daemon.reload(),
 };
 
 type Asked = { readonly method: string; readonly path: string; readonly query: string; readonly body: string };
