@@ -9,10 +9,12 @@ import { renderPerformancePage } from "./performance-page.ts";
 import { Closing } from "./processes/closing.ts";
 import { renderReport, reportAsJson } from "./report.ts";
 import { acceptScenario } from "./scenarios/accept.ts";
+import { drainScenario } from "./scenarios/drain.ts";
 import { footprintScenario } from "./scenarios/footprint.ts";
+import { millionScenario } from "./scenarios/million.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenarios/scenario.ts";
 
-const scenarios: readonly Scenario[] = [acceptScenario, footprintScenario];
+const scenarios: readonly Scenario[] = [acceptScenario, drainScenario, footprintScenario, millionScenario];
 
 const interruptedExitCode = 130;
 const fullRoundsMin = 7;

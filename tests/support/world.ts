@@ -10,7 +10,7 @@ import { LongRunning, runJson } from "./process.ts";
 type BrokerReady = { readonly url: string; readonly admin_token_file: string; readonly pid: number };
 type DaemonReady = { readonly socket: string; readonly http_port: number | null };
 
-export type Failpoints = { readonly failpoints?: string };
+type Failpoints = { readonly failpoints?: string };
 type BrokerStart = Failpoints & { readonly wrapper?: readonly string[] };
 export type DaemonOptions = Failpoints & { readonly env?: Readonly<Record<string, string>> };
 
@@ -18,15 +18,18 @@ const failpointEnv = ({ failpoints }: Failpoints): Record<string, string> =>
   failpoints === undefined ? {} : { CLAUDEMESH_FAILPOINTS: failpoints };
 
 export class World {
-  readonly folder = mkdtempSync(join(tmpdir(), "cm-"));
+  readonly folder: string;
   readonly mesh = "acme";
-  readonly storePath = join(this.folder, "broker.db");
+  readonly storePath: string;
   readonly #peers: Peer[] = [];
   readonly #brokerFlags: readonly string[];
   #broker: LongRunning<BrokerReady> | undefined;
   #listen = "127.0.0.1:0";
 
-  constructor(brokerFlags: readonly string[] = []) {
+  /** `base`: where its folder is made. */
+  constructor(brokerFlags: readonly string[] = [], base = tmpdir()) {
+    this.folder = mkdtempSync(join(base, "cm-"));
+    this.storePath = join(this.folder, "broker.db");
     this.#brokerFlags = brokerFlags;
   }
 
