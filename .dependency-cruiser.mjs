@@ -78,6 +78,18 @@ const rules = [
     to: { path: "^bench/" },
   },
   {
+    name: "examples-use-the-sdk",
+    comment: "an example shows what anybody can write with the published SDK, and nothing else",
+    from: { path: "^examples/" },
+    to: { path: "^(packages|tests|bench|scripts)/", pathNot: "^packages/client/" },
+  },
+  {
+    name: "examples-are-a-leaf",
+    comment: "examples are run, never imported",
+    from: { pathNot: "^examples/" },
+    to: { path: "^examples/" },
+  },
+  {
     name: "scripts-stand-alone",
     comment: "the checks must run when every package is broken, and nothing that ships may need them",
     from: { path: "^scripts/", pathNot: testFile },

@@ -9,19 +9,23 @@ import { renderPerformancePage } from "./performance-page.ts";
 import { Closing } from "./processes/closing.ts";
 import { renderReport, reportAsJson } from "./report.ts";
 import { acceptScenario } from "./scenarios/accept.ts";
+import { drainScenario } from "./scenarios/drain.ts";
+import { footprintScenario } from "./scenarios/footprint.ts";
+import { millionScenario } from "./scenarios/million.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenarios/scenario.ts";
 
-const scenarios: readonly Scenario[] = [acceptScenario];
+const scenarios: readonly Scenario[] = [acceptScenario, drainScenario, footprintScenario, millionScenario];
 
 const interruptedExitCode = 130;
 const fullRoundsMin = 7;
 const full = { rounds: fullRoundsMin, segmentMs: 2_000, warmUpMs: 2_000 };
 const quick = { rounds: 5, segmentMs: 1_000, warmUpMs: 1_000 };
 
-const usage = `Usage: npm run bench -- [scenario]… [--quick] [--rounds <n>] [--dir <folder>] [--write-docs]
+const usage = `Usage: npm run bench -- [--scenario <name>]… [--quick] [--rounds <n>] [--dir <folder>] [--write-docs]
 
 ${scenarios.map(({ name, summary }) => `  ${name.padEnd(12)} ${summary}`).join("\n")}
 
+  --scenario    only this one; may be repeated, and the bare name does as well
   --quick       ${quick.rounds} rounds of ${quick.segmentMs / 1_000} s instead of ${full.rounds} of ${full.segmentMs / 1_000} s; a look, not a claim
   --rounds      more rounds than ${fullRoundsMin}, where many are dropped
   --dir         where files are made and flushed; a folder on disk
@@ -42,9 +46,10 @@ type Choice = {
 function readChoice(): Choice | "help" {
   const { values, positionals } = parseCommandLine();
   if (values.help) return "help";
-  const unknown = positionals.find((name) => !scenarios.some((scenario) => scenario.name === name));
+  const named = [...positionals, ...(values.scenario ?? [])];
+  const unknown = named.find((name) => !scenarios.some((scenario) => scenario.name === name));
   if (unknown !== undefined) throw new UsageError(`There is no scenario named ${unknown}.`);
-  const partial = values.quick === true || positionals.length > 0;
+  const partial = values.quick === true || named.length > 0;
   if (values["write-docs"] && partial) throw new UsageError("--write-docs takes a full run of every scenario.");
   const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
   if (rounds !== undefined && (values.quick || !Number.isInteger(rounds) || rounds < fullRoundsMin)) {
@@ -56,7 +61,7 @@ function readChoice(): Choice | "help" {
     throw new UsageError(`${dir} is kept in memory, where flushing costs nothing; name a folder on disk with --dir.`);
   }
   return {
-    chosen: scenarios.filter(({ name }) => positionals.length === 0 || positionals.includes(name)),
+    chosen: scenarios.filter(({ name }) => named.length === 0 || named.includes(name)),
     lengths: values.quick ? quick : { ...full, rounds: rounds ?? full.rounds },
     dir,
     writeDocs: values["write-docs"] ?? false,
@@ -66,7 +71,8 @@ function readChoice(): Choice | "help" {
 function parseCommandLine() {
   const flag = { type: "boolean" } as const;
   const text = { type: "string" } as const;
-  const options = { quick: flag, "write-docs": flag, help: flag, rounds: text, dir: text };
+  const scenario = { type: "string", multiple: true } as const;
+  const options = { scenario, quick: flag, "write-docs": flag, help: flag, rounds: text, dir: text };
   try {
     return parseArgs({ options, allowPositionals: true });
   } catch (error) {

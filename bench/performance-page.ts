@@ -21,7 +21,8 @@ const method = `## How it is measured
 
 \`\`\`
 npm install
-npm run bench                      about five minutes; prints these tables, writes bench/out/accept.json
+npm run bench                      all scenarios, about a quarter of an hour; prints these tables, writes bench/out/
+npm run bench -- --scenario drain  one of them: accept, drain, footprint or million
 npm run bench -- --quick           shorter rounds and fewer of them, under two minutes
 npm run bench -- --write-docs      writes this page
 \`\`\`

@@ -32,7 +32,7 @@ export async function main(argv) {
       process.on(signal, () => { console.log(signal); clearInterval(alive); process.exitCode = 7; });
     }
   }
-  console.log(JSON.stringify({ pid: process.pid, argv, major: parseInt(process.versions.node, 10), built: BUILT }));
+  console.log(JSON.stringify({ pid: process.pid, argv, major: parseInt(process.versions.node, 10), built: BUILT, execArgv: process.execArgv }));
   if (argv[0] === "die") process.kill(process.pid, "SIGTERM");
   if (argv[0] === "exit") return Number(argv[1]);
 }
@@ -142,6 +142,18 @@ describe.skipIf(pinnedPackage === undefined)("the launcher", () => {
     expect(run(linked, trickyArgs).answer).toMatchObject({ argv: trickyArgs });
     expect(run(process.execPath, [launcher, ...trickyArgs]).answer).toMatchObject({ argv: trickyArgs });
     expect(run(process.execPath, [...oldNodeArgs, launcher, ...trickyArgs]).answer).toMatchObject({ argv: trickyArgs });
+  });
+
+  it("bounds the space that a daemon's young objects may take, and leaves other commands alone", () => {
+    for (const start of [[launcher], [process.execPath, ...oldNodeArgs, launcher]]) {
+      const [program = "", ...first] = start;
+      expect(run(program, [...first, "daemon", "up"]).answer).toMatchObject({
+        argv: ["daemon", "up"],
+        execArgv: expect.arrayContaining(["--max-semi-space-size=16"]),
+      });
+      const other = run(program, [...first, "send"]).answer as { execArgv: string[] };
+      expect(other.execArgv.filter((word) => word.startsWith("--max"))).toEqual([]);
+    }
   });
 
   it("passes the exit code", () => {

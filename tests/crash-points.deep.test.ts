@@ -1,7 +1,13 @@
 // A crash at every fault point: the process dies by SIGKILL at exactly that place, is started again, and nothing that
 // was answered is lost and nothing lands twice (MSG-1, MSG-2, MSG-5).
 import { afterEach, describe, expect, test } from "vitest";
-import { countUnsettled, expectBrokerConsistent, expectDeliveredOnce, expectOutboxDone } from "./support/oracle.ts";
+import {
+  countUnsettled,
+  expectAuditBalances,
+  expectBrokerConsistent,
+  expectDeliveredOnce,
+  expectOutboxDone,
+} from "./support/oracle.ts";
 import { type Sent, sendUntilAnswered } from "./support/senders.ts";
 import { until, World } from "./support/world.ts";
 
@@ -58,5 +64,6 @@ describe("a crash loses nothing that was answered and doubles nothing", () => {
     await expectDeliveredOnce(bob, sent);
     await expectOutboxDone(alice);
     expect(expectBrokerConsistent(world).stored).toBe(messages);
+    await expectAuditBalances(alice, bob);
   });
 });

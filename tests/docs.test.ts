@@ -8,6 +8,7 @@ const pages = [
   ...readdirSync(root).filter((name) => name.endsWith(".md")),
   ...readdirSync(new URL("docs/", root)).flatMap((name) => (name.endsWith(".md") ? [`docs/${name}`] : [])),
   ...readdirSync(new URL("docs/decisions/", root)).map((name) => `docs/decisions/${name}`),
+  "examples/README.md",
 ];
 const textOf = (page: string) => readFileSync(new URL(page, root), "utf8");
 const isThere = (path: string, base: URL) => existsSync(fileURLToPath(new URL(path, base)));
@@ -21,7 +22,9 @@ describe("the documents", () => {
   });
 
   test.for(pages)("%s names only files and folders that exist", (page) => {
-    const named = [...textOf(page).matchAll(/`((?:packages|tests|scripts|docs|bench)(?:\/[A-Za-z0-9._-]+)*)`/g)];
+    const named = [
+      ...textOf(page).matchAll(/`((?:packages|tests|scripts|docs|bench|examples)(?:\/[A-Za-z0-9._-]+)*)`/g),
+    ];
     expect(named.map(([, path = ""]) => path).filter((path) => !isThere(path, root))).toEqual([]);
   });
 

@@ -13,6 +13,8 @@ export type LoadOrder = {
   readonly ids: IdOrder;
   readonly to: string;
   readonly message: string;
+  /** At most so many; as many as the callers get through where absent. */
+  readonly perSecond?: number;
 };
 
 /** Every request that left was answered 202 and is counted, the last ones after the time was over included. */
@@ -20,6 +22,7 @@ export type LoadResult = LatencyFigures & { readonly accepted: number; readonly 
 
 async function generateLoad(order: LoadOrder): Promise<LoadResult> {
   const nextId = createClientIds(order.ids);
+  const pace = createPace(order.perSecond);
   const latencies = new Latencies();
   const { promise: finished, resolve, reject } = Promise.withResolvers<number>();
   let inFlight = 0;
@@ -28,7 +31,7 @@ async function generateLoad(order: LoadOrder): Promise<LoadResult> {
     onAccepted: (caller: Caller, latencyMs: number, nowMs: number) => {
       latencies.add(latencyMs);
       if (nowMs < endsAtMs) {
-        caller.send(nextId(), nowMs);
+        pace.whenAllowed(() => caller.send(nextId(), performance.now()));
         return;
       }
       inFlight--;
@@ -45,12 +48,44 @@ async function generateLoad(order: LoadOrder): Promise<LoadResult> {
     const startedAtMs = performance.now();
     endsAtMs = startedAtMs + order.durationMs;
     inFlight = callers.length;
+    pace.start(startedAtMs);
     for (const caller of callers) caller.send(nextId(), performance.now());
     const elapsedMs = (await finished) - startedAtMs;
     return { accepted: latencies.count, perSecond: latencies.count / (elapsedMs / 1_000), ...latencies.figures() };
   } finally {
+    pace.stop();
     for (const caller of callers) caller.close();
   }
+}
+
+const paceTickMs = 2;
+
+/** Lets so many sends through per second, evenly, and catches up after a tick that came late. */
+function createPace(perSecond: number | undefined) {
+  const waiting: (() => void)[] = [];
+  let startedAtMs = 0;
+  let allowed = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const letThrough = () => {
+    const due = ((performance.now() - startedAtMs) / 1_000) * (perSecond ?? 0);
+    while (allowed < due && waiting.length > 0) {
+      allowed++;
+      waiting.shift()?.();
+    }
+    // What nobody was there to use is not saved up.
+    allowed = Math.max(allowed, due - waiting.length - 64);
+  };
+  return {
+    start: (nowMs: number) => {
+      startedAtMs = nowMs;
+      if (perSecond !== undefined) timer = setInterval(letThrough, paceTickMs);
+    },
+    whenAllowed: (send: () => void) => {
+      if (perSecond === undefined) send();
+      else waiting.push(send);
+    },
+    stop: () => clearInterval(timer),
+  };
 }
 
 serveOrders<LoadOrder, LoadResult>(generateLoad);

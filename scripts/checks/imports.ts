@@ -62,7 +62,9 @@ function compareWithText(path: string, text: string, seen: Dependencies | undefi
 }
 
 async function run(root: string): Promise<CheckReport> {
-  const folders = ["packages", "tests", "bench", "scripts"].filter((folder) => existsSync(join(root, folder)));
+  const folders = ["packages", "tests", "bench", "examples", "scripts"].filter((folder) =>
+    existsSync(join(root, folder)),
+  );
   const args = ["--config", ".dependency-cruiser.mjs", "--output-type", "json", ...folders];
   const output = await runTool(root, "depcruise", args);
   const cruise = readCruise(output);

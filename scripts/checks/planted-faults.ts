@@ -70,6 +70,11 @@ const imports: readonly PlantedFault[] = [
     says: /package-border: packages\/broker\/src\/border\.ts/,
   },
   {
+    fault: "an example imports more than the SDK",
+    files: { "examples/peek.ts": 'import { serve } from "@claudemesh/broker/serve";\n\nserve();\n' },
+    says: /examples-use-the-sdk: examples\/peek\.ts/,
+  },
+  {
     fault: "source that ships imports the test support",
     files: {
       "tests/support/homes.ts": "export const home = 1;\n",

@@ -2,6 +2,7 @@
 // once; what was never acknowledged is there once or not at all; and the layers agree with each other.
 import { DatabaseSync } from "node:sqlite";
 import { expect } from "vitest";
+import { runCli } from "./process.ts";
 import type { Sent } from "./senders.ts";
 import type { Peer, World } from "./world.ts";
 
@@ -63,6 +64,22 @@ export async function expectOutboxDone(sender: Peer): Promise<void> {
   ).toEqual([]);
 }
 
+type AuditValue = { readonly balanced: boolean; readonly complete: boolean; readonly imbalances: readonly unknown[] };
+
+/** `claudemesh audit` over the homes of all of them: exit code 0, everything looked at, nothing out of balance. */
+export async function expectAuditBalances(...peers: readonly [Peer, ...Peer[]]): Promise<void> {
+  const [own, ...others] = peers;
+  const homes = others.flatMap((peer) => ["--home", peer.home]);
+  const { code, stdout, stderr } = await runCli(["audit", "--json", ...homes], { home: own.home });
+  const { balanced, complete, imbalances } = JSON.parse(stdout.trimEnd().split("\n").at(-1) ?? "{}") as AuditValue;
+  expect({ balanced, complete, imbalances, code }, stderr).toEqual({
+    balanced: true,
+    complete: true,
+    imbalances: [],
+    code: 0,
+  });
+}
+
 /** All of it, for a world in which two peers sent to each other. Says how many messages were answered and stored. */
 export async function expectNothingLostOrDoubled(run: {
   readonly world: World;
@@ -79,5 +96,6 @@ export async function expectNothingLostOrDoubled(run: {
   const { stored } = expectBrokerConsistent(world);
   const answered = [...fromAlice, ...fromBob].filter((one) => one.answered).length;
   expect(stored).toBeGreaterThanOrEqual(answered);
+  await expectAuditBalances(alice, bob);
   return { answered, stored };
 }

@@ -87,6 +87,11 @@ export class LongRunning<Ready> {
     return this.#stderr;
   }
 
+  /** For signals that end nothing: SIGSTOP, SIGCONT. */
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
   async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
     this.#child.kill(signal);
     await this.exited;

@@ -7,33 +7,39 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createDaemonClient, type DaemonClient, type InboxItem, type OutboxItem } from "@claudemesh/client/daemon";
 import { LongRunning, runJson } from "./process.ts";
 
-type BrokerReady = { readonly url: string; readonly admin_token_file: string };
+type BrokerReady = { readonly url: string; readonly admin_token_file: string; readonly pid: number };
 type DaemonReady = { readonly socket: string; readonly http_port: number | null };
 
-export type Failpoints = { readonly failpoints?: string };
+type Failpoints = { readonly failpoints?: string };
+type BrokerStart = Failpoints & { readonly wrapper?: readonly string[] };
+export type DaemonOptions = Failpoints & { readonly env?: Readonly<Record<string, string>> };
 
 const failpointEnv = ({ failpoints }: Failpoints): Record<string, string> =>
   failpoints === undefined ? {} : { CLAUDEMESH_FAILPOINTS: failpoints };
 
 export class World {
-  readonly folder = mkdtempSync(join(tmpdir(), "cm-"));
+  readonly folder: string;
   readonly mesh = "acme";
-  readonly storePath = join(this.folder, "broker.db");
+  readonly storePath: string;
   readonly #peers: Peer[] = [];
   readonly #brokerFlags: readonly string[];
   #broker: LongRunning<BrokerReady> | undefined;
   #listen = "127.0.0.1:0";
 
-  constructor(brokerFlags: readonly string[] = []) {
+  /** `base`: where its folder is made. */
+  constructor(brokerFlags: readonly string[] = [], base = tmpdir()) {
+    this.folder = mkdtempSync(join(base, "cm-"));
+    this.storePath = join(this.folder, "broker.db");
     this.#brokerFlags = brokerFlags;
   }
 
   /** Comes back on the port that it had. */
-  async startBroker(options: Failpoints = {}): Promise<BrokerReady> {
+  async startBroker(options: BrokerStart = {}): Promise<BrokerReady> {
     const args = ["broker", "serve", "--listen", this.#listen, "--store", `sqlite:${this.storePath}`];
     this.#broker = new LongRunning([...args, "--log-level", "warn", ...this.#brokerFlags], {
       home: this.folder,
       env: failpointEnv(options),
+      ...(options.wrapper === undefined ? {} : { wrapper: options.wrapper }),
     });
     const ready = await this.#broker.ready;
     this.#listen = new URL(ready.url).host;
@@ -103,10 +109,10 @@ export class Peer {
     return this.#client;
   }
 
-  async start(options: Failpoints = {}): Promise<DaemonReady> {
+  async start(options: DaemonOptions = {}): Promise<DaemonReady> {
     this.#process = new LongRunning(["daemon", "up", "--mesh", this.mesh, "--foreground"], {
       home: this.home,
-      env: failpointEnv(options),
+      env: { ...failpointEnv(options), ...options.env },
     });
     return this.#process.ready;
   }

@@ -13,6 +13,10 @@ done
 dir=$(CDPATH= cd -- "${self%[/]*}/" && pwd -P) || exit 1
 self=$dir/${self##*[/]}
 
+# A daemon runs for months beside the work of others: without a bound, Node lets its space for new objects grow to 128 MiB.
+heap=
+if [ "$1" = daemon ]; then heap=--max-semi-space-size=16; fi
+
 # A pinned Linux build needs the loader of glibc: where that is missing, the Node on PATH has to serve.
 loader=/
 case $(uname -sm) in
@@ -24,11 +28,11 @@ case $(uname -sm) in
 esac
 while [ -e "$loader" ]; do
   node=$dir/node_modules/$pinned/bin/node
-  if [ -x "$node" ]; then exec "$node" "$self" "$@"; fi
+  if [ -x "$node" ]; then exec "$node" $heap "$self" "$@"; fi
   [ -n "$dir" ] || break
   dir=${dir%[/]*}
 done
-if command -v node >/dev/null 2>&1; then exec node "$self" "$@"; fi
+if command -v node >/dev/null 2>&1; then exec node $heap "$self" "$@"; fi
 echo "claudemesh needs Node 24 or newer and found no Node at all. Install it from https://nodejs.org and try again." >&2
 exit 1
 */
@@ -71,7 +75,8 @@ function refuse() {
 
 /** Becomes the pinned Node where this Node can do that, and stands in front of it where it cannot. */
 function handOver(node) {
-  const args = [self].concat(process.argv.slice(2));
+  const heap = process.argv[2] === "daemon" ? ["--max-semi-space-size=16"] : [];
+  const args = heap.concat([self], process.argv.slice(2));
   if (typeof process.execve === "function") process.execve(node, [node].concat(args), process.env);
 
   // The fourth descriptor carries nothing: its end tells the child that this process is gone, even by SIGKILL.

@@ -16,7 +16,7 @@ export async function startInBackground(
   shell: Pick<Shell, "env" | "home">,
   logPath: string,
 ): Promise<Record<string, unknown>> {
-  const child = spawn(process.execPath, [launcherPath(), ...args], {
+  const child = spawn(process.execPath, [...process.execArgv, launcherPath(), ...args], {
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
     // It must not keep anybody's folder busy, so a home that was given as a relative path has to be spelled out.

@@ -38,6 +38,7 @@ export const commandEntries: readonly CommandEntry[] = [
   entry("daemon status", "is it running, connected, draining?", () => import("./commands/daemon-status.ts")),
   entry("daemon version", "versions of command and daemon", () => import("./commands/daemon-version.ts")),
   entry("daemon logs", "show what the daemon has logged", () => import("./commands/daemon-logs.ts")),
+  entry("daemon reload", "let the daemon read its settings again", () => import("./commands/daemon-reload.ts")),
   entry(
     "daemon rotate-token",
     "a new local token; the old one is good for a minute",

@@ -14,10 +14,9 @@ export function settleLeased(
   options: SettleOptions,
 ): Promise<void> {
   return run(shell, options, async () => {
-    const body = { lease_token: options.token, broker_message_ids: brokerMessageIds };
-    const path = `/v1/queue/${encodeURIComponent(queue)}/${how}`;
+    const body = { lease_token: options.token, broker_message_ids: [...brokerMessageIds] };
     const value = await withDaemon(shell, pathsFor(shell, options), async (daemon) =>
-      expectBody(await daemon.call("POST", path, body)),
+      expectBody(await daemon[how](queue, body)),
     );
     const what = brokerMessageIds.length === 1 ? "1 message is" : `${brokerMessageIds.length} messages are`;
     return { value, text: `${what} ${how === "ack" ? "done" : "given back"}.` };

@@ -83,16 +83,15 @@ const settingsSchema = section({
   clone: section({ policy: { type: "string", enum: clonePolicies } }),
 });
 
-const fileSchema = section({
-  ...settingsSchema.properties,
-  // Which mesh this folder belongs to; read with the home.
-  mesh: section({
-    id: { type: "string" },
-    name: { type: "string" },
-    broker: { type: "string" },
-    member_name: { type: "string" },
-  }),
+/** Which mesh this folder belongs to; read with the home. */
+const meshSchema = section({
+  id: { type: "string" },
+  name: { type: "string" },
+  broker: { type: "string" },
+  member_name: { type: "string" },
 });
+
+const fileSchema = section({ ...settingsSchema.properties, mesh: meshSchema });
 
 const defaults = {
   requestTimeoutMs: 10_000,
@@ -147,11 +146,23 @@ function readSettings(path: string): DaemonSettings {
     const where = error instanceof TomlError ? ` at line ${error.line}, column ${error.column}` : "";
     throw new StartRefused("config_invalid", `${path} cannot be read${where}; correct it there.`, error);
   }
-  checkSettings(fileSchema, table, path);
+  checkSettings(fileSchema, withoutPlainMesh(table), path);
   return table as DaemonSettings;
 }
 
+/** The section as `mesh join` wrote it needs no look, and is all that most files have. */
+function withoutPlainMesh(table: unknown): unknown {
+  const { mesh, ...rest } = (table ?? {}) as { readonly mesh?: unknown };
+  const fields = Object.entries(mesh ?? {});
+  const isPlain = fields.every(
+    ([key, value]) => Object.hasOwn(meshSchema.properties, key) && typeof value === "string",
+  );
+  return isPlain && typeof mesh === "object" && !Array.isArray(mesh) ? rest : table;
+}
+
+/** Compiling a schema is a good part of a daemon's start, so that nothing is compiled where nothing is set. */
 function checkSettings(schema: object, settings: unknown, origin: string): void {
+  if (typeof settings === "object" && settings !== null && Object.keys(settings).length === 0) return;
   const error = createSchemaCompiler()(schema)(settings);
   if (error === undefined) return;
   throw new StartRefused("config_invalid", `${origin}: ${error.message}`, error);

@@ -20,6 +20,7 @@ import { openMember } from "./open-member.ts";
 import { ReleaseStack } from "./release-stack.ts";
 import type { LinkEvents } from "./services/broker-link.ts";
 import { confirmHost } from "./services/confirm-host.ts";
+import { LiveSettings } from "./services/live-settings.ts";
 import { endAfter } from "./services/time-to-live.ts";
 import { StartRefused } from "./start-refused.ts";
 import { openStores } from "./stores/sqlite/open-stores.ts";
@@ -80,7 +81,10 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
   resources.push(() => logFile.close());
   const log = createDaemonLog(logFile, mesh.name);
   resources.onError = (error) => log.error({ event: "release_failed", err: error }, "something did not close cleanly");
-  const config = readDaemonConfig({ path: paths.config, overrides: options.overrides ?? {}, env: options.env });
+  const readConfig = () =>
+    readDaemonConfig({ path: paths.config, overrides: options.overrides ?? {}, env: options.env });
+  const config = readConfig();
+  const settings = new LiveSettings(config, readConfig, log);
   if (ephemeral === undefined) {
     confirmHost({ paths, facts: (options.readHost ?? readHostFacts)(), policy: config.clone.policy, log });
   }
@@ -99,6 +103,7 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
   });
   const services = await wireServices({
     config,
+    settings,
     mesh,
     keys,
     clock,
@@ -113,7 +118,8 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
   const tokens = openLocalTokens(paths.localToken, clock);
   const server = await startLocalServer({
     config: config.ipc,
-    api: services.localApi({ version, rotateToken: tokens.rotate }),
+    settings,
+    api: services.localApi({ version, rotateToken: tokens.rotate, reload: () => settings.reload() }),
     tokens,
     socketPath: paths.sock,
     tcpEnabled: config.ipc.tcpEnabled ?? !isInContainer(containerSigns(options.env)),

@@ -16,6 +16,7 @@ import { Expiry } from "./services/expire.ts";
 import { type FatalEnd, followLink } from "./services/follow-link.ts";
 import { createHeartbeat, type Heartbeat } from "./services/heartbeat.ts";
 import { keepHouse } from "./services/housekeeping.ts";
+import type { LiveSettings } from "./services/live-settings.ts";
 import { createMemberDirectory } from "./services/member-directory.ts";
 import { loadNegotiatedLimits, type NegotiatedLimits } from "./services/negotiated-limits.ts";
 import { InboxRebuild } from "./services/rebuild-inbox.ts";
@@ -33,6 +34,7 @@ import { wireOperator } from "./wire-operator.ts";
 
 export type WiringOptions = {
   readonly config: DaemonConfig;
+  readonly settings: Pick<LiveSettings, "current">;
   readonly mesh: MeshConfig;
   readonly keys: MemberKeys;
   readonly clock: SystemClock;
@@ -44,7 +46,7 @@ export type WiringOptions = {
 };
 
 export type DaemonServices = {
-  readonly localApi: (facts: Pick<LocalApi, "version" | "rotateToken">) => LocalApi;
+  readonly localApi: (facts: Pick<LocalApi, "version" | "rotateToken" | "reload">) => LocalApi;
   /** Connects and begins to work. */
   readonly start: () => void;
   /** Lets open tries end for a moment, then ends the link and records what is left. */
@@ -73,7 +75,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
     random,
     backoff,
   });
-  const gauge = createStorageGauge(outbox, config.outbox.maxBytes, log);
+  const gauge = createStorageGauge(outbox, () => options.settings.current.outbox.maxBytes, log);
   const directory = createMemberDirectory({ store: stores.members, link, log, requestTimeoutMs });
   const { nameOf } = directory;
   const { maxStreams } = config.ipc;
@@ -135,14 +137,14 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
 }
 
 function createRegularWork(options: WiringOptions, expiry: Pick<Expiry, "sweep">): Heartbeat {
-  const { config, clock, log, stores } = options;
-  const { doneRetentionDays } = config.outbox;
-  const retention = { doneRetentionDays, inboxRetentionDays: config.inbox.retentionDays };
+  const { settings, clock, log, stores } = options;
   return createHeartbeat(clock, log, async (beat, isStopping) => {
     clock.noticeSleep();
     await expiry.sweep();
     if (beat % beatsPerHousekeeping !== 0) return;
     const { outbox, inbox } = stores;
+    const { doneRetentionDays } = settings.current.outbox;
+    const retention = { doneRetentionDays, inboxRetentionDays: settings.current.inbox.retentionDays };
     await keepHouse({ outbox, inbox, clock, log }, retention, isStopping);
   });
 }

@@ -1,4 +1,5 @@
 // What the schema check accepts, and what its refusals say.
+import { operations } from "@claudemesh/protocol/wire/operations";
 import { describe, expect, test } from "vitest";
 import { createSchemaCompiler } from "./validation.ts";
 
@@ -100,4 +101,9 @@ describe("a value that does not fit", () => {
     expect(refusalOf(json)).toMatchObject({ code: "invalid_request", field: undefined });
     expect(refusalOf(json)?.message).toMatch(/^The request /);
   });
+});
+
+// A schema is compiled at its first request, so that a server would start with one that cannot be.
+test.for(Object.entries(operations))("the schema of %s can be compiled", ([, { input }]) => {
+  expect(() => createSchemaCompiler()(input)(null)).not.toThrow();
 });

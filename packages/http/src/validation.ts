@@ -5,9 +5,15 @@ import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 
 export type Validator = (value: unknown) => MeshError | undefined;
 
-/** One compiler per server: it caches compiled schemas by identity. */
+/**
+ * One compiler per server: it caches compiled schemas by identity. A schema is compiled when it is first needed, because
+ * a server has dozens and should not make its users wait for all of them; tests compile every one.
+ */
 export function createSchemaCompiler(): (schema: object) => Validator {
   const ajv = new Ajv({
+    // Our own constants: compiling the schema of schemas to check them would cost every start more than they do.
+    meta: false,
+    validateSchema: false,
     strict: true,
     allErrors: false,
     coerceTypes: false,
@@ -17,8 +23,11 @@ export function createSchemaCompiler(): (schema: object) => Validator {
     allowUnionTypes: true,
   });
   return (schema) => {
-    const validate: ValidateFunction = ajv.compile(schema);
-    return (value) => (validate(value) ? undefined : explain(validate.errors?.[0]));
+    let validate: ValidateFunction | undefined;
+    return (value) => {
+      validate ??= ajv.compile(schema);
+      return validate(value) ? undefined : explain(validate.errors?.[0]);
+    };
   };
 }
 

@@ -1,6 +1,7 @@
 // `claudemesh audit`: do the records of outbox, broker, deliveries and inbox balance? Each home's own daemon looks at
 // what is its own; here the answers are put side by side. Exit code 1 for an imbalance, 3 where the broker was away.
 import { resolve } from "node:path";
+import type { AuditReport } from "@claudemesh/client/daemon";
 import { chooseMesh, type MeshPaths, meshPaths } from "@claudemesh/client/home";
 import type { Command } from "commander";
 import { type CommonOptions, examples, type Outcome, run, withMesh } from "../command.ts";
@@ -11,23 +12,7 @@ import { pathsFor, type Shell } from "../shell.ts";
 
 type Options = CommonOptions & { readonly home: readonly string[] };
 
-type Report = {
-  readonly layers: readonly {
-    readonly layer: string;
-    readonly total: number;
-    readonly classes: Readonly<Record<string, number>>;
-    readonly imbalances: number;
-    readonly balanced: boolean;
-  }[];
-  readonly imbalances: readonly { readonly layer: string; readonly id: string; readonly what: string }[];
-  readonly balanced: boolean;
-  readonly complete: boolean;
-};
-
-type HomeReport = Report & { readonly home: string };
-
-/** An audit asks about every record there is, and nothing comes before its end. */
-const auditTimeoutMs = 3_600_000;
+type HomeReport = AuditReport & { readonly home: string };
 
 export function define(command: Command, shell: Shell): void {
   const gather = (path: string, before: readonly string[]) => [...before, path];
@@ -51,9 +36,9 @@ async function audit(shell: Shell, options: Options): Promise<Outcome> {
   return { value: { balanced, complete, imbalances, homes }, text: describe(homes, shell.columns) };
 }
 
-async function auditHome(shell: Shell, paths: MeshPaths): Promise<Report> {
+async function auditHome(shell: Shell, paths: MeshPaths): Promise<AuditReport> {
   await tellIfVersionsDiffer(shell, paths);
-  return callDaemon(paths, async (daemon) => expectBody(await daemon.call<Report>("GET", "/v1/audit")), auditTimeoutMs);
+  return callDaemon(paths, async (daemon) => expectBody(await daemon.audit()));
 }
 
 function describe(homes: readonly HomeReport[], columns: number | undefined): string {

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
-import { formatTable } from "../output/table.ts";
+import { formatField, formatTable } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
@@ -22,6 +22,6 @@ function flatten(value: object, prefix = ""): string[][] {
   return Object.entries(value).flatMap(([key, inner]) => {
     const name = prefix === "" ? key : `${prefix}.${key}`;
     if (typeof inner === "object" && inner !== null) return flatten(inner, name);
-    return [[name, String(inner)]];
+    return [[name, formatField(name, inner)]];
   });
 }

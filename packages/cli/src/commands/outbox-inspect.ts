@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
-import { formatTable } from "../output/table.ts";
+import { formatField, formatTable } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
@@ -23,7 +23,7 @@ export function define(command: Command, shell: Shell): void {
 function describe(row: OutboxItem, chain: readonly OutboxItem[], shell: Shell): string {
   const facts = Object.entries(row)
     .filter(([, value]) => value !== null)
-    .map(([column, value]) => [column, typeof value === "object" ? JSON.stringify(value) : String(value)]);
+    .map(([column, value]) => [column, formatField(column, value)]);
   const table = formatTable(["COLUMN", "VALUE"], facts, shell.columns);
   if (chain.length < 2) return table;
   return `${table}\nChain: ${chain.map((link) => `${link.client_message_id} (${link.status})`).join(" → ")}`;

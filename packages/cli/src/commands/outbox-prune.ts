@@ -7,8 +7,6 @@ import { pathsFor, type Shell } from "../shell.ts";
 
 type Options = { mesh?: string; json?: boolean; olderThanDays: number };
 
-type Pruned = { readonly tombstones_made: number; readonly more: boolean };
-
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
     .requiredOption("--older-than-days <n>", "rows that were done more than so many days ago", parseDays)
@@ -22,7 +20,7 @@ async function prune(shell: Shell, options: Options): Promise<Outcome> {
     let total = 0;
     let more = true;
     while (more) {
-      const pruned = expectBody(await daemon.call<Pruned>("POST", "/v1/outbox/prune", request));
+      const pruned = expectBody(await daemon.prune(request));
       total += pruned.tombstones_made;
       // A daemon that makes none has nothing more, whatever it says.
       more = pruned.more && pruned.tombstones_made > 0;

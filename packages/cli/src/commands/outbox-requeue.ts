@@ -21,11 +21,6 @@ type Options = {
   acceptDuplicate?: boolean;
 };
 
-type Requeued = {
-  readonly old: { readonly id: string; readonly client_message_id: string };
-  readonly new: { readonly outbox_id: string; readonly client_message_id: string };
-};
-
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
     .argument("[id]", "outbox id or client id of a row that is dead or pending")
@@ -64,7 +59,7 @@ async function requeue(shell: Shell, options: Options, id: string): Promise<Outc
     ...(options.acceptDuplicate === true ? { accept_duplicate: true } : {}),
   };
   const requeued = await withDaemon(shell, pathsFor(shell, options), async (daemon) => {
-    const answer = await daemon.call<Requeued>("POST", "/v1/outbox/requeue", request);
+    const answer = await daemon.requeue(request);
     try {
       return expectBody(answer);
     } catch (error) {

@@ -10,15 +10,6 @@ import { pathsFor, type Shell } from "../shell.ts";
 import { parseCount } from "./queue-create.ts";
 
 type Options = { mesh?: string; json?: boolean; max: number; leaseS: number; requestId?: string };
-type Lease = {
-  readonly items: readonly {
-    readonly broker_message_id: string;
-    readonly body?: string;
-    readonly body_base64?: string;
-  }[];
-  readonly lease_token: string | null;
-  readonly expires_at: number | null;
-};
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
@@ -33,9 +24,8 @@ export function define(command: Command, shell: Shell): void {
 async function lease(shell: Shell, queue: string, options: Options) {
   const leaseRequestId = options.requestId ?? randomUUID();
   const body = { lease_request_id: leaseRequestId, max: options.max, lease_s: options.leaseS };
-  const path = `/v1/queue/${encodeURIComponent(queue)}/lease`;
   const leased = await withDaemon(shell, pathsFor(shell, options), async (daemon) =>
-    expectBody(await daemon.call<Lease>("POST", path, body)),
+    expectBody(await daemon.lease(queue, body)),
   );
   const value = { ...leased, lease_request_id: leaseRequestId };
   if (leased.lease_token === null) return { value, text: "Nothing is waiting in this queue." };

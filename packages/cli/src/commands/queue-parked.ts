@@ -6,19 +6,13 @@ import { expectBody } from "../exit-codes.ts";
 import { formatTable } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
-type Parked = {
-  readonly items: readonly { readonly broker_message_id: string; readonly body?: string }[];
-  readonly next_after: number | null;
-};
-
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
     .argument("<queue>", "id of the queue")
     .action((queue: string, options: CommonOptions) =>
       run(shell, options, async () => {
-        const path = `/v1/queue/${encodeURIComponent(queue)}/parked?limit=1000`;
         const value = await withDaemon(shell, pathsFor(shell, options), async (daemon) =>
-          expectBody(await daemon.call<Parked>("GET", path)),
+          expectBody(await daemon.parked(queue, { limit: 1000 })),
         );
         const rows = value.items.map((item) => [item.broker_message_id, item.body ?? "(data)"]);
         const table = formatTable(["BROKER MESSAGE ID", "MESSAGE"], rows, shell.columns);

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
-import { describeMessage, type MessageStatus } from "../output/message-timeline.ts";
+import { describeMessage } from "../output/message-timeline.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
@@ -11,9 +11,8 @@ export function define(command: Command, shell: Shell): void {
     .argument("<id>", "client, outbox, inbox or broker id")
     .action((id: string, options: CommonOptions) =>
       run(shell, options, async () => {
-        const path = `/v1/messages/${encodeURIComponent(id)}`;
         const facts = await withDaemon(shell, pathsFor(shell, options), async (daemon) =>
-          expectBody(await daemon.call<MessageStatus>("GET", path)),
+          expectBody(await daemon.message(id)),
         );
         return { value: facts, text: describeMessage(facts, shell.columns) };
       }),

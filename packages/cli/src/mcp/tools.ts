@@ -78,14 +78,14 @@ export const tools: readonly Tool[] = [
     description: "Which members of the mesh are connected now, with what they say about themselves.",
     inputSchema: noInputSchema,
     readOnly: true,
-    run: async (daemon) => asUntrusted(await daemon.call("GET", "/v1/peers")),
+    run: async (daemon) => asUntrusted(await daemon.peers()),
   },
   {
     name: "topics",
     description: "Topics of the mesh, and which of them this member receives.",
     inputSchema: noInputSchema,
     readOnly: true,
-    run: async (daemon) => asResult(await daemon.call("GET", "/v1/topic/list")),
+    run: async (daemon) => asResult(await daemon.topics()),
   },
 ];
 

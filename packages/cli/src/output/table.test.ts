@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { columnsOf } from "./printable.ts";
-import { formatTable, formatTime } from "./table.ts";
+import { formatField, formatTable, formatTime } from "./table.ts";
 
 const header = ["WHEN", "FROM", "MESSAGE"];
 const rows = [
@@ -41,4 +41,14 @@ describe("a table", () => {
 
 it("times are shown in UTC to the second", () => {
   expect(formatTime(Date.UTC(2030, 0, 31, 12, 0, 5, 999))).toBe("2030-01-31 12:00:05");
+});
+
+it.each([
+  ["enqueued_at", 1763600000000, "2025-11-20 00:53:20 UTC"],
+  ["drain.until", 1763600000000, "2025-11-20 00:53:20 UTC"],
+  ["pid", 4242, "4242"],
+  ["meta", { run: 42 }, '{"run":42}'],
+  ["last_error", "at noon", "at noon"],
+])("shows %s as people read it", (name, value, text) => {
+  expect(formatField(name, value)).toBe(text);
 });

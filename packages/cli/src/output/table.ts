@@ -23,6 +23,12 @@ function fitLine(line: string, columns: number | undefined): string {
   return columns === undefined ? line : cutToColumns(line, Math.max(columns, 1));
 }
 
+/** A field as people read it: one that says when, as a time. */
+export function formatField(name: string, value: unknown): string {
+  if (/(?:^|[._])(?:at|until)$/.test(name) && typeof value === "number") return `${formatTime(value)} UTC`;
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
 export function formatTime(ms: number): string {
   return new Date(ms).toISOString().replace("T", " ").slice(0, 19);
 }

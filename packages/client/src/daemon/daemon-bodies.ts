@@ -1,13 +1,11 @@
-// The shapes that a daemon's local API answers with. Fields that a newer daemon adds are simply not named here.
+// The shapes of what a daemon's local API answers about inbox, outbox and events. Fields that a newer daemon adds are
+// simply not named here.
 import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
-import type { Meta, Priority } from "@claudemesh/protocol/messages/envelope";
+import type { EnvelopeVersion, Meta, Priority } from "@claudemesh/protocol/messages/envelope";
 import type { Fate } from "@claudemesh/protocol/messages/fate";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
-import type { PeerItem } from "@claudemesh/protocol/wire/frames";
-
-export type VersionBody = { readonly version: string; readonly [fact: string]: unknown };
-
-export type HealthBody = { readonly [fact: string]: unknown };
+import type { Peer, PeerLeft } from "./mesh-bodies.ts";
+import type { BrokerStatusBody } from "./report-bodies.ts";
 
 export type SendBody = {
   readonly client_message_id: string;
@@ -50,11 +48,21 @@ export type OutboxItem = {
   readonly to: string;
   readonly destination_kind: DestinationKind;
   readonly destination_ref: string;
+  readonly priority: Priority;
+  readonly meta: Meta | null;
+  readonly reply_to_id: string | null;
+  readonly envelope_version: EnvelopeVersion;
+  /** The first 16 hex characters. */
   readonly request_fingerprint: string;
+  readonly wire_fingerprint: string;
   readonly status: OutboxStatus;
   readonly fate: Fate;
   readonly enqueued_at: number;
   readonly attempts: number;
+  /** Tries that no refusal answered. */
+  readonly unanswered: number;
+  /** The broker has promised never to accept it. */
+  readonly fenced: boolean;
   readonly next_attempt_at: number;
   readonly last_error: string | null;
   readonly delivered_at: number | null;
@@ -63,16 +71,24 @@ export type OutboxItem = {
   readonly aborted_at: number | null;
   readonly aborted_by: string | null;
   readonly superseded_by: string | null;
-  readonly [column: string]: unknown;
+  readonly accept_duplicate: boolean;
 };
 
 /** A row and the chain of requeues that it belongs to, oldest first. */
 export type OutboxChain = { readonly row: OutboxItem; readonly chain: readonly OutboxItem[] };
 
-/** What is known about one message. Facts that are not known yet are absent. */
-export type MessageFacts = { readonly [fact: string]: unknown };
+export type Requeued = {
+  readonly old: { readonly id: string; readonly client_message_id: string; readonly status: "aborted" };
+  readonly new: { readonly outbox_id: string; readonly client_message_id: string };
+};
+
+/** `more`: there was no time for all of them, ask again. */
+export type Pruned = { readonly tombstones_made: number; readonly more: boolean };
+
+export type ReadMark = { readonly id: string; readonly client_message_id: string; readonly read_at: number };
 
 export type InboxQuery = {
+  /** Milliseconds since the epoch. */
   readonly since?: number;
   readonly topic?: string;
   readonly from?: string;
@@ -84,18 +100,10 @@ export type PageQuery = { readonly limit?: number; readonly cursor?: string };
 
 export type SearchQuery = PageQuery & { readonly q: string };
 
+/** Settings by the names that config.toml has for them: what took effect, and what waits for a restart. */
+export type Reloaded = { readonly applied: readonly string[]; readonly needs_restart: readonly string[] };
+
 export type TokenRotation = { readonly rotated_at: number; readonly old_token_valid_until: number };
-
-/** A member that is connected, with what it says about itself. */
-export type Peer = PeerItem;
-
-export type PeerLeft = { readonly pubkey: string; readonly name: string | null };
-
-export type BrokerStatusBody = {
-  readonly state: "connecting" | "online" | "offline" | "stopped";
-  readonly reason?: string;
-  readonly detail?: string;
-};
 
 /** `id` resumes behind this event, whatever kind it is. */
 export type DaemonEvent =

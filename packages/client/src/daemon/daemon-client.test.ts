@@ -1,9 +1,12 @@
+import { symlinkSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createSocketServer, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ensureMeshDir, meshPaths, writeMeshConfig } from "../home/home.ts";
 import { Queue } from "../testing/fake-broker.ts";
 import { TemporaryDir } from "../testing/temporary-dir.ts";
-import { createDaemonClient, type DaemonClient, DaemonUnreachable } from "./daemon-client.ts";
+import { bodyOf, createDaemonClient, type DaemonClient, DaemonUnreachable } from "./daemon-client.ts";
+import { openLocalDaemon } from "./local-daemon.ts";
 
 type Seen = {
   readonly method: string | undefined;
@@ -102,10 +105,36 @@ describe("calls", () => {
     ]);
   });
 
-  it("hand refusals over as answers", async () => {
+  it("hand refusals over as answers, and bodyOf throws them", async () => {
     const body = { error: "idempotency_key_reused", message: "taken", retryable: false };
     answer = answerJson(409, body);
-    expect(await client.send({ to: "@bob", message: "x" })).toEqual({ status: 409, body });
+    const refused = await client.send({ to: "@bob", message: "x" });
+    expect(refused).toEqual({ status: 409, body });
+    expect(() => bodyOf(refused)).toThrow(expect.objectContaining({ name: "DaemonRefused", status: 409, body }));
+    answer = answerJson(202, { status: "queued" });
+    expect(bodyOf(await client.send({ to: "@bob", message: "x" }))).toEqual({ status: "queued" });
+  });
+
+  it("hand text over as it is where the route answers with text", async () => {
+    const text = "# TYPE cm_daemon_sends_total counter\n";
+    answer = (response) => response.writeHead(200, { "content-type": "text/plain; version=0.0.4" }).end(text);
+    expect(await client.metrics()).toEqual({ status: 200, body: text });
+  });
+
+  it("take a time limit of their own", async () => {
+    answer = () => undefined;
+    expect(await failureOf(client.audit({ timeoutMs: 30 }))).toMatchObject({ sent: true, timedOut: true });
+  });
+
+  it("find the daemon of a home by themselves", async () => {
+    const paths = meshPaths(dir.at("home"), "acme");
+    ensureMeshDir(paths);
+    writeMeshConfig(paths, { id: "i", name: "acme", broker: "http://127.0.0.1:1", member_name: "me" });
+    symlinkSync(dir.at("sock"), paths.sock);
+    const local = openLocalDaemon({ home: paths.home });
+    expect(await local.version()).toEqual({ status: 200, body: {} });
+    local.close();
+    expect(() => openLocalDaemon({ home: paths.home, mesh: "other" })).toThrow(/holds acme/);
   });
 
   it.each([

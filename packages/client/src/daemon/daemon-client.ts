@@ -1,112 +1,181 @@
-// Calling the daemon on this machine over its Unix socket. HTTP answers of any status are results; only "no answer" is
-// an error, and it says whether the daemon may have acted. What the bodies look like is in daemon-bodies.ts.
-
-import type { Agent, IncomingMessage } from "node:http";
-import type { ErrorBody } from "@claudemesh/protocol/errors";
-import { parseOwnJsonText, writeStrictJson } from "@claudemesh/protocol/json";
+// Everything that the daemon's local API offers, as typed calls over its Unix socket. How one call is made is in
+// daemon-call.ts; what the answers look like in the files of bodies.
+import type {
+  PruneRequest,
+  QueueLeaseBody,
+  QueueSettleBody,
+  TopicPost,
+} from "@claudemesh/protocol/messages/local-requests";
+import type { RequeueRequest } from "@claudemesh/protocol/messages/requeue-request";
 import type { SendRequest } from "@claudemesh/protocol/messages/send-request";
+import type { ProfileInput } from "@claudemesh/protocol/wire/operations";
 import type {
   DaemonEvent,
-  HealthBody,
   InboxItem,
   InboxQuery,
-  MessageFacts,
   OutboxChain,
   OutboxItem,
   OutboxQuery,
   Page,
   PageQuery,
-  Peer,
+  Pruned,
+  ReadMark,
+  Reloaded,
+  Requeued,
   SearchQuery,
   SendBody,
   TokenRotation,
-  VersionBody,
 } from "./daemon-bodies.ts";
+import {
+  type CallOptions,
+  createDaemonCaller,
+  type DaemonAnswer,
+  type DaemonCall,
+  type DaemonClientOptions,
+} from "./daemon-call.ts";
 import type { EventsOptions } from "./daemon-events.ts";
-import { DaemonRefused, DaemonUnreachable } from "./daemon-failures.ts";
+import { bodyOf, DaemonRefused, DaemonUnreachable } from "./daemon-failures.ts";
 import type { FollowOptions, WaitOptions } from "./inbox-arrivals.ts";
-import { watchSending } from "./request-sending.ts";
+import type { Lease, ParkedPage, ParkedQuery, Peer, Profile, Settlements, Subscription, Topic } from "./mesh-bodies.ts";
+import type { AuditReport, CompatBody, HealthBody, MessageFacts, VersionBody } from "./report-bodies.ts";
 
+export type { SendRequest } from "@claudemesh/protocol/messages/send-request";
 export type * from "./daemon-bodies.ts";
+export type { CallOptions, DaemonAnswer, DaemonCall, DaemonClientOptions, DaemonMethod } from "./daemon-call.ts";
+export type * from "./mesh-bodies.ts";
+export type * from "./report-bodies.ts";
+export { bodyOf, DaemonRefused, DaemonUnreachable };
 
-// As an ES module import it would load every lazy part of node:http, and cost a short command most of its time.
-const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule("node:http");
+type Answer<Body> = Promise<DaemonAnswer<Body>>;
 
-export { DaemonRefused, DaemonUnreachable };
-
-/** `body` is an ErrorBody exactly when the daemon refused; `isErrorBody` tells. */
-export type DaemonAnswer<Body> = { readonly status: number; readonly body: Body | ErrorBody };
-
-export type DaemonMethod = "GET" | "POST" | "PUT" | "DELETE";
+/** The message's identity as a header; the same as `client_message_id` in the request. */
+export type SendOptions = { readonly idempotencyKey?: string };
 
 export type DaemonClient = {
-  readonly call: <Body = unknown>(
-    method: DaemonMethod,
-    path: string,
-    body?: unknown,
-    headers?: Readonly<Record<string, string>>,
-  ) => Promise<DaemonAnswer<Body>>;
-  readonly version: () => Promise<DaemonAnswer<VersionBody>>;
-  readonly health: () => Promise<DaemonAnswer<HealthBody>>;
-  readonly send: (
-    request: SendRequest,
-    options?: { readonly idempotencyKey?: string },
-  ) => Promise<DaemonAnswer<SendBody>>;
-  readonly inbox: (query?: InboxQuery) => Promise<DaemonAnswer<Page<InboxItem>>>;
+  /** Any route, for what has no call of its own. */
+  readonly call: DaemonCall;
+
+  /** Durable on this host when it answers 202. The same id with the same content is always safe to send again. */
+  readonly send: (request: SendRequest, options?: SendOptions) => Answer<SendBody>;
+  /** The same as a send to `#topic`. */
+  readonly post: (request: TopicPost, options?: SendOptions) => Answer<SendBody>;
+  /** Where a message is, by client, outbox, inbox or broker id. */
+  readonly message: (id: string) => Answer<MessageFacts>;
+
+  readonly inbox: (query?: InboxQuery) => Answer<Page<InboxItem>>;
   /** Messages whose text has all the words. */
-  readonly searchInbox: (query: SearchQuery) => Promise<DaemonAnswer<Page<InboxItem>>>;
+  readonly searchInbox: (query: SearchQuery) => Answer<Page<InboxItem>>;
   /**
    * The first messages after the query's cursor or time, or after this call; none when the time runs out. `next_cursor`
    * is where the next wait goes on without a gap.
    */
-  readonly waitForInbox: (query: InboxQuery, options: WaitOptions) => Promise<DaemonAnswer<Page<InboxItem>>>;
+  readonly waitForInbox: (query: InboxQuery, options: WaitOptions) => Answer<Page<InboxItem>>;
   /** Each message once, from the query's cursor or time on, or from now on; survives the daemon's restarts. */
   readonly followInbox: (query?: InboxQuery, options?: FollowOptions) => AsyncGenerator<InboxItem>;
+  /** By inbox id or client id. The first mark stays, however often it is asked for. */
+  readonly markRead: (id: string) => Answer<ReadMark>;
   /** What happens, from now on or behind an event; survives the daemon's restarts without missing a message. */
   readonly events: (options?: EventsOptions) => AsyncGenerator<DaemonEvent>;
-  readonly peers: (query?: PageQuery) => Promise<DaemonAnswer<Page<Peer>>>;
-  readonly rotateToken: () => Promise<DaemonAnswer<TokenRotation>>;
-  readonly outbox: (query?: OutboxQuery) => Promise<DaemonAnswer<Page<OutboxItem>>>;
+
+  readonly outbox: (query?: OutboxQuery) => Answer<Page<OutboxItem>>;
   /** By outbox id or client id. */
-  readonly outboxRow: (id: string) => Promise<DaemonAnswer<OutboxChain>>;
-  /** By client, outbox or broker id. */
-  readonly message: (id: string) => Promise<DaemonAnswer<MessageFacts>>;
+  readonly outboxRow: (id: string) => Answer<OutboxChain>;
+  /** Retires a dead or pending row for ever and queues its message under a new id, never doubling it by itself. */
+  readonly requeue: (request: RequeueRequest) => Answer<Requeued>;
+  /** Makes tombstones of rows that were done so many days ago. */
+  readonly prune: (request: PruneRequest) => Answer<Pruned>;
+  /** Do the records of outbox, broker and inbox balance? May take long: without `timeoutMs` it has an hour. */
+  readonly audit: (options?: { readonly timeoutMs?: number }) => Answer<AuditReport>;
+
+  readonly topics: (query?: PageQuery) => Answer<Page<Topic>>;
+  readonly subscribe: (topic: string) => Answer<Subscription>;
+  readonly unsubscribe: (topic: string) => Answer<Subscription>;
+  /** The same `lease_request_id` again gets the same messages, less those settled. */
+  readonly lease: (queue: string, request: QueueLeaseBody) => Answer<Lease>;
+  readonly ack: (queue: string, request: QueueSettleBody) => Answer<Settlements>;
+  readonly nack: (queue: string, request: QueueSettleBody) => Answer<Settlements>;
+  /** Messages that were delivered too often. */
+  readonly parked: (queue: string, query?: ParkedQuery) => Answer<ParkedPage>;
+  readonly peers: (query?: PageQuery) => Answer<Page<Peer>>;
+  /** What this member says about itself; fields that are not given stay as they are. */
+  readonly setProfile: (profile: ProfileInput) => Answer<Profile>;
+
+  readonly version: () => Answer<VersionBody>;
+  readonly health: () => Answer<HealthBody>;
+  readonly compat: () => Answer<CompatBody>;
+  /** In the text format of Prometheus. */
+  readonly metrics: () => Answer<string>;
+  readonly openapi: () => Answer<Readonly<Record<string, unknown>>>;
+  readonly rotateToken: () => Answer<TokenRotation>;
+  /** Reads config.toml again. */
+  readonly reload: () => Answer<Reloaded>;
+
   /** Lets go of idle connections. */
   readonly close: () => void;
 };
 
-export type DaemonClientOptions = {
-  readonly socketPath: string;
-  /** For each call, from connecting to the last byte of the answer. */
-  readonly timeoutMs: number;
-};
+/** An audit asks about every record there is, and nothing comes before its end. */
+const auditTimeoutMs = 3_600_000;
 
 export function createDaemonClient(options: DaemonClientOptions): DaemonClient {
-  const agent = new HttpAgent({ keepAlive: true });
-  const call = <Body>(method: DaemonMethod, path: string, body?: unknown, headers?: Readonly<Record<string, string>>) =>
-    callDaemon(agent, options, { method, path, body, headers }) as Promise<DaemonAnswer<Body>>;
+  const { call, close } = createDaemonCaller(options);
   const inbox: DaemonClient["inbox"] = (query) => call("GET", `/v1/inbox${queryText(query)}`);
   const events: DaemonClient["events"] = (given) => loadEvents(options.socketPath, given);
   return {
     call,
-    version: () => call("GET", "/v1/version"),
-    health: () => call("GET", "/v1/health"),
-    send: (request, { idempotencyKey } = {}) =>
-      call("POST", "/v1/send", request, idempotencyKey === undefined ? {} : idempotencyHeader(idempotencyKey)),
+    send: (request, given) => call("POST", "/v1/send", request, idempotencyHeader(given)),
+    post: (request, given) => call("POST", "/v1/topic/post", request, idempotencyHeader(given)),
+    message: (id) => call("GET", `/v1/messages/${encodeURIComponent(id)}`),
     inbox,
     searchInbox: (query) => call("GET", `/v1/inbox/search${queryText(query)}`),
     waitForInbox: async (query, given) => (await loadArrivals()).waitForInbox({ events, inbox }, query, given),
     followInbox: async function* (query = {}, given = {}) {
       yield* (await loadArrivals()).followInbox({ events, inbox }, query, given);
     },
+    markRead: (id) => call("POST", `/v1/inbox/${encodeURIComponent(id)}/read`, {}),
     events,
-    peers: (query) => call("GET", `/v1/peers${queryText(query)}`),
-    rotateToken: () => call("POST", "/v1/token/rotate", {}),
+    ...outboxCalls(call),
+    ...meshCalls(call),
+    ...controlCalls(call),
+    close,
+  };
+}
+
+function outboxCalls(call: DaemonCall) {
+  return {
     outbox: (query) => call("GET", `/v1/outbox${queryText(query)}`),
     outboxRow: (id) => call("GET", `/v1/outbox/${encodeURIComponent(id)}`),
-    message: (id) => call("GET", `/v1/messages/${encodeURIComponent(id)}`),
-    close: () => agent.destroy(),
-  };
+    requeue: (request) => call("POST", "/v1/outbox/requeue", request),
+    prune: (request) => call("POST", "/v1/outbox/prune", request),
+    audit: ({ timeoutMs = auditTimeoutMs } = {}) => call("GET", "/v1/audit", undefined, { timeoutMs }),
+  } satisfies Partial<DaemonClient>;
+}
+
+function meshCalls(call: DaemonCall) {
+  const queuePath = (queue: string, what: string) => `/v1/queue/${encodeURIComponent(queue)}/${what}`;
+  return {
+    topics: (query) => call("GET", `/v1/topic/list${queryText(query)}`),
+    subscribe: (topic) => call("POST", "/v1/topic/subscribe", { topic }),
+    unsubscribe: (topic) => call("POST", "/v1/topic/unsubscribe", { topic }),
+    lease: (queue, request) => call("POST", queuePath(queue, "lease"), request),
+    ack: (queue, request) => call("POST", queuePath(queue, "ack"), request),
+    nack: (queue, request) => call("POST", queuePath(queue, "nack"), request),
+    parked: (queue, query) => call("GET", `${queuePath(queue, "parked")}${queryText(query)}`),
+    peers: (query) => call("GET", `/v1/peers${queryText(query)}`),
+    setProfile: (profile) => call("POST", "/v1/profile", profile),
+  } satisfies Partial<DaemonClient>;
+}
+
+function controlCalls(call: DaemonCall) {
+  return {
+    version: () => call("GET", "/v1/version"),
+    health: () => call("GET", "/v1/health"),
+    compat: () => call("GET", "/v1/compat"),
+    metrics: () => call("GET", "/v1/metrics"),
+    openapi: () => call("GET", "/openapi.json"),
+    rotateToken: () => call("POST", "/v1/token/rotate", {}),
+    reload: () => call("POST", "/v1/reload", {}),
+  } satisfies Partial<DaemonClient>;
 }
 
 // Most programs that call a daemon wait for nothing, and start sooner without the files that do.
@@ -117,76 +186,11 @@ async function* loadEvents(socketPath: string, options: EventsOptions | undefine
   yield* readEvents(socketPath, options);
 }
 
-type Call = {
-  readonly method: DaemonMethod;
-  readonly path: string;
-  readonly body: unknown;
-  readonly headers: Readonly<Record<string, string>> | undefined;
-};
-
-/** A kept-alive connection that a restarted daemon no longer has: reads are simply asked again on a new one. */
-async function callDaemon(agent: Agent, options: DaemonClientOptions, call: Call): Promise<DaemonAnswer<unknown>> {
-  const { request, answer } = startCall(agent, options, call);
-  try {
-    return await answer;
-  } catch (error) {
-    const isStale = error instanceof DaemonUnreachable && error.sent && request.reusedSocket && !error.timedOut;
-    if (!isStale || call.method !== "GET") throw error;
-    return await startCall(false, options, call).answer;
-  }
-}
-
-function startCall(agent: Agent | false, options: DaemonClientOptions, call: Call) {
-  const payload = call.body === undefined ? undefined : Buffer.from(writeStrictJson(call.body as object));
-  const request = httpRequest({
-    agent,
-    socketPath: options.socketPath,
-    method: call.method,
-    path: call.path,
-    headers: {
-      ...call.headers,
-      ...(payload === undefined ? {} : { "content-type": "application/json", "content-length": payload.length }),
-    },
-  });
-  const wasSent = watchSending(request);
-  const answer = new Promise<DaemonAnswer<unknown>>((resolve, reject) => {
-    const fail = (why: string, timedOut: boolean, cause?: unknown) => {
-      const message = `The daemon at ${options.socketPath} did not answer: ${why}.`;
-      reject(new DaemonUnreachable(message, { sent: wasSent(), timedOut, cause }));
-    };
-    const timer = setTimeout(() => {
-      fail(`nothing came within ${options.timeoutMs} ms`, true);
-      request.destroy();
-    }, options.timeoutMs);
-    request.on("close", () => clearTimeout(timer));
-    request.on("error", (error: NodeJS.ErrnoException) => fail(error.code ?? error.message, false, error));
-    request.on("response", (response) => {
-      readAnswer(response).then(resolve, (error: Error) => fail(error.message, false, error));
-    });
-    request.end(payload);
-  });
-  return { request, answer };
-}
-
-/** Reading throws when the answer is cut off. */
-async function readAnswer(response: IncomingMessage): Promise<DaemonAnswer<unknown>> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk as Buffer);
-  return { status: response.statusCode ?? 0, body: parseBody(Buffer.concat(chunks).toString("utf8")) };
-}
-
-function parseBody(text: string): unknown {
-  try {
-    return parseOwnJsonText(text);
-  } catch (cause) {
-    throw new Error("what answers on its socket speaks no JSON", { cause });
-  }
-}
-
 /** A key that begins with a quote would be read as a quoted one, so it goes quoted. */
-function idempotencyHeader(key: string): Record<string, string> {
+function idempotencyHeader({ idempotencyKey: key }: SendOptions = {}): CallOptions {
+  if (key === undefined) return {};
   const value = key.startsWith('"') ? `"${key.replace(/["\\]/g, "\\$&")}"` : key;
-  return { "idempotency-key": value };
+  return { headers: { "idempotency-key": value } };
 }
 
 function queryText(query: object | undefined): string {

@@ -1,5 +1,5 @@
-// The two ways in which a daemon fails whoever asks it, for calls that give more than one answer.
-import type { ErrorBody } from "@claudemesh/protocol/errors";
+// The two ways in which a daemon fails whoever asks it: no answer, and a refusal where there is no place for one.
+import { type ErrorBody, isErrorBody } from "@claudemesh/protocol/errors";
 
 /**
  * No answer came. `sent` false: connecting failed and nothing was written. `sent` true: the daemon may have received
@@ -20,7 +20,7 @@ export class DaemonUnreachable extends Error {
   }
 }
 
-/** The daemon answered with a refusal where an iterator has no place for it. */
+/** The daemon answered with a refusal, and the caller asked for nothing but the body, or for an iterator. */
 export class DaemonRefused extends Error {
   override readonly name = "DaemonRefused";
   readonly status: number;
@@ -31,4 +31,10 @@ export class DaemonRefused extends Error {
     this.status = status;
     this.body = body;
   }
+}
+
+/** What a call brought, for a program that has nothing else to do with a refusal than to throw it. */
+export function bodyOf<Body>(answer: { readonly status: number; readonly body: Body | ErrorBody }): Body {
+  if (answer.status >= 400 && isErrorBody(answer.body)) throw new DaemonRefused(answer.status, answer.body);
+  return answer.body as Body;
 }

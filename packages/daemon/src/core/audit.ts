@@ -1,21 +1,19 @@
 // Do the records of outbox, broker, deliveries and inbox fit together? Each record that was looked at is counted in one
 // class of its layer, and what does not fit is named. Reading the records, and looking twice at one that may just have
 // moved, is the service's.
+import type { AuditImbalance, AuditLayer, AuditReport } from "@claudemesh/client/daemon";
 import { fateOf } from "@claudemesh/protocol/messages/fate";
 import type { Delivery, MessageState } from "./message-state.ts";
 import type { OutboxRecord } from "./outbox-row.ts";
 
-const auditLayers = ["outbox", "broker", "deliveries", "inbox"] as const;
-type AuditLayer = (typeof auditLayers)[number];
-
-type Imbalance = { readonly layer: AuditLayer; readonly id: string; readonly what: string };
+const auditLayers = ["outbox", "broker", "deliveries", "inbox"] as const satisfies readonly AuditLayer[];
 
 type Classes = Readonly<Record<string, number>>;
 
 /** What one look at some records says: `total` is how many there are, counted apart from their classes. */
 export type Verdict = {
   readonly counted: readonly { readonly layer: AuditLayer; readonly total: number; readonly classes: Classes }[];
-  readonly imbalances: readonly Imbalance[];
+  readonly imbalances: readonly AuditImbalance[];
 };
 
 export type OutboxSnapshot = {
@@ -195,22 +193,7 @@ function sumOf(classes: Classes): number {
 /** So many are told of each layer; the number beside them has no limit. */
 const namedMax = 100;
 
-export type AuditReport = {
-  readonly layers: readonly {
-    readonly layer: AuditLayer;
-    readonly total: number;
-    readonly classes: Classes;
-    readonly imbalances: number;
-    readonly balanced: boolean;
-  }[];
-  readonly imbalances: readonly Imbalance[];
-  /** Nothing that was looked at is out of balance. */
-  readonly balanced: boolean;
-  /** False: the broker did not answer, and not everything was looked at. */
-  readonly complete: boolean;
-};
-
-type LayerSum = { total: number; classes: Record<string, number>; imbalances: number; named: Imbalance[] };
+type LayerSum = { total: number; classes: Record<string, number>; imbalances: number; named: AuditImbalance[] };
 
 /** Adds verdicts up. */
 export class AuditLedger {

@@ -1,9 +1,10 @@
 // A message as it arrives, as it is kept, and as the local API shows it. Opening a sealed body needs keys and comes in
 // from outside; storing is the inbox store's.
 
+import type { InboxItem } from "@claudemesh/client/daemon";
 import { decodeBase64 } from "@claudemesh/protocol/encoding/base64";
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
-import type { Priority } from "@claudemesh/protocol/messages/envelope";
+import type { Meta, Priority } from "@claudemesh/protocol/messages/envelope";
 import { type HistoryItem, textOf } from "@claudemesh/protocol/wire/history-item";
 
 /** Opens what a sender sealed for this member; undefined when it cannot be opened. */
@@ -74,7 +75,7 @@ export function showInboxItem(
   record: InboxRecord,
   mesh: string,
   nameOf: (pubkey: string) => string | undefined,
-): Record<string, unknown> {
+): InboxItem {
   return {
     id: record.id,
     client_message_id: record.client_message_id,
@@ -85,7 +86,7 @@ export function showInboxItem(
     sender_pubkey: record.sender_pubkey,
     sender_name: nameOf(record.sender_pubkey) ?? record.sender_name,
     ...showBody(record),
-    meta: record.meta === "" ? null : parseOwnJsonText(record.meta),
+    meta: record.meta === "" ? null : (parseOwnJsonText(record.meta) as Meta),
     priority: record.priority,
     reply_to_id: record.reply_to_id,
     received_at: record.received_at,
@@ -94,7 +95,11 @@ export function showInboxItem(
 }
 
 /** Bytes that are no text are shown as base64; a ciphertext that nobody could open is never shown as a message. */
-function showBody(record: InboxRecord): Record<string, unknown> {
+function showBody(record: InboxRecord): {
+  readonly body: string | null;
+  readonly body_base64?: string;
+  readonly unreadable?: true;
+} {
   if (record.unreadable === 1) return { body: null, unreadable: true };
   const text = textOf(record.body);
   if (text !== undefined) return { body: text };

@@ -1,5 +1,12 @@
 // «Where is my message?» as facts: what the outbox, the inbox and the broker each know of it, put side by side. Nothing is
 // guessed: a stage is listed when somebody who keeps it durably has said so.
+import type {
+  MessageChainLink,
+  MessageDelivery,
+  MessageFacts,
+  MessageStage,
+  MessageStateName,
+} from "@claudemesh/client/daemon";
 import type { Destination } from "@claudemesh/protocol/messages/addresses";
 import { type Fate, fateOf } from "@claudemesh/protocol/messages/fate";
 import type { Delivery, MessageState } from "./message-state.ts";
@@ -43,11 +50,7 @@ export type FactsContext = {
   readonly nameOf: (pubkey: string) => string | undefined;
 };
 
-type MessageStateName = "queued" | "inflight" | "stored" | "delivered" | "read" | "expired" | "dead" | "aborted";
-
-type Stage = { readonly stage: MessageStateName; readonly at: number | null } & Readonly<Record<string, unknown>>;
-
-export function showMessageFacts(known: KnownMessage, context: FactsContext): Record<string, unknown> {
+export function showMessageFacts(known: KnownMessage, context: FactsContext): MessageFacts {
   const { row, entry } = known;
   const state = known.broker.type === "asked" ? known.broker.state : undefined;
   const deliveries = knownDeliveries(known, context);
@@ -116,9 +119,13 @@ function stateOf({ row, entry, broker }: KnownMessage, { ownPubkey }: FactsConte
   return delivered > 0 ? "delivered" : "expired";
 }
 
-function stagesOf(known: KnownMessage, deliveries: readonly Delivery[] | undefined, context: FactsContext): Stage[] {
+function stagesOf(
+  known: KnownMessage,
+  deliveries: readonly Delivery[] | undefined,
+  context: FactsContext,
+): MessageStage[] {
   const { row, entry } = known;
-  const stages: Stage[] = [];
+  const stages: MessageStage[] = [];
   if (row !== undefined) stages.push({ stage: "queued", at: row.enqueued_at, outbox_id: row.id });
   if (row?.status === "inflight") stages.push({ stage: "inflight", at: null });
   const stored = storedStage(known);
@@ -142,14 +149,14 @@ function stagesOf(known: KnownMessage, deliveries: readonly Delivery[] | undefin
 }
 
 /** A queue's message is delivered when one consumer has acked it; who that was is nobody else's business. */
-function queueStages({ broker }: KnownMessage): Stage[] {
+function queueStages({ broker }: KnownMessage): MessageStage[] {
   const queue = broker.type === "asked" ? broker.state.queue : undefined;
   if (queue?.state === "acked") return [{ stage: "delivered", at: queue.settledAt ?? null }];
   return queue?.state === "expired" ? [{ stage: "expired", at: queue.settledAt ?? null }] : [];
 }
 
 /** When the broker accepted it, by its own clock where that is known, else when its answer was recorded here. */
-function storedStage({ row, entry, broker }: KnownMessage): Stage | undefined {
+function storedStage({ row, entry, broker }: KnownMessage): MessageStage | undefined {
   const state = broker.type === "asked" ? broker.state : undefined;
   const acceptedAt = state?.acceptedAt ?? entry?.envelope?.acceptedAt ?? row?.delivered_at ?? null;
   const brokerMessageId = state?.brokerMessageId ?? entry?.brokerMessageId ?? row?.broker_message_id ?? undefined;
@@ -158,19 +165,19 @@ function storedStage({ row, entry, broker }: KnownMessage): Stage | undefined {
   return { stage: "stored", at: acceptedAt, broker_message_id: brokerMessageId, history_id: historyId };
 }
 
-function showRecipient(pubkey: string, { nameOf }: FactsContext): Record<string, unknown> {
+function showRecipient(pubkey: string, { nameOf }: FactsContext) {
   return { recipient_pubkey: pubkey, recipient_name: nameOf(pubkey) ?? null };
 }
 
-function showDelivery({ recipientPubkey, state, settledAt }: Delivery, context: FactsContext): Record<string, unknown> {
+function showDelivery({ recipientPubkey, state, settledAt }: Delivery, context: FactsContext): MessageDelivery {
   return { ...showRecipient(recipientPubkey, context), state, settled_at: settledAt ?? null };
 }
 
-function showQueue({ state, deliveries, settledAt }: NonNullable<MessageState["queue"]>): Record<string, unknown> {
+function showQueue({ state, deliveries, settledAt }: NonNullable<MessageState["queue"]>): MessageFacts["queue"] {
   return { state, deliveries, settled_at: settledAt ?? null };
 }
 
-function showLink(row: OutboxRecord): Record<string, unknown> {
+function showLink(row: OutboxRecord): MessageChainLink {
   return {
     outbox_id: row.id,
     client_message_id: row.client_message_id,

@@ -1,8 +1,9 @@
 // What the daemon knows about one send, as plain values: the row that is inserted, the row that is tried, the row that
 // is shown. States and transitions are the protocol's; performing them is the store's.
+import type { OutboxItem } from "@claudemesh/client/daemon";
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import type { Destination } from "@claudemesh/protocol/messages/addresses";
-import type { EnvelopeVersion, Priority } from "@claudemesh/protocol/messages/envelope";
+import type { EnvelopeVersion, Meta, Priority } from "@claudemesh/protocol/messages/envelope";
 import { fateOf } from "@claudemesh/protocol/messages/fate";
 import { fingerprintPrefix } from "@claudemesh/protocol/messages/fingerprint";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
@@ -83,7 +84,7 @@ export type OutboxRecord = {
 };
 
 /** A row as the local API shows it. */
-export function showOutboxRow(record: OutboxRecord): Record<string, unknown> {
+export function showOutboxRow(record: OutboxRecord): OutboxItem {
   return {
     id: record.id,
     client_message_id: record.client_message_id,
@@ -91,7 +92,7 @@ export function showOutboxRow(record: OutboxRecord): Record<string, unknown> {
     destination_kind: record.destination_kind,
     destination_ref: record.destination_ref,
     priority: record.priority,
-    meta: record.meta === "" ? null : parseOwnJsonText(record.meta),
+    meta: record.meta === "" ? null : (parseOwnJsonText(record.meta) as Meta),
     reply_to_id: record.reply_to_id,
     envelope_version: record.envelope_version,
     request_fingerprint: fingerprintPrefix(record.request_fingerprint),

@@ -1,11 +1,11 @@
 // Walks through outbox, history and inbox, and asks the broker about each record. What fits is decided in core/audit.ts;
 // here a record that seems not to fit is read and asked about once more before it is named, since it may have moved.
+import type { AuditReport } from "@claudemesh/client/daemon";
 import type { LinkOutcome } from "@claudemesh/client/link-contract";
 import { limits as protocolLimits } from "@claudemesh/protocol/messages/limits";
 import type { OperationName } from "@claudemesh/protocol/wire/operations";
 import {
   AuditLedger,
-  type AuditReport,
   type FateWord,
   type InboxAuditRow,
   isAuditedAtBroker,

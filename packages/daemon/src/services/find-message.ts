@@ -1,6 +1,8 @@
 // Gathers what is known of one message: the outbox, the inbox, and the broker where it can be asked. What the facts then
 // say is in core/message-facts.ts.
+
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { MessageFacts } from "@claudemesh/client/daemon";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { isUuidV7 } from "@claudemesh/protocol/ids";
 import { limits } from "@claudemesh/protocol/messages/limits";
@@ -20,7 +22,7 @@ export type FindMessagePorts = {
 };
 
 /** By client, outbox, inbox or broker id. */
-export async function findMessage(ports: FindMessagePorts, askedId: string): Promise<Record<string, unknown>> {
+export async function findMessage(ports: FindMessagePorts, askedId: string): Promise<MessageFacts> {
   const local = findHere(ports, askedId);
   const known = local === undefined ? await findByBrokerId(ports, askedId) : await addBrokerWord(ports, askedId, local);
   return showMessageFacts(known, ports);

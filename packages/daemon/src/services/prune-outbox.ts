@@ -1,5 +1,6 @@
 // Pruning on an operator's word: `POST /v1/outbox/prune` without HTTP. The same small steps as the automatic prune, so
 // that no step holds up a send; bounded in time, so that the operator hears how it went.
+import type { Pruned } from "@claudemesh/client/daemon";
 import type { Clock, Log, OutboxStore } from "../ports.ts";
 
 export type PrunePorts = {
@@ -8,14 +9,11 @@ export type PrunePorts = {
   readonly log: Log;
 };
 
-/** `more`: there was no time for all of it, and the same call goes on. */
-export type PruneAnswer = { readonly tombstones_made: number; readonly more: boolean };
-
 const dayMs = 86_400_000;
 const rowsPerStep = 256;
 const boundMs = 10_000;
 
-export async function pruneOutbox(ports: PrunePorts, olderThanDays: number): Promise<PruneAnswer> {
+export async function pruneOutbox(ports: PrunePorts, olderThanDays: number): Promise<Pruned> {
   const nowMs = ports.clock.nowMs();
   const deliveredBefore = nowMs - olderThanDays * dayMs;
   let made = 0;

@@ -1,5 +1,6 @@
 // What daemon and broker have agreed on, for programs that want to know before they rely on it. While the broker is
 // away, what it announced last still holds here.
+import type { CompatBody } from "@claudemesh/client/daemon";
 import type { LinkStatus } from "@claudemesh/client/link-contract";
 import { announceFeatures, type NegotiatedFeatures } from "@claudemesh/protocol/features";
 import { protocolVersion } from "@claudemesh/protocol/wire/frames";
@@ -13,7 +14,7 @@ export type CompatPorts = {
   readonly nowMs: () => number;
 };
 
-export function reportCompat(ports: CompatPorts, version: string): Record<string, unknown> {
+export function reportCompat(ports: CompatPorts, version: string): CompatBody {
   const link = ports.linkStatus();
   const nowMs = ports.nowMs();
   const features = link.state === "online" ? link.features : ports.lastNegotiated();

@@ -1,5 +1,6 @@
 // How the daemon is doing, as facts: the broker, the drain, the outbox, the inbox, the disk. One word sums them up for
 // monitors that read no further.
+import type { BrokerStatusBody, HealthBody } from "@claudemesh/client/daemon";
 import type { LinkStatus } from "@claudemesh/client/link-contract";
 import type { InboxStore, OutboxStore } from "../ports.ts";
 import type { DrainStatus } from "./drain.ts";
@@ -19,7 +20,7 @@ export type HealthPorts = {
   readonly failpoints?: string;
 };
 
-export function reportHealth(ports: HealthPorts): Record<string, unknown> {
+export function reportHealth(ports: HealthPorts): HealthBody {
   const link = ports.linkStatus();
   const drain = ports.drainStatus();
   const healthy = link.state === "online" && (drain.state === "running" || drain.state === "resting");
@@ -43,7 +44,7 @@ export function reportHealth(ports: HealthPorts): Record<string, unknown> {
   };
 }
 
-export function showLink(status: LinkStatus): Record<string, unknown> {
+export function showLink(status: LinkStatus): BrokerStatusBody {
   switch (status.state) {
     case "connecting":
       return { state: "connecting" };

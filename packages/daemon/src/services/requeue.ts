@@ -1,6 +1,8 @@
 // Requeueing one row: `POST /v1/outbox/requeue` without HTTP. Where the broker may have accepted the old row, it is asked
 // and told never to, before a second row says the same under another id. No answer is a refusal, never a guess.
+
 import assert from "node:assert/strict";
+import type { Requeued } from "@claudemesh/client/daemon";
 import type { Sealer } from "@claudemesh/client/seal";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { isClientMessageId } from "@claudemesh/protocol/messages/client-message-id";
@@ -33,12 +35,7 @@ export type RequeuePorts = {
   readonly onDue: () => void;
 };
 
-export type RequeueAnswer = {
-  readonly old: { readonly id: string; readonly client_message_id: string; readonly status: "aborted" };
-  readonly new: { readonly outbox_id: string; readonly client_message_id: string };
-};
-
-export async function requeueRow(ports: RequeuePorts, request: RequeueRequest): Promise<RequeueAnswer> {
+export async function requeueRow(ports: RequeuePorts, request: RequeueRequest): Promise<Requeued> {
   const { new_client_id: givenId, patch_payload: patch, accept_duplicate: acceptDuplicate = false } = request;
   if (givenId !== undefined && !isClientMessageId(givenId)) {
     throw new MeshError("invalid_client_message_id", undefined, { field: "new_client_id" });
@@ -94,13 +91,13 @@ class Requeue {
     this.#wanted = wanted;
   }
 
-  async run(): Promise<RequeueAnswer> {
+  async run(): Promise<Requeued> {
     const { outcome, newId } = await this.#order({ provenUncommitted: false, despiteUnknownFate: false });
     return outcome.type === "fate_unknown" ? this.#settleFate() : this.#answer(outcome, newId);
   }
 
   /** While the broker is asked, no new try of the row begins; one that did would only be in the way. */
-  async #settleFate(): Promise<RequeueAnswer> {
+  async #settleFate(): Promise<Requeued> {
     const { requeues, clock, requestTimeoutMs, onDue } = this.#ports;
     const wasDueAt = await requeues.holdBack(this.#row.id, clock.nowMs() + requestTimeoutMs);
     try {
@@ -114,7 +111,7 @@ class Requeue {
     }
   }
 
-  async #askAndRequeue(): Promise<RequeueAnswer> {
+  async #askAndRequeue(): Promise<Requeued> {
     const word = await this.#askBroker();
     if (word.fate === "committed") {
       const isNow = await this.#ports.outbox.commitLate(this.#row.id, word, this.#ports.clock.nowMs());
@@ -166,7 +163,7 @@ class Requeue {
     return { outcome, newId };
   }
 
-  #answer(outcome: Exclude<RequeueOutcome, { type: "fate_unknown" }>, newId: string): RequeueAnswer {
+  #answer(outcome: Exclude<RequeueOutcome, { type: "fate_unknown" }>, newId: string): Requeued {
     const { newClientMessageId, acceptDuplicate } = this.#wanted;
     if (outcome.type === "not_requeueable") throw notRequeueable(outcome.row);
     if (outcome.type === "client_id_consumed") throw consumed(newClientMessageId);

@@ -9,7 +9,7 @@ function setUp(usedBytes: number, maxBytes = 1_000_000) {
     disk.measurements++;
     return disk.usedBytes;
   };
-  const gauge = createStorageGauge({ usedBytes: usedBytesNow }, maxBytes, log);
+  const gauge = createStorageGauge({ usedBytes: usedBytesNow }, () => maxBytes, log);
   return { disk, log, gauge };
 }
 

@@ -16,8 +16,12 @@ const refuseShare = 0.95;
 const rowOverheadBytes = 1_024;
 const sendsPerMeasurement = 256;
 
-export function createStorageGauge(outbox: Pick<OutboxStore, "usedBytes">, maxBytes: number, log: Log): StorageGauge {
-  const refuseAtBytes = maxBytes * refuseShare;
+export function createStorageGauge(
+  outbox: Pick<OutboxStore, "usedBytes">,
+  maxBytes: () => number,
+  log: Log,
+): StorageGauge {
+  const refuseAtBytes = () => maxBytes() * refuseShare;
   let estimateBytes = outbox.usedBytes();
   let sendsSince = 0;
   let warned = false;
@@ -25,9 +29,9 @@ export function createStorageGauge(outbox: Pick<OutboxStore, "usedBytes">, maxBy
   const measure = () => {
     estimateBytes = outbox.usedBytes();
     sendsSince = 0;
-    const above = estimateBytes >= maxBytes * warnShare;
+    const above = estimateBytes >= maxBytes() * warnShare;
     if (above && !warned) {
-      const fields = { event: "outbox_filling", used_bytes: estimateBytes, max_bytes: maxBytes };
+      const fields = { event: "outbox_filling", used_bytes: estimateBytes, max_bytes: maxBytes() };
       log.warn(fields, "the outbox has used most of its [outbox] max_bytes");
     }
     warned = above;
@@ -35,16 +39,18 @@ export function createStorageGauge(outbox: Pick<OutboxStore, "usedBytes">, maxBy
   return {
     admit: (payloadBytes) => {
       sendsSince++;
-      if (sendsSince >= sendsPerMeasurement || estimateBytes + payloadBytes >= refuseAtBytes) measure();
-      if (estimateBytes + payloadBytes >= refuseAtBytes) {
+      if (sendsSince >= sendsPerMeasurement || estimateBytes + payloadBytes >= refuseAtBytes()) measure();
+      if (estimateBytes + payloadBytes >= refuseAtBytes()) {
         throw new MeshError("insufficient_storage", "The outbox has reached its [outbox] max_bytes.", {
           used_bytes: estimateBytes,
-          max_bytes: maxBytes,
+          max_bytes: maxBytes(),
         });
       }
       estimateBytes += payloadBytes + rowOverheadBytes;
     },
     usedBytes: () => outbox.usedBytes(),
-    maxBytes,
+    get maxBytes() {
+      return maxBytes();
+    },
   };
 }

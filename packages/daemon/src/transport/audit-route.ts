@@ -1,5 +1,5 @@
 // The route of the audit: do the records of this host and of the broker balance?
-import type { AuditReport } from "../core/audit.ts";
+import type { AuditReport } from "@claudemesh/client/daemon";
 import { noQuery } from "./queries.ts";
 import { ok, type Route } from "./route.ts";
 

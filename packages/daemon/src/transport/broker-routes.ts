@@ -1,40 +1,35 @@
 // Routes that the broker answers: topics, queues, peers. The daemon passes the question on as the member that it is,
 // and the answer back as it came.
 import { MeshError } from "@claudemesh/protocol/errors";
-import { isName } from "@claudemesh/protocol/messages/names";
 import {
-  profileInputSchema,
-  queueLeaseInputSchema,
-  queueSettleInputSchema,
-} from "@claudemesh/protocol/wire/operations";
+  queueLeaseBodySchema,
+  queueSettleBodySchema,
+  type TopicRequest,
+  topicRequestSchema,
+} from "@claudemesh/protocol/messages/local-requests";
+import { isName } from "@claudemesh/protocol/messages/names";
+import { profileInputSchema } from "@claudemesh/protocol/wire/operations";
 import type { AskBroker } from "../services/ask-broker.ts";
 import { noQuery, numberedPageQuery, pageQuery, readBrokerPage, readNumberedPage, readTopicName } from "./queries.ts";
 import type { Route } from "./route.ts";
 
 export type BrokerApi = { readonly askBroker: AskBroker };
 
-const topicBody = {
-  type: "object",
-  additionalProperties: false,
-  required: ["topic"],
-  properties: { topic: { type: "string", maxLength: 128 } },
-} as const;
-
-const nameOf = (body: unknown) => readTopicName((body as { topic: string }).topic);
+const nameOf = (body: unknown) => readTopicName((body as TopicRequest).topic);
 
 const topicRoutes: readonly Route<BrokerApi>[] = [
   {
     method: "POST",
     url: "/v1/topic/subscribe",
     summary: "Receive a topic",
-    schema: { querystring: noQuery, body: topicBody },
+    schema: { querystring: noQuery, body: topicRequestSchema },
     handle: ({ askBroker }, { body }) => askBroker("topic.subscribe", { name: nameOf(body) }),
   },
   {
     method: "POST",
     url: "/v1/topic/unsubscribe",
     summary: "Receive a topic no longer",
-    schema: { querystring: noQuery, body: topicBody },
+    schema: { querystring: noQuery, body: topicRequestSchema },
     handle: ({ askBroker }, { body }) => askBroker("topic.unsubscribe", { name: nameOf(body) }),
   },
   {
@@ -53,16 +48,6 @@ const queueParams = {
   properties: { id: { type: "string", maxLength: 512 } },
 } as const;
 
-/** What the broker takes, less the queue, which the address names. */
-function withoutQueue(schema: { readonly required: readonly string[]; readonly properties: object }) {
-  const { queue: _, ...properties } = schema.properties as { queue: object };
-  const required = schema.required.filter((name) => name !== "queue");
-  return { type: "object", additionalProperties: false, required, properties } as const;
-}
-
-const leaseBody = withoutQueue(queueLeaseInputSchema);
-const settleBody = withoutQueue(queueSettleInputSchema);
-
 function queueOf(params: unknown): string {
   const { id } = params as { id: string };
   if (isName(id)) return id;
@@ -74,7 +59,7 @@ const queueRoutes: readonly Route<BrokerApi>[] = [
     method: "POST",
     url: "/v1/queue/:id/lease",
     summary: "Take messages from a queue for a while; the same lease_request_id again gets the same ones",
-    schema: { querystring: noQuery, params: queueParams, body: leaseBody },
+    schema: { querystring: noQuery, params: queueParams, body: queueLeaseBodySchema },
     handle: ({ askBroker }, { params, body }) =>
       askBroker("queue.lease", { ...(body as object), queue: queueOf(params) }),
   },
@@ -82,7 +67,7 @@ const queueRoutes: readonly Route<BrokerApi>[] = [
     method: "POST",
     url: "/v1/queue/:id/ack",
     summary: "Leased messages are done",
-    schema: { querystring: noQuery, params: queueParams, body: settleBody },
+    schema: { querystring: noQuery, params: queueParams, body: queueSettleBodySchema },
     handle: ({ askBroker }, { params, body }) =>
       askBroker("queue.ack", { ...(body as object), queue: queueOf(params) }),
   },
@@ -90,7 +75,7 @@ const queueRoutes: readonly Route<BrokerApi>[] = [
     method: "POST",
     url: "/v1/queue/:id/nack",
     summary: "Leased messages are given back",
-    schema: { querystring: noQuery, params: queueParams, body: settleBody },
+    schema: { querystring: noQuery, params: queueParams, body: queueSettleBodySchema },
     handle: ({ askBroker }, { params, body }) =>
       askBroker("queue.nack", { ...(body as object), queue: queueOf(params) }),
   },

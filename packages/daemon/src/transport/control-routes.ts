@@ -1,4 +1,6 @@
 // Routes about the daemon itself: how it is, what it speaks, what it counts, what happens, and its token.
+
+import type { Reloaded } from "@claudemesh/client/daemon";
 import { protocolVersion } from "@claudemesh/protocol/wire/frames";
 import type { TokenRotation } from "../files/local-token.ts";
 import type { EventHub } from "../services/event-hub.ts";
@@ -18,6 +20,7 @@ export type ControlApi = {
   readonly metrics: MetricsPorts;
   readonly events: EventHub;
   readonly rotateToken: () => TokenRotation;
+  readonly reload: () => Reloaded;
 };
 
 export const controlRoutes: readonly Route<ControlApi>[] = [
@@ -73,5 +76,13 @@ export const controlRoutes: readonly Route<ControlApi>[] = [
     schema: { querystring: noQuery, body: noBody },
     unixSocketOnly: true,
     handle: (api) => ok({ ...api.rotateToken() }),
+  },
+  {
+    method: "POST",
+    url: "/v1/reload",
+    summary: "Read config.toml again: what took effect, and what waits for a restart",
+    schema: { querystring: noQuery, body: noBody },
+    unixSocketOnly: true,
+    handle: (api) => ok({ ...api.reload() }),
   },
 ];

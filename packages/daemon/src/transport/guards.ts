@@ -15,8 +15,8 @@ declare module "fastify" {
 
 export type GuardOptions = {
   readonly tokens: Pick<LocalTokens, "isValid" | "secrets">;
-  readonly allowedOrigins: readonly string[];
-  readonly publicHealthCheck: boolean;
+  /** Who is let in besides the holder of the token. */
+  readonly openings: () => { readonly allowedOrigins: readonly string[]; readonly publicHealthCheck: boolean };
   readonly log: Log;
   /** True for a connection that came over TCP. */
   readonly isLoopback: (socket: Socket) => boolean;
@@ -46,7 +46,8 @@ function refuseStranger(options: GuardOptions, request: FastifyRequest): MeshErr
   const { host, origin } = request.raw.headersDistinct;
   if (host?.length !== 1 || !isLoopbackHost(host[0])) return new MeshError("forbidden_host");
   const origins = origin ?? [undefined];
-  if (!origins.every((each) => isAllowedOrigin(each, options.allowedOrigins))) return new MeshError("forbidden_origin");
+  if (!origins.every((each) => isAllowedOrigin(each, options.openings().allowedOrigins)))
+    return new MeshError("forbidden_origin");
   return undefined;
 }
 
@@ -65,7 +66,7 @@ function refuseTokenInQuery(options: GuardOptions, request: FastifyRequest): Mes
 }
 
 function refuseWithoutToken(options: GuardOptions, request: FastifyRequest): MeshError | undefined {
-  if (options.publicHealthCheck && request.method === "GET" && request.routeOptions.url === "/v1/health") {
+  if (options.openings().publicHealthCheck && request.method === "GET" && request.routeOptions.url === "/v1/health") {
     return undefined;
   }
   const guess = readBearer(request.headers.authorization);

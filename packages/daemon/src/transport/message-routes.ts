@@ -1,5 +1,6 @@
 // Routes for messages: sending them, reading what arrived, looking at what was sent.
 import { MeshError } from "@claudemesh/protocol/errors";
+import { type TopicPost, topicPostSchema } from "@claudemesh/protocol/messages/local-requests";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
 import { type SendRequest, sendRequestSchema } from "@claudemesh/protocol/messages/send-request";
 import type { FastifyRequest } from "fastify";
@@ -35,14 +36,6 @@ export type MessageApi = {
   readonly inbox: Pick<InboxStore, "list" | "search">;
   readonly directory: Pick<MemberDirectory, "keysOf" | "nameOf">;
 };
-
-const { to: _, ...contentProperties } = sendRequestSchema.properties;
-const topicPostSchema = {
-  ...sendRequestSchema,
-  required: ["topic"],
-  properties: { topic: sendRequestSchema.properties.to, ...contentProperties },
-} as const;
-type TopicPost = Omit<SendRequest, "to"> & { readonly topic: string };
 
 const sendHeaders = {
   "Idempotency-Key": "The client_message_id, bare or as a quoted string; the same send again is safe.",

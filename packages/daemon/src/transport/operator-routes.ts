@@ -1,6 +1,7 @@
 // Routes for whoever looks after messages: where one is, marking one as read, requeueing and pruning outbox rows.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { limits } from "@claudemesh/protocol/messages/limits";
+import { type PruneRequest, pruneRequestSchema } from "@claudemesh/protocol/messages/local-requests";
 import { type RequeueRequest, requeueRequestSchema } from "@claudemesh/protocol/messages/requeue-request";
 import type { InboxEntries } from "../ports.ts";
 import { type FindMessagePorts, findMessage } from "../services/find-message.ts";
@@ -23,13 +24,6 @@ const idParams = {
   properties: { id: { type: "string", minLength: 1, maxLength: limits.clientMessageIdCharacters } },
 } as const;
 
-const pruneRequestSchema = {
-  type: "object",
-  additionalProperties: false,
-  required: ["older_than_days"],
-  properties: { older_than_days: { type: "integer", minimum: 0, maximum: 36_500 } },
-} as const;
-
 const idOf = (params: unknown) => (params as { readonly id: string }).id;
 
 export const operatorRoutes: readonly Route<OperatorApi>[] = [
@@ -45,8 +39,7 @@ export const operatorRoutes: readonly Route<OperatorApi>[] = [
     url: "/v1/outbox/prune",
     summary: "Turn old done rows into tombstones",
     schema: { querystring: noQuery, body: pruneRequestSchema },
-    handle: async (api, { body }) =>
-      ok({ ...(await pruneOutbox(api.prune, (body as { older_than_days: number }).older_than_days)) }),
+    handle: async (api, { body }) => ok({ ...(await pruneOutbox(api.prune, (body as PruneRequest).older_than_days)) }),
   },
   {
     method: "GET",

@@ -10,12 +10,15 @@ import type { DaemonConfig } from "../config.ts";
 import { createLogLimiter } from "../core/log-limiter.ts";
 import type { LocalTokens } from "../files/local-token.ts";
 import type { Clock, Log } from "../ports.ts";
+import type { LiveSettings } from "../services/live-settings.ts";
 import { StartRefused } from "../start-refused.ts";
 import { addGuards } from "./guards.ts";
 import { type LocalApi, registerRoutes } from "./routes.ts";
 
 export type LocalServerOptions = {
   readonly config: DaemonConfig["ipc"];
+  /** Asked at each request for what may change meanwhile. */
+  readonly settings: Pick<LiveSettings, "current">;
   readonly api: LocalApi;
   readonly tokens: LocalTokens;
   readonly socketPath: string;
@@ -44,8 +47,7 @@ export async function startLocalServer(options: LocalServerOptions): Promise<Loc
   });
   addGuards(app, {
     tokens: options.tokens,
-    allowedOrigins: config.allowedOrigins,
-    publicHealthCheck: config.publicHealthCheck,
+    openings: () => options.settings.current.ipc,
     log,
     isLoopback: (socket) => loopbackSockets.has(socket) || socket.remoteAddress !== undefined,
     isStopping: () => stopping,

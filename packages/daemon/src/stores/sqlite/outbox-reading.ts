@@ -60,7 +60,7 @@ function toFenceTarget(row: FenceRow): FenceTarget {
 export function selectExpired(db: Sqlite, atOrBefore: number, limit: number): FenceTarget[] {
   return db
     .sql<FenceRow>(
-      `SELECT ${fenceColumns} FROM outbox WHERE status = 'pending' AND enqueued_at <= ? ORDER BY enqueued_at LIMIT ?`,
+      `SELECT ${fenceColumns} FROM outbox WHERE status = 'pending' AND enqueued_at <= ? ORDER BY id LIMIT ?`,
     )
     .all(atOrBefore, limit)
     .map(toFenceTarget);

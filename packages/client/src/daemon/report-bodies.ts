@@ -1,0 +1,135 @@
+// What a daemon says about itself and about messages: the answers of health, version, compat, messages and audit. The
+// daemon's own reports are checked against these types, so that neither side can drift.
+import type { AnnouncedFeatures } from "@claudemesh/protocol/features";
+import type { Destination } from "@claudemesh/protocol/messages/addresses";
+import type { Fate } from "@claudemesh/protocol/messages/fate";
+import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
+
+export type VersionBody = {
+  readonly name: string;
+  readonly version: string;
+  readonly protocol: number;
+  readonly mesh: string;
+  readonly mesh_id: string;
+  readonly member_pubkey: string;
+  readonly pid: number;
+};
+
+/** `reason` and `detail` say why it is offline, or stopped for good. */
+export type BrokerStatusBody = {
+  readonly state: "connecting" | "online" | "offline" | "stopped";
+  readonly reason?: string;
+  readonly detail?: string;
+};
+
+export type DrainStatusBody =
+  | { readonly state: "running" }
+  | { readonly state: "waiting_for_broker" }
+  | { readonly state: "resting"; readonly until: number }
+  | { readonly state: "halted"; readonly reason: "unauthorized"; readonly detail: string }
+  | { readonly state: "stopped" };
+
+export type HealthBody = {
+  readonly status: "ok" | "degraded";
+  readonly mesh: string;
+  readonly mesh_id: string;
+  readonly member: { readonly name: string; readonly pubkey: string };
+  readonly pid: number;
+  readonly started_at: number;
+  readonly broker: BrokerStatusBody;
+  readonly drain: DrainStatusBody;
+  readonly outbox: {
+    readonly pending: number;
+    readonly inflight: number;
+    readonly dead: number;
+    readonly used_bytes: number;
+    readonly max_bytes: number;
+  };
+  readonly event_streams: number;
+  readonly inbox: { readonly unreadable: number; readonly rebuilding: boolean };
+  /** Only where faults were planted for a test. */
+  readonly failpoints?: string;
+};
+
+export type CompatBody = {
+  readonly daemon_version: string;
+  readonly protocol: number;
+  /** False: agreed on in an earlier connection, or never yet. */
+  readonly current: boolean;
+  readonly negotiated: AnnouncedFeatures | null;
+  readonly limits: { readonly inline_bytes: number; readonly max_age_hours: number };
+};
+
+export type MessageStateName = "queued" | "inflight" | "stored" | "delivered" | "read" | "expired" | "dead" | "aborted";
+
+/** Something that happened to a message. `at` is null where nobody recorded when. */
+export type MessageStage = {
+  readonly stage: MessageStateName;
+  readonly at: number | null;
+  readonly [detail: string]: unknown;
+};
+
+export type MessageDelivery = {
+  readonly recipient_pubkey: string;
+  readonly recipient_name: string | null;
+  readonly state: "unsettled" | "delivered" | "expired";
+  readonly settled_at: number | null;
+};
+
+/** One row of a chain of requeues. */
+export type MessageChainLink = {
+  readonly outbox_id: string;
+  readonly client_message_id: string;
+  readonly status: OutboxStatus;
+  readonly fate: Fate;
+  readonly enqueued_at: number;
+  readonly broker_message_id: string | null;
+  readonly superseded_by: string | null;
+  readonly accept_duplicate: boolean;
+};
+
+/** What is known about one message. Facts that nobody knows are null. */
+export type MessageFacts = {
+  readonly id: string;
+  readonly client_message_id: string | null;
+  readonly outbox_id: string | null;
+  readonly inbox_id: string | null;
+  readonly broker_message_id: string | null;
+  readonly history_id: number | null;
+  readonly to: string | null;
+  readonly destination: Destination | null;
+  readonly sender_pubkey: string | null;
+  readonly sender_name: string | null;
+  readonly state: MessageStateName;
+  /** Null for what was not sent from here. */
+  readonly fate: Fate | null;
+  readonly attempts: number | null;
+  readonly next_attempt_at: number | null;
+  readonly last_error: string | null;
+  readonly broker: "asked" | "not_asked" | "not_found" | "not_reachable";
+  readonly stages: readonly MessageStage[];
+  readonly counts: { readonly unsettled: number; readonly delivered: number; readonly expired: number } | null;
+  readonly deliveries: readonly MessageDelivery[] | null;
+  readonly queue: { readonly state: string; readonly deliveries: number; readonly settled_at: number | null } | null;
+  readonly chain: readonly MessageChainLink[];
+};
+
+export type AuditLayer = "outbox" | "broker" | "deliveries" | "inbox";
+
+export type AuditImbalance = { readonly layer: AuditLayer; readonly id: string; readonly what: string };
+
+export type AuditReport = {
+  readonly layers: readonly {
+    readonly layer: AuditLayer;
+    readonly total: number;
+    readonly classes: Readonly<Record<string, number>>;
+    readonly imbalances: number;
+    readonly balanced: boolean;
+  }[];
+  /** Up to a hundred of each layer by name; the numbers in `layers` count all of them. */
+  readonly imbalances: readonly AuditImbalance[];
+  /** Nothing that was looked at is out of balance. */
+  readonly balanced: boolean;
+  /** False: the broker did not answer, and not everything was looked at. */
+  readonly complete: boolean;
+};

@@ -1,0 +1,37 @@
+// Asking until there is an answer, for calls that may be repeated: those that read, and those whose request carries its
+// identity (a send with a client_message_id, a lease with a lease_request_id, an ack). Asked again they take effect once.
+import { setTimeout as sleep } from "node:timers/promises";
+import { isErrorBody } from "@claudemesh/protocol/errors";
+import { backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
+import type { DaemonAnswer } from "./daemon-call.ts";
+import { DaemonUnreachable } from "./daemon-failures.ts";
+
+export type UntilAnsweredOptions = {
+  /** Ends the asking: its reason is thrown, and what became of the last try is not known. */
+  readonly signal?: AbortSignal;
+  /** Hears of each try that brought no answer, or one that says to ask again. */
+  readonly onRetry?: (why: DaemonUnreachable | DaemonAnswer<unknown>) => void;
+};
+
+const backoff = { minMs: 100, maxMs: 5_000 };
+
+/** The first answer that does not say "later". A daemon that is away, restarts or is busy is waited for. */
+export async function untilAnswered<Body>(
+  ask: () => Promise<DaemonAnswer<Body>>,
+  { signal, onRetry }: UntilAnsweredOptions = {},
+): Promise<DaemonAnswer<Body>> {
+  for (let failures = 1; ; failures++) {
+    signal?.throwIfAborted();
+    const end = await ask().catch((error: unknown) => {
+      if (error instanceof DaemonUnreachable) return error;
+      throw error;
+    });
+    if (!(end instanceof DaemonUnreachable) && !saysLater(end)) return end;
+    onRetry?.(end);
+    await sleep(backoffDelayMs(failures, Math.random(), backoff), undefined, signal === undefined ? {} : { signal });
+  }
+}
+
+function saysLater({ status, body }: DaemonAnswer<unknown>): boolean {
+  return status >= 400 && isErrorBody(body) && body.retryable;
+}

@@ -1,0 +1,52 @@
+// What a program asks of the daemon on its host, besides a send and a requeue: the schemas of the smaller bodies of its
+// local API. The daemon checks requests against them, and the SDK's types come from them.
+import type { FromSchema, JSONSchema } from "json-schema-to-ts";
+import { queueLeaseInputSchema, queueSettleInputSchema } from "../wire/operations.ts";
+import { sendRequestSchema } from "./send-request.ts";
+
+const { to: address, ...content } = sendRequestSchema.properties;
+
+/** A send to a topic, by its name. */
+export const topicPostSchema = {
+  type: "object",
+  additionalProperties: false,
+  required: ["topic"],
+  properties: { topic: address, ...content },
+} as const satisfies JSONSchema;
+export type TopicPost = FromSchema<typeof topicPostSchema>;
+
+export const topicRequestSchema = {
+  type: "object",
+  additionalProperties: false,
+  required: ["topic"],
+  properties: { topic: { type: "string", maxLength: 128 } },
+} as const satisfies JSONSchema;
+export type TopicRequest = FromSchema<typeof topicRequestSchema>;
+
+export const pruneRequestSchema = {
+  type: "object",
+  additionalProperties: false,
+  required: ["older_than_days"],
+  properties: { older_than_days: { type: "integer", minimum: 0, maximum: 36_500 } },
+} as const satisfies JSONSchema;
+export type PruneRequest = FromSchema<typeof pruneRequestSchema>;
+
+// What the broker takes, less the queue, which the route's address names.
+const { queue: _leased, ...lease } = queueLeaseInputSchema.properties;
+const { queue: _settled, ...settle } = queueSettleInputSchema.properties;
+
+export const queueLeaseBodySchema = {
+  type: "object",
+  additionalProperties: false,
+  required: ["lease_request_id", "max", "lease_s"],
+  properties: lease,
+} as const satisfies JSONSchema;
+export type QueueLeaseBody = FromSchema<typeof queueLeaseBodySchema>;
+
+export const queueSettleBodySchema = {
+  type: "object",
+  additionalProperties: false,
+  required: ["lease_token", "broker_message_ids"],
+  properties: settle,
+} as const satisfies JSONSchema;
+export type QueueSettleBody = FromSchema<typeof queueSettleBodySchema>;
