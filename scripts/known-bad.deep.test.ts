@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { createRandom, seedOfTheDay } from "../tests/support/seed.ts";
-import { choiceFor, createBadCopy } from "./known-bad/bad-copy.ts";
+import { createBadCopy, filesOf } from "./known-bad/bad-copy.ts";
 import { knownBad } from "./known-bad/faults.ts";
 
 it("catches the fault of the day, and nothing in the unbroken copy", () => {
@@ -11,9 +11,9 @@ it("catches the fault of the day, and nothing in the unbroken copy", () => {
   process.stdout.write(`known fault of the day: ${fault.name}\n`);
   const copy = createBadCopy(join(import.meta.dirname, ".."));
   try {
-    const bad = copy.run(fault.edits, choiceFor([fault]), true);
+    const bad = copy.run(fault.edits, filesOf([fault]), true);
     expect(bad.failed, bad.output).not.toHaveLength(0);
-    const sound = copy.run([], choiceFor([fault]), false);
+    const sound = copy.run([], filesOf([fault]), false);
     expect([...sound.failed, ...sound.broken], sound.output).toHaveLength(0);
     expect(sound.passed).toBeGreaterThan(0);
   } finally {

@@ -1,7 +1,7 @@
 // `npm run known-bad [name…]`: plants each known fault in a copy of the workspace and expects the ordinary tests to
 // refuse it. First the same tests run on the unbroken copy, since a test that fails anyway catches nothing.
 import { join } from "node:path";
-import { choiceFor, createBadCopy } from "./known-bad/bad-copy.ts";
+import { createBadCopy, filesOf } from "./known-bad/bad-copy.ts";
 import { type KnownBad, knownBad } from "./known-bad/faults.ts";
 
 const names = process.argv.slice(2);
@@ -10,7 +10,7 @@ const copy = createBadCopy(join(import.meta.dirname, ".."));
 process.on("exit", copy.remove);
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(1));
 
-const sound = copy.run([], choiceFor(chosen), false);
+const sound = copy.run([], filesOf(chosen), false);
 if (sound.passed === 0 || sound.failed.length + sound.broken.length > 0) {
   console.error(sound.output);
   console.error(
@@ -28,7 +28,7 @@ if (missed.length > 0) {
 }
 
 function isCaught(fault: KnownBad): boolean {
-  const { failed, broken } = copy.run(fault.edits, choiceFor([fault]), true);
+  const { failed, broken } = copy.run(fault.edits, filesOf([fault]), true);
   if (failed.length > 0) console.log(`caught   ${fault.name}: ${failed[0]}`);
   else if (broken.length > 0) console.log(`no build ${fault.name}: ${broken[0]} does not load, so the fault never ran`);
   else console.log(`MISSED   ${fault.name}: ${fault.harm}`);

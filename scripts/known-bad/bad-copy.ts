@@ -18,17 +18,15 @@ type TestRun = {
 };
 
 export type BadCopy = {
-  /** Runs `tests` against the workspace with these edits made, then takes them back. */
-  readonly run: (edits: readonly Edit[], tests: TestChoice, bail: boolean) => TestRun;
+  /** Makes these edits, runs every test that is related to `files`, and takes the edits back. */
+  readonly run: (edits: readonly Edit[], files: readonly string[], bail: boolean) => TestRun;
   readonly remove: () => void;
 };
 
-export type TestChoice = { readonly relatedTo: readonly string[]; readonly processTests: readonly string[] };
-
-export function choiceFor(faults: readonly KnownBad[]): TestChoice {
-  const relatedTo = new Set(faults.flatMap(({ edits }) => edits.map(({ file }) => file)));
-  const processTests = new Set(faults.flatMap(({ processTests }) => processTests ?? []));
-  return { relatedTo: [...relatedTo], processTests: [...processTests] };
+/** The files whose tests must refuse these faults. */
+export function filesOf(faults: readonly KnownBad[]): readonly string[] {
+  const files = faults.flatMap(({ edits, loadedBy = [] }) => [...edits.map(({ file }) => file), ...loadedBy]);
+  return [...new Set(files)];
 }
 
 /** The text with the edit made. A text that the edit does not fit is refused: the fault would not be there. */
@@ -45,10 +43,10 @@ export function createBadCopy(root: string): BadCopy {
   }
   linkModules(root, copy);
   return {
-    run: (edits, tests, bail) => {
+    run: (edits, files, bail) => {
       const undo = edits.map((edit) => plant(copy, edit)).reverse();
       try {
-        return runTests(copy, tests, bail);
+        return runTests(copy, files, bail);
       } finally {
         for (const restore of undo) restore();
       }
@@ -82,25 +80,23 @@ type ReportedFile = {
   readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[];
 };
 
-function runTests(copy: string, tests: TestChoice, bail: boolean): TestRun {
+function runTests(copy: string, files: readonly string[], bail: boolean): TestRun {
   const report = join(copy, "report.json");
   rmSync(report, { force: true });
-  const common = ["--run", "--reporter=json", `--outputFile=${report}`, ...(bail ? ["--bail=1"] : [])];
-  const files = tests.relatedTo.map((file) => join(copy, file));
+  const related = ["related", ...files.map((file) => join(copy, file)), "--project", "unit"];
+  const options = ["--run", "--reporter=json", `--outputFile=${report}`, ...(bail ? ["--bail=1"] : [])];
   const vitest = join(copy, "node_modules/vitest/vitest.mjs");
-  const start = (args: readonly string[]) =>
-    spawnSync(process.execPath, [vitest, ...args, ...common], { cwd: copy, encoding: "utf8" });
-  const runs = [start(["related", ...files, "--project", "unit"])];
+  const { stdout, stderr } = spawnSync(process.execPath, [vitest, ...related, ...options], {
+    cwd: copy,
+    encoding: "utf8",
+    maxBuffer: 2 ** 28,
+  });
   const results = readReport(report);
-  if (tests.processTests.length > 0 && !(bail && failedIn(results).length > 0)) {
-    runs.push(start([...tests.processTests, "--project", "system"]));
-    results.push(...readReport(report));
-  }
   return {
     passed: results.flatMap((file) => file.assertionResults).filter(({ status }) => status === "passed").length,
     failed: failedIn(results),
     broken: results.filter((file) => file.status === "failed" && failedIn([file]).length === 0).map(({ name }) => name),
-    output: runs.map(({ stdout, stderr }) => `${stdout}${stderr}`).join("\n"),
+    output: `${stdout}${stderr}`,
   };
 }
 

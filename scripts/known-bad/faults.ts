@@ -13,8 +13,8 @@ export type KnownBad = {
   /** What a user would see happen. */
   readonly harm: string;
   readonly edits: readonly Edit[];
-  /** Tests of whole processes, which import nothing of what they run. Others are found by their imports. */
-  readonly processTests?: readonly string[];
+  /** What reads an edited file that no module imports; its tests are run. Others are found by their imports. */
+  readonly loadedBy?: readonly string[];
 };
 
 const sqliteAccept = "packages/messages/src/stores/sqlite/accept-in-transaction.ts";
@@ -71,8 +71,8 @@ export const knownBad: readonly KnownBad[] = [
       },
       {
         file: sqliteMessages,
-        find: "  return acceptUnclaimed(tx, send);",
-        replace: "  return answerClaimed(tx, send) ?? acceptUnclaimed(tx, send);",
+        find: "  return { ...acceptUnclaimed(tx, send), budgetSpent",
+        replace: "  return { ...(answerClaimed(tx, send) ?? acceptUnclaimed(tx, send)), budgetSpent",
       },
       {
         file: "packages/messages/src/services/accept.ts",
@@ -87,7 +87,7 @@ export const knownBad: readonly KnownBad[] = [
     edits: [
       {
         file: "packages/messages/src/stores/sqlite/limiter.ts",
-        find: "  if (counted !== undefined) return { ok: true };\n",
+        find: "  if (counted !== undefined) return { ok: true, spent: false };\n",
         replace: "",
       },
       {
@@ -233,6 +233,62 @@ export const knownBad: readonly KnownBad[] = [
     name: "mentions-forgotten",
     harm: "who was mentioned is never told, though the message is stored",
     edits: [{ file: sqliteAccept, find: lastInsert, replace: "  const { brokerMessageId" }],
+  },
+  {
+    name: "unique-on-key-and-attempt",
+    harm: "a second attempt registers the artifact a second time",
+    edits: [
+      {
+        file: "packages/registrar/src/stores/sqlite/migrations/0001-registrar.sql",
+        find: "  PRIMARY KEY (mesh_id, logical_request_key),\n  CONSTRAINT registrar_consume_digests",
+        replace: "  PRIMARY KEY (mesh_id, logical_request_key, attempt_id),\n  CONSTRAINT registrar_consume_digests",
+      },
+    ],
+    loadedBy: ["packages/registrar/src/stores/sqlite/registrar-migrations.ts"],
+  },
+  {
+    name: "nonce-before-key",
+    harm: "an exact retry after success is refused, and publishing breaks half-way",
+    edits: [
+      {
+        file: "packages/registrar/src/core/phase-one.ts",
+        find: "  if (consumed !== undefined) return consumed;\n  if (!facts.memberLive)",
+        replace: "  if (!facts.memberLive)",
+      },
+      {
+        file: "packages/registrar/src/core/phase-one.ts",
+        find: "  if (sameEffect !== undefined) return",
+        replace: "  if (consumed !== undefined) return consumed;\n  if (sameEffect !== undefined) return",
+      },
+    ],
+  },
+  {
+    name: "fresh-nonce-buys-the-effect-again",
+    harm: "the same artifact is registered twice under two keys",
+    edits: [
+      {
+        file: "packages/registrar/src/core/phase-one.ts",
+        find: "if (sameEffect !== undefined) return",
+        replace: "if (sameEffect !== undefined && nowMs < 0) return",
+      },
+    ],
+  },
+  {
+    name: "expired-lease-is-free",
+    harm: "an effect whose holder died after doing it runs a second time",
+    edits: [
+      {
+        file: "packages/protocol/src/registrar/once-state.ts",
+        find: '  return nowMs < newest.leaseUntilMs ? "running" : "uncertain";',
+        replace: '  return nowMs < newest.leaseUntilMs ? "running" : "absent";',
+      },
+      {
+        file: "packages/protocol/src/registrar/once-state.ts",
+        find: "  if (newest === undefined) return grant(1, claim, nowMs);",
+        replace:
+          '  if (newest === undefined || state === "absent") return grant((newest?.epoch ?? 0) + 1, claim, nowMs);',
+      },
+    ],
   },
   {
     name: "wall-clock-backoff",
