@@ -91,6 +91,9 @@ const requests: readonly Scenario<BrokerWorld>[] = [
   }),
 ];
 
+/** WebSocket's own code for data of a kind that the other side does not take. */
+const unsupportedData = 1003;
+
 const endings: readonly Scenario<BrokerWorld>[] = [
   scenario("5.3", "hello-first", "a first frame that is no hello closes with 4002", async (world) => {
     for (const text of ['{"type":"topic.list","id":1}', "not json", "[]", '{"type":"hello","id":1}', '{"a":1,"a":1}']) {
@@ -115,11 +118,13 @@ const endings: readonly Scenario<BrokerWorld>[] = [
         peer.sendText(text);
         await expectClose(peer, closeCodes.protocol_error);
       }
-      const peer = await world.alice.connect("client");
-      peer.sendBytes(Buffer.from('{"type":"topic.list","id":1}'));
-      await expectClose(peer, closeCodes.protocol_error);
     },
   ),
+  scenario("5.3", "binary-frames", "a binary frame closes with 1003", async (world) => {
+    const peer = await world.alice.connect("client");
+    peer.sendBytes(Buffer.from('{"type":"topic.list","id":1}'));
+    await expectClose(peer, unsupportedData);
+  }),
   scenario("5.3", "revoked", "a revoked member is told, cut off with 4005, and let in no more", async (world) => {
     const { owner } = world;
     const dave = await world.join("dave");
