@@ -1,6 +1,6 @@
 // The rows of a space as the stores hand them over. Documents, operations and footprints are the texts that the
 // services wrote: a store keeps them and does not read them.
-import type { Branch, Segment } from "../core/branch-lineage.ts";
+import type { Segment } from "../core/branch-lineage.ts";
 
 export type { Branch, Segment } from "../core/branch-lineage.ts";
 

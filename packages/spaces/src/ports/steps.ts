@@ -15,6 +15,14 @@ export function answerOf<T>(promise: Promise<T>): Steps<T> {
   return waitFor(promise);
 }
 
+const nothingToWaitFor: readonly Promise<unknown>[] = [];
+
+/** An answer that is there as soon as somebody looks. */
+export function* answerNow<T>(answer: () => T): Steps<T> {
+  yield* nothingToWaitFor;
+  return answer();
+}
+
 function* waitFor<T>(promise: Promise<T>): Steps<T> {
   return (yield promise) as T;
 }

@@ -2,7 +2,11 @@
 // harness and adds what is particular to it.
 import { afterEach, beforeEach, describe } from "vitest";
 import { type SpacesHarness, World } from "./conformance-world.ts";
+import { describeAnomalies } from "./suites/anomalies/conformance.ts";
+import { describeBranches } from "./suites/branches/conformance.ts";
 import { describeCommits } from "./suites/commits/conformance.ts";
+import { describePending } from "./suites/pending/conformance.ts";
+import { describeReading } from "./suites/reading/conformance.ts";
 import { describeSessions } from "./suites/sessions/conformance.ts";
 
 export function describeSpacesConformance(harness: SpacesHarness): void {
@@ -18,4 +22,8 @@ export function describeSpacesConformance(harness: SpacesHarness): void {
 
   withWorld("sessions", describeSessions);
   withWorld("commits", describeCommits);
+  withWorld("pending reads", describePending);
+  withWorld("branches", describeBranches);
+  withWorld("reading", describeReading);
+  withWorld("anomalies", describeAnomalies);
 }

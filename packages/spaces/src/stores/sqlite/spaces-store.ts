@@ -5,7 +5,7 @@ import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { SpaceRef } from "../../ports/rows.ts";
-import { runAtOnce, type Steps } from "../../ports/steps.ts";
+import { answerNow, runAtOnce } from "../../ports/steps.ts";
 import type {
   AcceptedWrites,
   PreparedSends,
@@ -74,25 +74,20 @@ export function createSqliteSpacesStore(db: Sqlite, commit: GroupCommit, options
   };
 }
 
-/** SQLite answers at once, so that nothing is yielded. */
-function* at<T>(answer: () => T): Steps<T> {
-  return answer();
-}
-
 function viewOf(db: Sqlite, space: SpaceRef): SpaceView {
   return {
-    findSpace: () => at(() => selectSpace(db, space)),
-    findSession: (sessionId) => at(() => selectSession(db, space, sessionId)),
-    findVerdicts: (sessionId, localSeqs) => at(() => selectVerdicts(db, space, sessionId, localSeqs)),
-    findBranches: (names) => at(() => selectBranches(db, space, names)),
-    listBranches: (after, limit) => at(() => selectBranchPage(db, space, after, limit)),
-    readTails: (asks, limit) => at(() => asks.map((ask) => selectTail(db, space, ask, limit))),
-    readWrites: (asks, limit) => at(() => asks.map((ask) => selectWrites(db, space, ask, limit))),
-    readLayers: (branch, asks) => at(() => asks.map((ask) => selectLayer(db, space, branch, ask))),
-    listEntityIds: (query) => at(() => selectEntityIds(db, space, query)),
-    readLog: (after, limit) => at(() => selectLog(db, space, after, limit)),
-    readMerges: (a, b, limit) => at(() => selectMerges(db, space, branchPair(a, b), limit)),
-    findInvocation: (hash) => at(() => selectInvocation(db, space, hash)),
+    findSpace: () => answerNow(() => selectSpace(db, space)),
+    findSession: (sessionId) => answerNow(() => selectSession(db, space, sessionId)),
+    findVerdicts: (sessionId, localSeqs) => answerNow(() => selectVerdicts(db, space, sessionId, localSeqs)),
+    findBranches: (names) => answerNow(() => selectBranches(db, space, names)),
+    listBranches: (after, limit) => answerNow(() => selectBranchPage(db, space, after, limit)),
+    readTails: (asks, limit) => answerNow(() => asks.map((ask) => selectTail(db, space, ask, limit))),
+    readWrites: (asks, limit) => answerNow(() => asks.map((ask) => selectWrites(db, space, ask, limit))),
+    readLayers: (branch, asks) => answerNow(() => asks.map((ask) => selectLayer(db, space, branch, ask))),
+    listEntityIds: (query) => answerNow(() => selectEntityIds(db, space, query)),
+    readLog: (after, limit) => answerNow(() => selectLog(db, space, after, limit)),
+    readMerges: (a, b, limit) => answerNow(() => selectMerges(db, space, branchPair(a, b), limit)),
+    findInvocation: (hash) => answerNow(() => selectInvocation(db, space, hash)),
   };
 }
 
@@ -102,15 +97,15 @@ function transactionOn(tx: Sqlite, space: SpaceRef, options: SqliteSpacesOptions
     ...view,
     lockSpace: view.findSpace,
     lockSession: view.findSession,
-    isLiveMember: (pubkey) => at(() => isLiveMember(tx, space.meshId, pubkey)),
-    findOpen: (memberPubkey, openHash) => at(() => selectOpen(tx, space, memberPubkey, openHash)),
-    insertOpen: (open) => at(() => insertOpen(tx, space, open)),
-    putSession: (session, nowMs) => at(() => upsertSession(tx, space, session, nowMs)),
-    writeAccepted: (writes) => at(() => writeAccepted(tx, space, writes)),
-    writeRejected: (verdict) => at(() => insertVerdict(tx, space, verdict)),
-    mark: () => at(() => tx.exec("SAVEPOINT before_sends")),
-    undoToMark: () => at(() => tx.exec("ROLLBACK TO before_sends")),
-    acceptSends: (sends) => at(() => options.acceptSends(tx, space.meshId, sends)),
+    isLiveMember: (pubkey) => answerNow(() => isLiveMember(tx, space.meshId, pubkey)),
+    findOpen: (memberPubkey, openHash) => answerNow(() => selectOpen(tx, space, memberPubkey, openHash)),
+    insertOpen: (open) => answerNow(() => insertOpen(tx, space, open)),
+    putSession: (session, nowMs) => answerNow(() => upsertSession(tx, space, session, nowMs)),
+    writeAccepted: (writes) => answerNow(() => writeAccepted(tx, space, writes)),
+    writeRejected: (verdict) => answerNow(() => insertVerdict(tx, space, verdict)),
+    mark: () => answerNow(() => tx.exec("SAVEPOINT before_sends")),
+    undoToMark: () => answerNow(() => tx.exec("ROLLBACK TO before_sends")),
+    acceptSends: (sends) => answerNow(() => options.acceptSends(tx, space.meshId, sends)),
   };
 }
 
