@@ -117,8 +117,8 @@ export const clientCommitSchema = {
       additionalProperties: false,
       required: ["confirmed", "pending"],
       properties: {
-        confirmed: { type: "array", maxItems: spaceLimits.readsPerCommit, items: confirmedReadSchema },
-        pending: { type: "array", maxItems: spaceLimits.readsPerCommit, items: pendingReadSchema },
+        confirmed: { type: "array", maxItems: spaceLimits.confirmedReadsPerCommit, items: confirmedReadSchema },
+        pending: { type: "array", maxItems: spaceLimits.pendingReadsPerCommit, items: pendingReadSchema },
       },
     },
     operations: { type: "array", maxItems: spaceLimits.operationsPerCommit, items: operationSchema },
@@ -133,9 +133,7 @@ export const clientCommitSchema = {
 /** Decodes what the schema let pass, and refuses what a schema cannot say. Size is the boundary's to check. */
 export function readCommit(encoded: EncodedCommit): ClientCommit {
   const { localSeq, reads, sends = [], branch, merge, codeCID, invocation } = encoded;
-  if (encoded.operations.length === 0 && sends.length === 0) {
-    throw new MeshError("invalid_request", "A commit has at least one operation or one send.", { field: "operations" });
-  }
+  checkCounts(encoded.operations, sends);
   reads.confirmed.forEach((read, index) => {
     checkEntityId(read.id, `reads.confirmed.${index}.id`);
     if (read.branch !== undefined) checkBranchId(read.branch, `reads.confirmed.${index}.branch`);
@@ -173,6 +171,18 @@ export function encodeCommit(commit: ClientCommit): EncodedCommit {
 export function canonicalCommitPayload(encoded: EncodedCommit): string {
   const { invocation: _, ...payload } = encoded;
   return canonicalJson(payload as JsonValue);
+}
+
+function checkCounts(operations: EncodedCommit["operations"], sends: readonly unknown[]): void {
+  const field = "operations";
+  if (operations.length === 0 && sends.length === 0) {
+    throw new MeshError("invalid_request", "A commit has at least one operation or one send.", { field });
+  }
+  const patches = operations.reduce((count, operation) => count + (operation.patches?.length ?? 0), 0);
+  if (patches > spaceLimits.patchesPerCommit) {
+    const message = `A commit has at most ${spaceLimits.patchesPerCommit} patches.`;
+    throw new MeshError("invalid_request", message, { field, limit: spaceLimits.patchesPerCommit });
+  }
 }
 
 function checkEntityId(id: string, field: string): void {

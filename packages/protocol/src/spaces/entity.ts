@@ -23,10 +23,12 @@ export const spaceLimits = {
   documentBytes: 1_048_576,
   commitBytes: 4_194_304,
   operationsPerCommit: 1_000,
-  patchesPerOperation: 10_000,
+  /** Of all its operations together. One patch may have to copy an array as large as a document. */
+  patchesPerCommit: 5_000,
   spliceItems: 100_000,
-  /** Confirmed and pending, each. */
-  readsPerCommit: 10_000,
+  confirmedReadsPerCommit: 10_000,
+  /** Fewer, because each is compared with every patch of the layers that it names. */
+  pendingReadsPerCommit: 2_000,
   sendsPerCommit: 32,
   /** A path deeper than the deepest document reads nothing. */
   pathSegments: 128,

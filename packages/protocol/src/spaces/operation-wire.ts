@@ -34,7 +34,7 @@ export const operationSchema = {
     op: { type: "string", enum: operationKinds },
     id: { type: "string", minLength: 1, maxLength: spaceLimits.entityIdCharacters, pattern: entityIdPattern },
     value: { type: "object" },
-    patches: { type: "array", minItems: 1, maxItems: spaceLimits.patchesPerOperation, items: patchSchema },
+    patches: { type: "array", minItems: 1, maxItems: spaceLimits.patchesPerCommit, items: patchSchema },
   },
 } as const satisfies JSONSchema;
 

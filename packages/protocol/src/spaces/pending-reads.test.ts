@@ -58,6 +58,18 @@ describe("a pending read with a basis", () => {
     expect(decision).toEqual(scanOf([["c", "x"], ["b"], ["c"], ["a"]], 10, [11, 12]));
   });
 
+  it("counts as one of the whole document when very many moves would have to be followed", () => {
+    const chain = Array.from(
+      { length: 65 },
+      (_, at): PatchOp => ({ op: "move", from: `/a${at}`, path: `/a${at + 1}` }),
+    );
+    const layers = layersOn({ a0: 1, z: 1 }, chain);
+    expect(decidePendingRead({ path: ["a65"], basisSeq: 10 }, layers)).toEqual(scanOf([[]], 10, [11]));
+    expect(decidePendingRead({ path: ["z"], basisSeq: 10 }, layers)).toEqual(scanOf([["z"]], 10, [11]));
+    const shorter = decidePendingRead({ path: ["a64"], basisSeq: 10 }, layersOn({ a0: 1 }, chain.slice(0, 64)));
+    expect(shorter).toMatchObject({ scan: { length: 65 } });
+  });
+
   it("is not widened by what moves elsewhere", () => {
     const layers = layersOn({ a: 1, list: [1] }, [{ op: "move", from: "/a", path: "/list/-" }]);
     expect(decidePendingRead({ path: ["b"], basisSeq: 10 }, layers)).toEqual(scanOf([["b"]], 10, [11]));

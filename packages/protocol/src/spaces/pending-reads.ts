@@ -86,21 +86,29 @@ export function decidePendingRead(
   };
 }
 
+/** Beyond so many moves, following them costs more than it saves: the read counts as one of the whole document. */
+const maxMovesFollowed = 64;
+
 /**
  * Content that a named layer moved shows at the read path though it was written elsewhere. So the read counts as one of
  * the whole array and of a move's source and target, and these again as reads, until nothing is added.
  */
 export function spreadOverMoves(read: PathRead, touches: readonly Touch[]): PathRead[] {
+  const moves = touches.filter(movesContent);
+  if (moves.length > maxMovesFollowed) {
+    return moves.some((touch) => touchOverlaps(touch, read)) ? [{ path: [] }] : [read];
+  }
   const reads: PathRead[] = [read];
-  let waiting = touches.filter(movesContent);
-  for (;;) {
-    const reached = waiting.filter((touch) => reads.some((one) => touchOverlaps(touch, one)));
-    if (reached.length === 0) return reads;
+  let waiting = moves;
+  // The list grows while it is walked.
+  for (const one of reads) {
+    const reached = waiting.filter((touch) => touchOverlaps(touch, one));
     waiting = waiting.filter((touch) => !reached.includes(touch));
     for (const path of reached.flatMap(movedPaths)) {
-      if (!reads.some((one) => isSameDeepRead(one, path))) reads.push({ path });
+      if (!reads.some((known) => isSameDeepRead(known, path))) reads.push({ path });
     }
   }
+  return reads;
 }
 
 function isSameDeepRead(read: PathRead, path: ReadPath): boolean {
