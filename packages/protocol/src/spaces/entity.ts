@@ -22,11 +22,11 @@ export const spaceLimits = {
   entityIdCharacters: 512,
   documentBytes: 1_048_576,
   commitBytes: 4_194_304,
-  operationsPerCommit: 1_000,
+  operationsPerCommit: 5_000,
   /** Of all its operations together. One patch may have to copy an array as large as a document. */
   patchesPerCommit: 5_000,
   spliceItems: 100_000,
-  confirmedReadsPerCommit: 10_000,
+  confirmedReadsPerCommit: 20_000,
   /** Fewer, because each is compared with every patch of the layers that it names. */
   pendingReadsPerCommit: 2_000,
   sendsPerCommit: 32,

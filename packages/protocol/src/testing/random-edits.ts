@@ -25,12 +25,12 @@ export function seededPick(seed: number): Pick {
   };
 }
 
-export function oneOf<T>(pick: Pick, items: readonly T[]): T {
+function oneOf<T>(pick: Pick, items: readonly T[]): T {
   return items[pick(items.length)] as T;
 }
 
 /** Leaves differ from one another nearly always, so that one value does not pass for another by chance. */
-export function randomValue(pick: Pick, depth = 3): FabricValue {
+function randomValue(pick: Pick, depth = 3): FabricValue {
   const kind = depth === 0 ? 0 : pick(5);
   if (kind <= 1) return pick(12) === 0 ? undefined : pick(1_000_000);
   if (kind <= 3) return Array.from({ length: pick(4) }, () => randomValue(pick, depth - 1));
