@@ -3,9 +3,13 @@ import { postgresMembersMigrations } from "@claudemesh/members/postgres";
 import { openPostgres, type Postgres, type PostgresTransaction } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import pg from "pg";
-import type { PreparedSends, SendsOutcome } from "../../../ports.ts";
+import { StorageError } from "@claudemesh/storage/errors";
+import type { PreparedSends, SendsOutcome, SpacePorts, SpacesStore } from "../../../ports.ts";
+import type { ScheduleRuns } from "../../../testing/run-schedules.ts";
+import { type Fault, type ScheduleHost, schedulePorts } from "../../../testing/schedule.ts";
 import { type OpenSpaces, type Row, refusalOf, type SpacesHarness, toTestSends } from "../../conformance-world.ts";
 import { createPostgresSpacesStore, postgresSpacesMigrations } from "../spaces-store.ts";
+import type { LaneProbe } from "../transaction-lanes.ts";
 
 async function acceptSends(tx: PostgresTransaction, _: string, sends: PreparedSends): Promise<SendsOutcome> {
   for (const [index, send] of toTestSends(sends).entries()) {
@@ -53,11 +57,12 @@ export class PostgresHarness implements SpacesHarness {
     await this.admin.query("INSERT INTO mesh.mesh (id, name, created_at) VALUES ($1, 'm', now())", [this.meshId]);
   }
 
+  createStore(probe: LaneProbe): SpacesStore {
+    return createPostgresSpacesStore(this.#pools, { acceptSends, probe });
+  }
+
   async open(): Promise<OpenSpaces> {
-    const store = createPostgresSpacesStore(this.#pools, {
-      acceptSends,
-      probe: { beforeCommit: () => undefined, afterCommit: () => undefined },
-    });
+    const store = this.createStore({ beforeCommit: () => undefined, afterCommit: () => undefined });
     return { store, query: (sql) => this.query(sql), close: async () => undefined };
   }
 
@@ -67,5 +72,55 @@ export class PostgresHarness implements SpacesHarness {
 
   table(name: string): string {
     return `mesh.${name}`;
+  }
+}
+
+const scheduleMembers = ["a", "b", "c"].map((letter) => letter.repeat(64));
+
+/** For schedules: restarting makes another service over the same rows. */
+export class PostgresHost implements ScheduleHost {
+  readonly #harness: PostgresHarness;
+  #ports: SpacePorts;
+  #fault: Fault | undefined;
+  #ids = 0;
+
+  private constructor(harness: PostgresHarness) {
+    this.#harness = harness;
+    this.#ports = this.#createPorts();
+  }
+
+  static async start(harness: PostgresHarness): Promise<PostgresHost> {
+    await harness.reset();
+    for (const pubkey of scheduleMembers) {
+      await harness.query(`INSERT INTO mesh.member (mesh_id, pubkey, name, role, joined_at)
+        VALUES ('${harness.meshId}', '${pubkey}', 'm', 'member', now())`);
+    }
+    return new PostgresHost(harness);
+  }
+
+  get runs(): Pick<ScheduleRuns, "members" | "meshId" | "host"> {
+    return { members: scheduleMembers, meshId: this.#harness.meshId, host: async () => this };
+  }
+
+  #createPorts(): SpacePorts {
+    const hit = (when: Fault) => () => {
+      if (this.#fault !== when) return;
+      this.#fault = undefined;
+      throw new StorageError("io", `told to fail ${when} the commit`);
+    };
+    const store = this.#harness.createStore({ beforeCommit: hit("before"), afterCommit: hit("after") });
+    return schedulePorts(store, () => `session-${String(++this.#ids).padStart(8, "0")}`);
+  }
+
+  async restart(): Promise<void> {
+    this.#ports = this.#createPorts();
+  }
+
+  ports(): SpacePorts {
+    return this.#ports;
+  }
+
+  failNext(when: Fault | undefined): void {
+    this.#fault = when;
   }
 }

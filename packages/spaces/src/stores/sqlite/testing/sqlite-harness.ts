@@ -1,12 +1,15 @@
-// The spaces suites' harness over SQLite files, or over one database in memory that outlives its stores.
+// The spaces suites' harness over SQLite files, and the schedules' host over databases in memory.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { membersMigrations } from "@claudemesh/members/sqlite";
-import { GroupCommit } from "@claudemesh/storage/group-commit";
+import { GroupCommit, type GroupCommitOptions } from "@claudemesh/storage/group-commit";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
-import type { PreparedSends, SendsOutcome, SpacesStore } from "../../../ports.ts";
+import { StorageError } from "@claudemesh/storage/errors";
+import type { PreparedSends, SendsOutcome, SpacePorts, SpacesStore } from "../../../ports.ts";
+import type { ScheduleRuns } from "../../../testing/run-schedules.ts";
+import { type Fault, type ScheduleHost, schedulePorts } from "../../../testing/schedule.ts";
 import { type OpenSpaces, refusalOf, type SpacesHarness, toTestSends } from "../../conformance-world.ts";
 import { createSqliteSpacesStore, spacesMigrations } from "../spaces-store.ts";
 
@@ -28,8 +31,11 @@ async function prepare(db: Sqlite): Promise<void> {
   db.sql("INSERT INTO mesh (id, name, created_at) VALUES (?, 'm', 1)").run(meshId);
 }
 
-export function sqliteStoreOn(db: Sqlite): { readonly store: SpacesStore; readonly commit: GroupCommit } {
-  const commit = new GroupCommit(db);
+export function sqliteStoreOn(
+  db: Sqlite,
+  faults: GroupCommitOptions = {},
+): { readonly store: SpacesStore; readonly commit: GroupCommit } {
+  const commit = new GroupCommit(db, faults);
   return { store: createSqliteSpacesStore(db, commit, { acceptSends, sawCommit: () => undefined }), commit };
 }
 
@@ -72,26 +78,53 @@ export class SqliteHarness implements SpacesHarness {
   }
 }
 
-/** One database in memory; opening it again makes another store over the same rows. */
-export class MemoryHarness implements SpacesHarness {
-  readonly meshId = meshId;
-  readonly someTime = "1";
-  #db: Sqlite | undefined;
+export const scheduleMembers = ["a", "b", "c"].map((letter) => letter.repeat(64));
+const schedulesPerDatabase = 200;
 
-  async reset(): Promise<void> {
+/** Databases in memory for schedules: restarting makes another service over the same rows. */
+export class MemoryHost implements ScheduleHost {
+  #db: Sqlite | undefined;
+  #ports: SpacePorts | undefined;
+  #fault: Fault | undefined;
+  #ids = 0;
+
+  runs(given: Pick<ScheduleRuns, "count" | "seed" | "members">): ScheduleRuns {
+    let runs = 0;
+    const host = async () => {
+      if (runs++ % schedulesPerDatabase === 0) await this.#reset();
+      else await this.restart();
+      return this;
+    };
+    return { ...given, meshId, host };
+  }
+
+  async #reset(): Promise<void> {
     this.#db?.close();
     this.#db = openSqlite({ path: ":memory:" });
     await prepare(this.#db);
+    for (const pubkey of scheduleMembers) {
+      this.#db.sql("INSERT INTO member VALUES (?, ?, 'm', 'member', 1, NULL)").run(meshId, pubkey);
+    }
+    await this.restart();
   }
 
-  async open(): Promise<OpenSpaces> {
-    const db = this.#db;
-    if (db === undefined) throw new Error("the harness has not been reset");
-    const { store, commit } = sqliteStoreOn(db);
-    return { store, query: async (sql) => db.sql(sql).all(), close: async () => commit.close() };
+  async restart(): Promise<void> {
+    if (this.#db === undefined) throw new Error("the host has not been reset");
+    const hit = (when: Fault) => () => {
+      if (this.#fault !== when) return;
+      this.#fault = undefined;
+      throw new StorageError("io", `told to fail ${when} the commit`);
+    };
+    const { store } = sqliteStoreOn(this.#db, { beforeCommit: hit("before"), afterCommit: hit("after") });
+    this.#ports = schedulePorts(store, () => `session-${String(++this.#ids).padStart(8, "0")}`);
   }
 
-  table(name: string): string {
-    return name;
+  ports(): SpacePorts {
+    if (this.#ports === undefined) throw new Error("the host has not been reset");
+    return this.#ports;
+  }
+
+  failNext(when: Fault | undefined): void {
+    this.#fault = when;
   }
 }
