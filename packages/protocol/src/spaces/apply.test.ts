@@ -6,7 +6,7 @@ import { type JsonValue, parseOwnJsonText } from "../json/strict-json.ts";
 import { applyIfFits, randomDocument, randomPatch, seededPick } from "../testing/random-edits.ts";
 import { applyOperation } from "./apply.ts";
 import { type EntityDocument, writeDocument } from "./entity.ts";
-import { decodeFabric, type FabricValue, fabricEqual } from "./fabric-value.ts";
+import { decodeFabric, type FabricValue, fabricDepth, fabricEqual } from "./fabric-value.ts";
 import { type EncodedPatch, readOperation } from "./operation-wire.ts";
 import type { PatchOp } from "./operations.ts";
 import { PatchFailure } from "./patch-failure.ts";
@@ -144,6 +144,23 @@ describe("an operation", () => {
     const splice: PatchOp = { op: "splice", path: parent, index: 0, remove: 0, add: [[]] };
     expect(failureOf(() => applyOperation(listed, patch(splice))).reason).toBe("too_deep");
     expect(applyOperation(listed, patch({ ...splice, add: [1] }))).toBeDefined();
+  });
+
+  it("knows how deep a document is after many moves up and down", () => {
+    const chain = (length: number) => `/${Array.from({ length }, () => "a").join("/")}`;
+    const wander = Array.from({ length: 300 }, (): PatchOp[] => [
+      { op: "move", from: "/x", path: "/y/z" },
+      { op: "move", from: "/y/z", path: "/x" },
+    ]).flat();
+    const before = { x: { b: 1 }, y: {} };
+    expect(applyOperation(before, patch(...wander))).toEqual(before);
+    const deep = patch(...wander, { op: "add", path: chain(126), value: {} });
+    const filled = applyOperation(before, deep);
+    expect(fabricDepth(filled)).toBe(127);
+    const intoIt = (path: string) => patch(...wander, { op: "move", from: "/x", path });
+    expect(fabricDepth(applyOperation(filled, intoIt(`${chain(126)}/a`)))).toBe(128);
+    const tooDeep = applyOperation(filled, patch({ op: "add", path: "/x/b", value: [1] }));
+    expect(failureOf(() => applyOperation(tooDeep, intoIt(`${chain(126)}/a`))).reason).toBe("too_deep");
   });
 
   it("splices more items than a call may have arguments", () => {

@@ -27,6 +27,8 @@ type Walk =
 export class Draft {
   #root: EntityDocument | undefined;
   readonly #owned = new Set<unknown>();
+  /** No less than the document's depth; undefined until a move needs it. */
+  #depthBound: number | undefined;
 
   constructor(document: EntityDocument | undefined) {
     this.#root = document;
@@ -37,6 +39,7 @@ export class Draft {
   }
 
   add(path: ReadPath, value: FabricValue): Touch | PatchFailureReason {
+    if (!this.#admits(path.length + fabricDepth(value))) return "too_deep";
     const spot = this.#put(path, value);
     if (typeof spot === "string") return spot;
     if (spot.isShift) return { kind: "shift", ...spot.at };
@@ -48,7 +51,7 @@ export class Draft {
     const walk = this.#walk(path);
     if (walk.kind !== "found") return walk.kind === "refused" ? walk.reason : "missing";
     if (path.length === 0 && !isEntityDocument(value)) return "not_a_document";
-    if (isTooDeep(path, value)) return "too_deep";
+    if (!this.#admits(path.length + fabricDepth(value))) return "too_deep";
     this.#setExisting(path, value);
     return { kind: "write", path, keeps: true, covers: true };
   }
@@ -68,6 +71,7 @@ export class Draft {
       if (path.length > from.length) return "into_itself";
       return { kind: "move", from: this.#spotOf(from), to: this.#spotOf(path) };
     }
+    if (!this.#admitsMove(from, path, walk.value)) return "too_deep";
     const taken = this.#take(from);
     if (typeof taken === "string") return taken;
     const put = this.#put(path, walk.value);
@@ -87,7 +91,7 @@ export class Draft {
     if (walk.kind !== "found") return walk.kind === "refused" ? walk.reason : "missing";
     if (!isFabricArray(walk.value)) return "not_an_array";
     if (index > walk.value.length || index + remove > walk.value.length) return "bad_index";
-    if (items.some((item) => isTooDeep([...path, ""], item))) return "too_deep";
+    if (items.some((item) => !this.#admits(path.length + 1 + fabricDepth(item)))) return "too_deep";
     // By slices: a call with very many arguments overflows the stack.
     const edited = [...walk.value.slice(0, index), ...items, ...walk.value.slice(index + remove)];
     this.#owned.add(edited);
@@ -97,7 +101,6 @@ export class Draft {
 
   /** Puts a value where an add does, making parents. */
   #put(path: ReadPath, value: FabricValue): { at: Spot; isShift: boolean } | PatchFailureReason {
-    if (isTooDeep(path, value)) return "too_deep";
     if (path.length === 0) {
       if (!isEntityDocument(value)) return "not_a_document";
       this.#root = value;
@@ -169,6 +172,22 @@ export class Draft {
     return { at: objectSpot(path, false), isShift: false };
   }
 
+  /** Whether the document may become so deep at one place. */
+  #admits(depth: number): boolean {
+    if (depth > maxFabricDepth) return false;
+    if (this.#depthBound !== undefined) this.#depthBound = Math.max(this.#depthBound, depth);
+    return true;
+  }
+
+  /** By the bound first: walking all that is moved, for every one of many moves, would take a commit's size squared. */
+  #admitsMove(from: ReadPath, path: ReadPath, value: FabricValue): boolean {
+    if (path.length <= from.length) return true;
+    this.#depthBound ??= fabricDepth(this.#root);
+    if (this.#admits(path.length + this.#depthBound - from.length)) return true;
+    this.#depthBound = fabricDepth(this.#root);
+    return this.#admits(path.length + fabricDepth(value));
+  }
+
   #spotOf(path: ReadPath): Spot {
     if (path.length === 0) return { path };
     const parent = this.#walk(path.slice(0, -1));
@@ -235,10 +254,6 @@ function childOf(container: OwnContainer, key: string): FabricValue {
 function setChild(container: OwnContainer, key: string, value: FabricValue): void {
   if (Array.isArray(container)) container[Number(key)] = value;
   else setOwn(container, key, value);
-}
-
-function isTooDeep(path: ReadPath, value: FabricValue): boolean {
-  return path.length + fabricDepth(value) > maxFabricDepth;
 }
 
 /** A key of an array: all of the array may have another index now. */
