@@ -21,6 +21,7 @@ import type {
   WriteAsk,
 } from "./ports/rows.ts";
 import type { Steps } from "./ports/steps.ts";
+import type { SessionTurns } from "./services/session-turns.ts";
 
 /**
  * Looks at one space. Outside a transaction each call may see a later moment than the one before; what belongs to a
@@ -140,6 +141,8 @@ export type CommitNotice = {
 export type SpacePorts = {
   readonly store: SpacesStore;
   readonly sends: SendsPort;
+  /** One for the whole process. */
+  readonly turns: SessionTurns;
   readonly nowMs: () => number;
   /** Ids that sort by time. */
   readonly nextId: () => string;

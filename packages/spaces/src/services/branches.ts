@@ -2,7 +2,7 @@
 import { canonicalJson } from "@claudemesh/protocol/canonical";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { JsonValue } from "@claudemesh/protocol/json";
-import { defaultBranch, isNewBranchName } from "@claudemesh/protocol/spaces/entity";
+import { defaultBranch, isNewBranchName, readBranchId } from "@claudemesh/protocol/spaces/entity";
 import { type Branch, lineageOfFork } from "../core/branch-lineage.ts";
 import type { Verdict } from "../core/verdict.ts";
 import type { SpaceRef } from "../ports/rows.ts";
@@ -32,7 +32,7 @@ type Lifecycle = {
   readonly args: { readonly localSeq: number; readonly name: string; readonly [more: string]: JsonValue };
 };
 
-export function createBranch(
+export async function createBranch(
   ports: SpacePorts,
   space: SpaceRef,
   memberPubkey: string,
@@ -80,8 +80,9 @@ function* forkBranch(tx: SpaceTransaction, request: CreateBranchRequest, lastSeq
   return { name, lineage, createdSeq: lastSeq + 1, deletedSeq: undefined };
 }
 
+/** Main is the default branch's other name. */
 export function* findBranch(view: SpaceView, name: string): Steps<Branch> {
-  const [branch] = yield* view.findBranches([name]);
+  const [branch] = yield* view.findBranches([readBranchId(name)]);
   if (branch === undefined) throw new MeshError("branch_not_found", undefined, { branch: name });
   return branch;
 }
@@ -98,13 +99,18 @@ async function writeLifecycle(
   const fingerprint = fingerprintOf(original);
   const writer: Writer = { memberPubkey, sessionId, sessionToken, localSeq, fingerprint, nowMs: ports.nowMs() };
   const branch = write.args.name;
-  const verdict = await transact(ports.store, space, function* (tx): Steps<Verdict> {
-    const begun = yield* beginWrite(tx, writer);
-    if (begun.type === "answered") return begun.verdict;
-    const { lastSeq } = begun.space;
-    const decided = yield* decide(tx, lastSeq);
-    return yield* record(tx, writer, { ...nothingWritten, ...decided, seq: lastSeq + 1, branch, original });
-  });
+  const verdict = await ports.turns.take(
+    sessionId,
+    async () => undefined,
+    () =>
+      transact(ports.store, space, function* (tx): Steps<Verdict> {
+        const begun = yield* beginWrite(tx, writer);
+        if (begun.type === "answered") return begun.verdict;
+        const { lastSeq } = begun.space;
+        const decided = yield* decide(tx, lastSeq);
+        return yield* record(tx, writer, { ...nothingWritten, ...decided, seq: lastSeq + 1, branch, original });
+      }),
+  );
   if (verdict.type === "accepted" && !verdict.replayed) {
     ports.onCommitted({ ...space, branch, seq: verdict.seq, sessionId, localSeq, entityIds: [] });
   }

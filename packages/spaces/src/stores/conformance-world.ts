@@ -22,6 +22,7 @@ import { createBranch, deleteBranch } from "../services/branches.ts";
 import { commitToSpace } from "../services/commit/commit.ts";
 import { type OpenedSession, openSession } from "../services/open-session.ts";
 import { type FoundEntity, readMany } from "../services/query.ts";
+import { SessionTurns } from "../services/session-turns.ts";
 import { createSpace } from "../services/spaces.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -79,6 +80,7 @@ export class World {
   readonly #harness: SpacesHarness;
   readonly #opened: OpenSpaces[] = [];
   readonly #nextId: () => string;
+  readonly #turns = new SessionTurns();
   #opens = 0;
 
   private constructor(harness: SpacesHarness, spaceId: string) {
@@ -150,6 +152,7 @@ export class World {
         },
         onAccepted: (_, receipt) => this.woken.push(receipt),
       },
+      turns: this.#turns,
       nowMs: () => this.nowMs,
       nextId: this.#nextId,
       randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),

@@ -2,7 +2,7 @@
 // Decides in the plainest way whether an accepted commit's reads were true. Slow on purpose; no assertions.
 import { applyOperation } from "@claudemesh/protocol/spaces/apply";
 import type { EntityDocument } from "@claudemesh/protocol/spaces/entity";
-import { fabricEqual, type FabricValue } from "@claudemesh/protocol/spaces/fabric-value";
+import { type FabricValue, fabricEqual } from "@claudemesh/protocol/spaces/fabric-value";
 import type { Operation } from "@claudemesh/protocol/spaces/operations";
 import { shallowAt, valueAt } from "@claudemesh/protocol/spaces/value-at";
 

@@ -13,6 +13,7 @@ import { commitToSpace } from "../services/commit/commit.ts";
 import { proposeMerge } from "../services/merges.ts";
 import { type OpenedSession, openSession } from "../services/open-session.ts";
 import { readLog, readMany } from "../services/query.ts";
+import { SessionTurns } from "../services/session-turns.ts";
 import { createSpace } from "../services/spaces.ts";
 import { NaiveSpace } from "./naive-space.ts";
 import { entityIds } from "./random-work.ts";
@@ -50,6 +51,7 @@ export function schedulePorts(store: SpacesStore, nextId: () => string): SpacePo
   return {
     store,
     sends: { prepare: async (_, sends) => sends, onAccepted: () => undefined },
+    turns: new SessionTurns(),
     nowMs: () => 1_700_000_000_000,
     nextId,
     randomBytes: (length) => new Uint8Array(length).fill(7),
@@ -210,7 +212,8 @@ export class Schedule {
       this.#tally.replays += 1;
       assert(verdict.replayed, "a commit was decided twice");
       if (verdict.type === "accepted") assert.deepEqual(before, { type: "accepted", seq: verdict.seq });
-      else if (before.type === "rejected" && before.body !== "") assert.equal(before.body, JSON.stringify(verdict.error.toBody()));
+      else if (before.type === "rejected" && before.body !== "")
+        assert.equal(before.body, JSON.stringify(verdict.error.toBody()));
       return true;
     }
     this.#note(client, work, verdict);
@@ -245,7 +248,10 @@ export class Schedule {
       assert(!this.#model.fits(work.branch, work.operations), "a patch that fits was refused");
     } else if (code === "dependency_rejected_error") {
       const fates = client.works.filter(({ localSeq }) => work.named.has(localSeq)).map(({ fate }) => fate?.type);
-      assert(fates.some((type) => type !== "accepted"), "all that the commit builds on was accepted");
+      assert(
+        fates.some((type) => type !== "accepted"),
+        "all that the commit builds on was accepted",
+      );
     }
   }
 

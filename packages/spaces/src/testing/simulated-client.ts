@@ -248,7 +248,9 @@ class ReadBuilder {
     for (const localSeq of named) this.pending.push({ id, localSeq, ...pathRead, ...basis });
     this.observed.push({ id, branch: this.#branch, path, shallow, seen });
     this.throughPending += 1;
-    const touches = layers.filter(({ localSeq }) => named.includes(localSeq)).flatMap(({ footprints }) => footprints.flat());
+    const touches = layers
+      .filter(({ localSeq }) => named.includes(localSeq))
+      .flatMap(({ footprints }) => footprints.flat());
     const isThroughMove = touches.some((touch) => touch.kind !== "write" && footprintOverlaps([touch], pathRead));
     if (isThroughMove) this.throughMoves += 1;
   }

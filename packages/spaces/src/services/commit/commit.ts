@@ -8,7 +8,7 @@ import {
   type EncodedCommit,
   readCommit,
 } from "@claudemesh/protocol/spaces/commit";
-import { fitsBytes, spaceLimits } from "@claudemesh/protocol/spaces/entity";
+import { fitsBytes, readBranchId, spaceLimits } from "@claudemesh/protocol/spaces/entity";
 import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
 import { type SignedPlace, type VerifiedInvocation, verifyInvocation } from "../../core/invocation.ts";
 import type { Verdict } from "../../core/verdict.ts";
@@ -45,7 +45,7 @@ export async function commitToSpace(
   request: CommitRequest,
 ): Promise<Verdict> {
   const { commit: encoded, sessionId, sessionToken } = request;
-  const commit = readCommit(encoded);
+  const commit = nameBranches(readCommit(encoded));
   const payload = canonicalCommitPayload(encoded);
   if (!fitsBytes(payload, spaceLimits.commitBytes)) {
     throw new MeshError("payload_too_large", "A commit is at most 4 MiB.", { limit_bytes: spaceLimits.commitBytes });
@@ -54,21 +54,57 @@ export async function commitToSpace(
   const fingerprint = fingerprintOf(payload);
   const writer: Writer = { memberPubkey, sessionId, sessionToken, localSeq, fingerprint, nowMs: ports.nowMs() };
   const place: SignedPlace = { space, memberPubkey, sessionId, localSeq, payload };
-  let sends: PreparedSends = [];
-  if (commit.sends !== undefined && commit.sends.length > 0) {
-    const known = await ports.store.read(space, (view) => lookUpWrite(view, writer));
-    if (known !== undefined) return known;
-    sends = await ports.sends.prepare({ meshId: space.meshId, pubkey: memberPubkey }, commit.sends);
-  }
-  const toDecide: CommitToDecide = { writer, commit, encoded, place, sends };
-  const { verdict, receipt } = await transact(
-    ports.store,
-    space,
-    (tx) => decideCommit(tx, toDecide),
-    sends.length > 0 ? "alone" : undefined,
+  const decided = await ports.turns.take(
+    sessionId,
+    () => prepareSends(ports, space, writer, commit),
+    async (prepared): Promise<Decided & { readonly sends: PreparedSends }> => {
+      if (prepared.type === "answered") return { verdict: prepared.verdict, receipt: undefined, sends: [] };
+      const { sends } = prepared;
+      const toDecide: CommitToDecide = { writer, commit, encoded, place, sends };
+      const alone = sends.length > 0 ? "alone" : undefined;
+      return { ...(await transact(ports.store, space, (tx) => decideCommit(tx, toDecide), alone)), sends };
+    },
   );
-  if (verdict.type === "accepted" && !verdict.replayed) announce(ports, space, toDecide, verdict.seq, receipt);
-  return verdict;
+  announce(ports, space, writer, commit, decided);
+  return decided.verdict;
+}
+
+/** The default branch has one name inside; clients may call it main. */
+function nameBranches(commit: ClientCommit): ClientCommit {
+  const { reads, merge } = commit;
+  const confirmed = reads.confirmed.map((read) =>
+    read.branch === undefined ? read : { ...read, branch: readBranchId(read.branch) },
+  );
+  return {
+    ...commit,
+    branch: readBranchId(commit.branch),
+    reads: { ...reads, confirmed },
+    ...(merge !== undefined && {
+      merge: {
+        ...merge,
+        sourceBranch: readBranchId(merge.sourceBranch),
+        baseBranch: readBranchId(merge.baseBranch),
+      },
+    }),
+  };
+}
+
+type Prepared =
+  | { readonly type: "ready"; readonly sends: PreparedSends }
+  | { readonly type: "answered"; readonly verdict: Verdict };
+
+/** What is decided already is answered before a unit of budget is spent on it. */
+async function prepareSends(
+  ports: SpacePorts,
+  space: SpaceRef,
+  writer: Writer,
+  { sends = [] }: ClientCommit,
+): Promise<Prepared> {
+  if (sends.length === 0) return { type: "ready", sends: [] };
+  const known = await ports.store.read(space, (view) => lookUpWrite(view, writer));
+  if (known !== undefined) return { type: "answered", verdict: known };
+  const sender = { meshId: space.meshId, pubkey: writer.memberPubkey };
+  return { type: "ready", sends: await ports.sends.prepare(sender, sends) };
 }
 
 /** After the replay check: another wrapper around the same commit does not make it another one. */
@@ -139,10 +175,15 @@ function* writeWithSends(
   return { verdict: yield* reject(tx, writer, accepted.branch, error), receipt: undefined };
 }
 
-function announce(ports: SpacePorts, space: SpaceRef, decided: CommitToDecide, seq: number, receipt: unknown): void {
-  const { commit, writer, sends } = decided;
-  const { sessionId, localSeq } = writer;
+function announce(
+  ports: SpacePorts,
+  space: SpaceRef,
+  { sessionId, localSeq }: Writer,
+  commit: ClientCommit,
+  { verdict, receipt, sends }: Decided & { readonly sends: PreparedSends },
+): void {
+  if (verdict.type === "rejected" || verdict.replayed) return;
   const entityIds = [...new Set(commit.operations.map(({ id }) => id))];
-  ports.onCommitted({ ...space, branch: commit.branch ?? "", seq, sessionId, localSeq, entityIds });
+  ports.onCommitted({ ...space, branch: commit.branch ?? "", seq: verdict.seq, sessionId, localSeq, entityIds });
   if (sends.length > 0) ports.sends.onAccepted(space.meshId, receipt);
 }

@@ -1,9 +1,9 @@
 // The spaces suites' harness over one PostgreSQL database: empty tables for each test, stores over shared pools.
 import { postgresMembersMigrations } from "@claudemesh/members/postgres";
+import { StorageError } from "@claudemesh/storage/errors";
 import { openPostgres, type Postgres, type PostgresTransaction } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import pg from "pg";
-import { StorageError } from "@claudemesh/storage/errors";
 import type { PreparedSends, SendsOutcome, SpacePorts, SpacesStore } from "../../../ports.ts";
 import type { ScheduleRuns } from "../../../testing/run-schedules.ts";
 import { type Fault, type ScheduleHost, schedulePorts } from "../../../testing/schedule.ts";

@@ -238,6 +238,37 @@ export function describeCommits(world: () => World): void {
     expect(brief(await session.send(commit))).toBe(1);
   });
 
+  test("a commit does not overtake one of its session whose sends are still being looked at", async () => {
+    const session = await world().session();
+    const gate = Promise.withResolvers<void>();
+    world().beforeSends = () => gate.promise;
+    const first = session.send(session.build([set("task:1", { n: 1 })], { sends: [send("m1")] }));
+    const second = session.send(session.build([set("task:1", { n: 2 })]));
+    const branch = session.createBranch("draft");
+    gate.resolve();
+    expect([brief(await first), brief(await second), brief(await branch)]).toEqual([1, 2, 3]);
+  });
+
+  test("one whose sends are refused by a limit lets the next pass", async () => {
+    const session = await world().session();
+    world().beforeSends = async () => {
+      throw new MeshError("rate_limited");
+    };
+    const first = session.send(session.build([set("task:1", { n: 1 })], { sends: [send("m1")] }));
+    const second = session.send(session.build([set("task:1", { n: 2 })]));
+    expect(await refusal(first)).toBe("rate_limited");
+    expect(brief(await second)).toBe(1);
+  });
+
+  test("main is the default branch's other name", async () => {
+    const session = await world().session();
+    await session.write([set("task:1", { n: 1 })], { branch: "main" });
+    expect(await world().document("task:1", "main")).toEqual({ value: { n: 1 } });
+    expect(await world().document("task:1")).toEqual({ value: { n: 1 } });
+    expect(await refusal(session.createBranch("main"))).toBe("invalid_name");
+    expect(await refusal(session.deleteBranch("main"))).toBe("invalid_request");
+  });
+
   test("a stale read rejects the commit before its sends are accepted", async () => {
     const [one, two] = [await world().session(), await world().session()];
     await two.write([set("task:1", { n: 1 })]);
