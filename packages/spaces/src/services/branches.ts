@@ -59,7 +59,7 @@ export function deleteBranch(
   const { localSeq, name } = request;
   const write: Lifecycle = { cmd: "/memory/branch/delete", args: { localSeq, name } };
   return writeLifecycle(ports, space, memberPubkey, request, write, function* (tx) {
-    if (name === defaultBranch)
+    if (readBranchId(name) === defaultBranch)
       throw new MeshError("invalid_request", "The default branch can't be deleted.", { field: "name" });
     const branch = yield* findBranch(tx, name);
     if (branch.deletedSeq !== undefined) throw new MeshError("branch_deleted", undefined, { branch: name });

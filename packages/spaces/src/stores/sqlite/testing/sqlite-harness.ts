@@ -1,5 +1,5 @@
 // The spaces suites' harness over SQLite files, and the schedules' host over databases in memory.
-import { mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { membersMigrations } from "@claudemesh/members/sqlite";
@@ -45,11 +45,16 @@ export class SqliteHarness implements SpacesHarness {
   readonly #folder = mkdtempSync(join(tmpdir(), "claudemesh-spaces-"));
   #databases = 0;
 
+  /** A copy of a database that was made once, which is sooner done than making it anew. */
   async reset(): Promise<void> {
+    const template = join(this.#folder, "template.db");
+    if (this.#databases === 0) {
+      const db = openSqlite({ path: template });
+      await prepare(db);
+      db.close();
+    }
     this.#databases += 1;
-    const db = openSqlite({ path: this.#path });
-    await prepare(db);
-    db.close();
+    copyFileSync(template, this.#path);
   }
 
   get #path(): string {
