@@ -12,7 +12,6 @@ export type Branch = {
   readonly deletedSeq: number | undefined;
 };
 
-export const mainBranch = "";
 export const branchDepthMax = 8;
 
 /** The branch as it stood after `atSeq`, nearest segment first. */

@@ -32,7 +32,7 @@ export type VerifiedInvocation = {
 
 const signaturePattern = /^[0-9a-f]{128}$/;
 
-export function hashText(text: string): string {
+function hashText(text: string): string {
   return hash("sha256", text, "hex");
 }
 

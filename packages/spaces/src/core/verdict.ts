@@ -1,4 +1,5 @@
 // What becomes of (session, localSeq): the verdict, its text in the store, and the decision when it comes again. Pure.
+import assert from "node:assert/strict";
 import { type ErrorCode, MeshError } from "@claudemesh/protocol/errors";
 import { parseOwnJsonText, writeStrictJson } from "@claudemesh/protocol/json";
 import { decideClaim } from "@claudemesh/protocol/messages/claim";
@@ -16,13 +17,12 @@ export type Verdict =
   | { readonly type: "rejected"; readonly error: MeshError; readonly replayed: boolean };
 
 /** Rejections that are kept for ever. Every other error consumes nothing. */
-export const rejectionCodes = [
+const rejectionCodes: readonly ErrorCode[] = [
   "conflict_error",
   "dependency_rejected_error",
   "send_rejected_error",
   "patch_error",
-] as const satisfies readonly ErrorCode[];
-export type RejectionCode = (typeof rejectionCodes)[number];
+];
 
 export type Claimed =
   | { readonly type: "first" }
@@ -49,6 +49,7 @@ export function writeAcceptedResult(resolved: readonly ResolvedPendingRead[]): s
 }
 
 export function writeRejectedResult(error: MeshError): string {
+  assert(rejectionCodes.includes(error.code), `${error.code} is no verdict`);
   return writeStrictJson({ code: error.code, message: error.message, details: error.details });
 }
 
@@ -59,7 +60,7 @@ export function readVerdict(row: VerdictRow): Verdict {
     const resolvedPendingReads = result.resolvedPendingReads as ResolvedPendingRead[];
     return { type: "accepted", seq: row.seq, resolvedPendingReads, replayed: true };
   }
-  const code = result.code as RejectionCode;
+  const code = result.code as ErrorCode;
   const details = result.details as Record<string, unknown>;
   return { type: "rejected", error: new MeshError(code, String(result.message), details), replayed: true };
 }

@@ -101,12 +101,12 @@ export function look(
   return read.shallow ? shallowAt(document, read.path) : valueAt(document, read.path);
 }
 
-export function sameSeen(a: Seen, b: Seen): boolean {
+function sameSeen(a: Seen, b: Seen): boolean {
   return a.exists === b.exists && fabricEqual(a.value, b.value);
 }
 
 /** Undefined: a patch does not fit. */
-export function tryApply(before: Documents, operations: readonly Operation[]): Documents | undefined {
+function tryApply(before: Documents, operations: readonly Operation[]): Documents | undefined {
   try {
     return applyAll(before, operations);
   } catch {

@@ -24,7 +24,7 @@ export type Request =
   | { readonly kind: "delete"; readonly name: string };
 
 /** What became of a commit, which the client may not have heard. */
-export type Fate =
+type Fate =
   | { readonly type: "accepted"; readonly seq: number }
   | { readonly type: "rejected"; readonly code: string; readonly body: string }
   /** No verdict: it was refused and consumed nothing. */

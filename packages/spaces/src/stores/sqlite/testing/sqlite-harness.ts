@@ -31,7 +31,7 @@ async function prepare(db: Sqlite): Promise<void> {
   db.sql("INSERT INTO mesh (id, name, created_at) VALUES (?, 'm', 1)").run(meshId);
 }
 
-export function sqliteStoreOn(
+function sqliteStoreOn(
   db: Sqlite,
   faults: GroupCommitOptions = {},
 ): { readonly store: SpacesStore; readonly commit: GroupCommit } {
