@@ -11,7 +11,7 @@ import { type OpenSpaces, type Row, refusalOf, type SpacesHarness, toTestSends }
 import { createPostgresSpacesStore, postgresSpacesMigrations } from "../spaces-store.ts";
 import type { LaneProbe } from "../transaction-lanes.ts";
 
-async function acceptSends(tx: PostgresTransaction, _: string, sends: PreparedSends): Promise<SendsOutcome> {
+export async function acceptSends(tx: PostgresTransaction, _: string, sends: PreparedSends): Promise<SendsOutcome> {
   for (const [index, send] of toTestSends(sends).entries()) {
     const rows = await tx.query("SELECT 1 FROM mesh.sent WHERE id = $1", [send.id]);
     const code = refusalOf(send, rows.length > 0);

@@ -15,7 +15,7 @@ import { createSqliteSpacesStore, spacesMigrations } from "../spaces-store.ts";
 
 const meshId = "mesh-1";
 
-function acceptSends(tx: Sqlite, _: string, sends: PreparedSends): SendsOutcome {
+export function acceptSends(tx: Sqlite, _: string, sends: PreparedSends): SendsOutcome {
   for (const [index, send] of toTestSends(sends).entries()) {
     const taken = tx.sql("SELECT 1 FROM sent WHERE id = ?").get(send.id) !== undefined;
     const code = refusalOf(send, taken);
@@ -54,15 +54,15 @@ export class SqliteHarness implements SpacesHarness {
       db.close();
     }
     this.#databases += 1;
-    copyFileSync(template, this.#path);
+    copyFileSync(template, this.path);
   }
 
-  get #path(): string {
+  get path(): string {
     return join(this.#folder, `${this.#databases}.db`);
   }
 
   async open(): Promise<OpenSpaces> {
-    const db = openSqlite({ path: this.#path });
+    const db = openSqlite({ path: this.path });
     const { store, commit } = sqliteStoreOn(db);
     return {
       store,
