@@ -14,6 +14,7 @@ import type {
   SnapshotRow,
   SpaceRef,
   SpaceRow,
+  SpaceSettings,
   Tail,
   TailAsk,
   VerdictRow,
@@ -73,7 +74,7 @@ export type SpaceTransaction = SpaceView & {
   readonly findOpen: (memberPubkey: string, openHash: Uint8Array) => Steps<OpenRow | undefined>;
   readonly insertOpen: (open: OpenRow) => Steps<void>;
   /** Inserts the session, or moves it to this epoch and token. */
-  readonly putSession: (session: SessionRow, nowMs: number) => Steps<void>;
+  readonly putSession: (session: SessionRow) => Steps<void>;
   /** Writes all of it, raises the space's seq to the commit's, and the session's last localSeq to the verdict's. */
   readonly writeAccepted: (writes: AcceptedWrites) => Steps<void>;
   /** Writes the verdict and raises the session's last localSeq to its own; nothing else. */
@@ -95,9 +96,11 @@ export type SpacesStore = {
   /** With its default branch. */
   readonly createSpace: (
     space: SpaceRef,
-    settings: { readonly signedWrites: SignedWrites; readonly createdBy: string },
+    settings: SpaceSettings,
     nowMs: number,
   ) => Promise<"created" | "exists" | "different">;
+  /** False: no such space. */
+  readonly setSignedWrites: (space: SpaceRef, signedWrites: SignedWrites) => Promise<boolean>;
   readonly listSpaces: (meshId: string, after: string, limit: number) => Promise<SpaceRow[]>;
   /** Forgets up to `limit` sessions that nobody used since; returns how many. Their verdicts and commits stay. */
   readonly sweepSessions: (unusedSinceMs: number, limit: number) => Promise<number>;

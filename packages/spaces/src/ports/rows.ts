@@ -8,6 +8,12 @@ export type SpaceRef = { readonly meshId: string; readonly spaceId: string };
 
 export type SignedWrites = "optional" | "required";
 
+export type SpaceSettings = {
+  /** Left out: optional in a new space, and whatever it is in one that exists. */
+  readonly signedWrites?: SignedWrites | undefined;
+  readonly createdBy: string;
+};
+
 export type SpaceRow = {
   readonly spaceId: string;
   readonly signedWrites: SignedWrites;

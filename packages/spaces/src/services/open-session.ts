@@ -1,10 +1,11 @@
 // Opens a session, new or resumed. Every open gives it another epoch and token, and whoever holds an older one has lost
 // it; the same openId again gets the same answer while that is still the last one, so that a lost answer costs nothing.
 import { MeshError } from "@claudemesh/protocol/errors";
-import { hashOpenId, hashToken, isCurrentOpen, saltBytes, sessionToken, standingOf } from "../core/session.ts";
+import { hashOpenId, hashToken, isCurrentOpen, saltBytes, sessionToken } from "../core/session.ts";
 import type { OpenRow, SessionRow, SpaceRef } from "../ports/rows.ts";
 import type { Steps } from "../ports/steps.ts";
 import type { SpacePorts, SpaceTransaction } from "../ports.ts";
+import { checkHolder } from "./hold-session.ts";
 import { transact } from "./refusals.ts";
 
 export type OpenRequest = {
@@ -56,7 +57,7 @@ function* open(tx: SpaceTransaction, memberPubkey: string, request: OpenRequest,
   const resumed = request.sessionId !== undefined;
   const row: OpenRow = { memberPubkey, openHash, sessionId, epoch, salt: fresh.salt, resumed };
   const token = sessionToken(row, request.openId);
-  yield* tx.putSession({ ...session, tokenHash: hashToken(token) }, fresh.nowMs);
+  yield* tx.putSession({ ...session, tokenHash: hashToken(token) });
   yield* tx.insertOpen(row);
   return answer(row, request.openId, session, space.lastSeq);
 }
@@ -91,10 +92,8 @@ function* sessionToOpen(
     const tokenHash = new Uint8Array();
     return { sessionId: fresh.sessionId, memberPubkey, epoch: 1, tokenHash, lastLocalSeq: 0, usedAtMs: nowMs };
   }
-  const session = yield* tx.lockSession(sessionId);
-  const standing = standingOf(session, memberPubkey, token, fresh.nowMs);
-  if (session === undefined || standing === "unknown") throw new MeshError("session_not_found");
-  if (standing === "revoked") throw new MeshError("session_revoked_error", undefined, { sessionId });
+  const holder = { memberPubkey, sessionId, sessionToken: token };
+  const session = checkHolder(yield* tx.lockSession(sessionId), holder, fresh.nowMs);
   return { ...session, epoch: session.epoch + 1, usedAtMs: fresh.nowMs };
 }
 

@@ -2,13 +2,13 @@
 import { MeshError } from "@claudemesh/protocol/errors";
 import { isName } from "@claudemesh/protocol/messages/names";
 import { sessionUnusedMs } from "../core/session.ts";
-import type { SignedWrites, SpaceRef, SpaceRow } from "../ports/rows.ts";
+import type { SignedWrites, SpaceRef, SpaceRow, SpaceSettings } from "../ports/rows.ts";
 import type { SpacePorts } from "../ports.ts";
 
 export async function createSpace(
   ports: Pick<SpacePorts, "store" | "nowMs">,
   space: SpaceRef,
-  settings: { readonly signedWrites: SignedWrites; readonly createdBy: string },
+  settings: SpaceSettings,
 ): Promise<"created" | "exists"> {
   if (!isName(space.spaceId)) throw new MeshError("invalid_name", undefined, { field: "name" });
   const outcome = await ports.store.createSpace(space, settings, ports.nowMs());
@@ -23,6 +23,15 @@ export function listSpaces(
   limit: number,
 ): Promise<SpaceRow[]> {
   return ports.store.listSpaces(meshId, after, limit);
+}
+
+/** Whether the space takes unsigned commits; who may say so is the caller's to know. */
+export async function setSignedWrites(
+  ports: Pick<SpacePorts, "store">,
+  space: SpaceRef,
+  signedWrites: SignedWrites,
+): Promise<void> {
+  if (!(await ports.store.setSignedWrites(space, signedWrites))) throw new MeshError("space_not_found");
 }
 
 /** In steps that are short enough not to hold up commits. */

@@ -1,17 +1,14 @@
 // The beginning of every write: the space's lock, then member, session and token, then whether this localSeq was heard
 // before and whether its turn is over. Nothing is written here.
 import { MeshError } from "@claudemesh/protocol/errors";
-import { type SessionStanding, standingOf } from "../../core/session.ts";
 import { decideReplay, type Verdict } from "../../core/verdict.ts";
 import type { SessionRow, SpaceRow } from "../../ports/rows.ts";
 import type { Steps } from "../../ports/steps.ts";
 import type { SpaceTransaction, SpaceView } from "../../ports.ts";
+import { checkHolder, type Holder } from "../hold-session.ts";
 
 /** Who writes, and under which key. */
-export type Writer = {
-  readonly memberPubkey: string;
-  readonly sessionId: string;
-  readonly sessionToken: string;
+export type Writer = Holder & {
   readonly localSeq: number;
   /** Of the canonical payload. */
   readonly fingerprint: Uint8Array;
@@ -32,7 +29,7 @@ export function* beginWrite(tx: SpaceTransaction, writer: Writer): Steps<Begun> 
   const [stored] = yield* verdicts;
   if (!live) throw new MeshError("unauthorized");
   if (space === undefined) throw new MeshError("space_not_found");
-  const current = checkSession(session, writer);
+  const current = checkHolder(session, writer, writer.nowMs);
   const claimed = decideReplay(stored, writer.fingerprint, writer.localSeq, current.lastLocalSeq);
   if (claimed.type === "refused") throw new MeshError(claimed.code, undefined, { localSeq: writer.localSeq });
   if (claimed.type === "answered") return claimed;
@@ -47,15 +44,8 @@ export function* lookUpWrite(view: SpaceView, writer: Writer): Steps<Verdict | u
   const session = yield* asked[1];
   const [stored] = yield* verdicts;
   if (space === undefined) throw new MeshError("space_not_found");
-  const current = checkSession(session, writer);
+  const current = checkHolder(session, writer, writer.nowMs);
   const claimed = decideReplay(stored, writer.fingerprint, writer.localSeq, current.lastLocalSeq);
   if (claimed.type === "refused") throw new MeshError(claimed.code, undefined, { localSeq: writer.localSeq });
   return claimed.type === "answered" ? claimed.verdict : undefined;
-}
-
-function checkSession(session: SessionRow | undefined, writer: Writer): SessionRow {
-  const standing: SessionStanding = standingOf(session, writer.memberPubkey, writer.sessionToken, writer.nowMs);
-  if (session === undefined || standing === "unknown") throw new MeshError("session_not_found");
-  if (standing === "revoked") throw new MeshError("session_revoked_error", undefined, { sessionId: session.sessionId });
-  return session;
 }

@@ -1,6 +1,14 @@
 // Spaces, their sessions and verdicts on PostgreSQL.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
-import type { OpenRow, SessionRow, SignedWrites, SpaceRef, SpaceRow, VerdictRow } from "../../ports/rows.ts";
+import type {
+  OpenRow,
+  SessionRow,
+  SignedWrites,
+  SpaceRef,
+  SpaceRow,
+  SpaceSettings,
+  VerdictRow,
+} from "../../ports/rows.ts";
 import type { Reading } from "./reading.ts";
 
 type SpaceColumns = {
@@ -50,18 +58,18 @@ export async function selectSpaces(db: Reading, meshId: string, after: string, l
 export async function insertSpace(
   tx: PostgresTransaction,
   space: SpaceRef,
-  settings: { readonly signedWrites: SignedWrites; readonly createdBy: string },
+  { signedWrites, createdBy }: SpaceSettings,
   nowMs: number,
 ): Promise<"created" | "exists" | "different"> {
   const inserted = await tx.execute(
     `INSERT INTO mesh.space (mesh_id, space_id, signed_writes, last_seq, created_by, created_at)
      VALUES ($1, $2, $3, 0, $4, $5) ON CONFLICT DO NOTHING`,
-    [space.meshId, space.spaceId, settings.signedWrites, settings.createdBy, new Date(nowMs)],
+    [space.meshId, space.spaceId, signedWrites ?? "optional", createdBy, new Date(nowMs)],
   );
   if (inserted === 0) {
     // A statement after the wait: it sees the row that was in the way.
     const stored = await selectSpace(tx, space);
-    return stored?.signedWrites === settings.signedWrites ? "exists" : "different";
+    return (signedWrites ?? stored?.signedWrites) === stored?.signedWrites ? "exists" : "different";
   }
   await tx.execute(
     `INSERT INTO mesh.space_branch (mesh_id, space_id, name, lineage, created_seq, created_at)
@@ -69,6 +77,19 @@ export async function insertSpace(
     [space.meshId, space.spaceId, new Date(nowMs)],
   );
   return "created";
+}
+
+export async function updateSignedWrites(
+  tx: PostgresTransaction,
+  space: SpaceRef,
+  signedWrites: SignedWrites,
+): Promise<boolean> {
+  const updated = await tx.execute("UPDATE mesh.space SET signed_writes = $3 WHERE mesh_id = $1 AND space_id = $2", [
+    space.meshId,
+    space.spaceId,
+    signedWrites,
+  ]);
+  return updated > 0;
 }
 
 export async function raiseLastSeq(tx: PostgresTransaction, space: SpaceRef, seq: number): Promise<void> {
@@ -117,19 +138,13 @@ export async function lockSession(
   return row && toSession(sessionId, row);
 }
 
-export async function upsertSession(
-  tx: PostgresTransaction,
-  space: SpaceRef,
-  session: SessionRow,
-  nowMs: number,
-): Promise<void> {
+export async function upsertSession(tx: PostgresTransaction, space: SpaceRef, session: SessionRow): Promise<void> {
   await tx.execute(
     `INSERT INTO mesh.space_session
-       (mesh_id, space_id, session_id, member_pubkey, epoch, token_hash, last_local_seq, opened_at, used_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+       (mesh_id, space_id, session_id, member_pubkey, epoch, token_hash, last_local_seq, used_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
      ON CONFLICT (mesh_id, space_id, session_id) DO UPDATE
-     SET epoch = excluded.epoch, token_hash = excluded.token_hash, opened_at = excluded.opened_at,
-         used_at = excluded.used_at`,
+     SET epoch = excluded.epoch, token_hash = excluded.token_hash, used_at = excluded.used_at`,
     [
       space.meshId,
       space.spaceId,
@@ -138,7 +153,6 @@ export async function upsertSession(
       session.epoch,
       session.tokenHash,
       session.lastLocalSeq,
-      new Date(nowMs),
       new Date(session.usedAtMs),
     ],
   );

@@ -46,6 +46,7 @@ import {
   selectSpace,
   selectSpaces,
   selectVerdicts,
+  updateSignedWrites,
   upsertSession,
 } from "./session-rows.ts";
 import { type LaneProbe, TransactionLanes } from "./transaction-lanes.ts";
@@ -76,6 +77,7 @@ export function createPostgresSpacesStore(pools: SpacesPools, options: PostgresS
     transact: (space, body, alone) =>
       lanes.run(space, (tx) => runWaiting(body(transactionOn(tx, space, options))), alone === "alone"),
     createSpace: (space, settings, nowMs) => common.transaction((tx) => insertSpace(tx, space, settings, nowMs)),
+    setSignedWrites: (space, signedWrites) => common.transaction((tx) => updateSignedWrites(tx, space, signedWrites)),
     listSpaces: (meshId, after, limit) => selectSpaces(committed, meshId, after, limit),
     sweepSessions: (unusedSinceMs, limit) => common.transaction((tx) => deleteUnusedSessions(tx, unusedSinceMs, limit)),
     dropSnapshots: (space) => common.transaction((tx) => deleteSnapshots(tx, space)),
@@ -107,7 +109,7 @@ function transactionOn(tx: PostgresTransaction, space: SpaceRef, options: Postgr
     isLiveMember: (pubkey) => answerOf(isLiveMember(tx, space.meshId, pubkey)),
     findOpen: (memberPubkey, openHash) => answerOf(selectOpen(tx, space, memberPubkey, openHash)),
     insertOpen: (open) => answerOf(insertOpen(tx, space, open)),
-    putSession: (session, nowMs) => answerOf(upsertSession(tx, space, session, nowMs)),
+    putSession: (session) => answerOf(upsertSession(tx, space, session)),
     writeAccepted: (writes) => answerOf(writeAccepted(tx, space, writes)),
     writeRejected: (verdict) => answerOf(insertVerdict(tx, space, verdict)),
     mark: () => answerOf(tx.script("SAVEPOINT before_sends")),

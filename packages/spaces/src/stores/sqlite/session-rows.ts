@@ -1,6 +1,14 @@
 // Spaces, their sessions and verdicts on SQLite. Callers that write hold the write lock, which is every lock there is.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import type { OpenRow, SessionRow, SignedWrites, SpaceRef, SpaceRow, VerdictRow } from "../../ports/rows.ts";
+import type {
+  OpenRow,
+  SessionRow,
+  SignedWrites,
+  SpaceRef,
+  SpaceRow,
+  SpaceSettings,
+  VerdictRow,
+} from "../../ports/rows.ts";
 
 type SpaceColumns = {
   space_id: string;
@@ -39,18 +47,26 @@ export function selectSpaces(db: Sqlite, meshId: string, after: string, limit: n
 export function insertSpace(
   tx: Sqlite,
   space: SpaceRef,
-  settings: { readonly signedWrites: SignedWrites; readonly createdBy: string },
+  { signedWrites, createdBy }: SpaceSettings,
   nowMs: number,
 ): "created" | "exists" | "different" {
   const stored = selectSpace(tx, space);
-  if (stored !== undefined) return stored.signedWrites === settings.signedWrites ? "exists" : "different";
+  if (stored !== undefined)
+    return (signedWrites ?? stored.signedWrites) === stored.signedWrites ? "exists" : "different";
   tx.sql(
     `INSERT INTO space (mesh_id, space_id, signed_writes, last_seq, created_by, created_at) VALUES (?, ?, ?, 0, ?, ?)`,
-  ).run(space.meshId, space.spaceId, settings.signedWrites, settings.createdBy, nowMs);
+  ).run(space.meshId, space.spaceId, signedWrites ?? "optional", createdBy, nowMs);
   tx.sql(
     `INSERT INTO space_branch (mesh_id, space_id, name, lineage, created_seq, created_at) VALUES (?, ?, '', '[]', 0, ?)`,
   ).run(space.meshId, space.spaceId, nowMs);
   return "created";
+}
+
+export function updateSignedWrites(tx: Sqlite, space: SpaceRef, signedWrites: SignedWrites): boolean {
+  const { changes } = tx
+    .sql("UPDATE space SET signed_writes = ? WHERE mesh_id = ? AND space_id = ?")
+    .run(signedWrites, space.meshId, space.spaceId);
+  return changes > 0;
 }
 
 export function raiseLastSeq(tx: Sqlite, space: SpaceRef, seq: number): void {
@@ -75,14 +91,13 @@ export function selectSession(db: Sqlite, space: SpaceRef, sessionId: string): S
   };
 }
 
-export function upsertSession(tx: Sqlite, space: SpaceRef, session: SessionRow, nowMs: number): void {
+export function upsertSession(tx: Sqlite, space: SpaceRef, session: SessionRow): void {
   tx.sql(
     `INSERT INTO space_session
-       (mesh_id, space_id, session_id, member_pubkey, epoch, token_hash, last_local_seq, opened_at, used_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+       (mesh_id, space_id, session_id, member_pubkey, epoch, token_hash, last_local_seq, used_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (mesh_id, space_id, session_id) DO UPDATE
-     SET epoch = excluded.epoch, token_hash = excluded.token_hash, opened_at = excluded.opened_at,
-         used_at = excluded.used_at`,
+     SET epoch = excluded.epoch, token_hash = excluded.token_hash, used_at = excluded.used_at`,
   ).run(
     space.meshId,
     space.spaceId,
@@ -91,7 +106,6 @@ export function upsertSession(tx: Sqlite, space: SpaceRef, session: SessionRow, 
     session.epoch,
     session.tokenHash,
     session.lastLocalSeq,
-    nowMs,
     session.usedAtMs,
   );
 }

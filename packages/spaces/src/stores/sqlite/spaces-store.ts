@@ -45,6 +45,7 @@ import {
   selectSpace,
   selectSpaces,
   selectVerdicts,
+  updateSignedWrites,
   upsertSession,
 } from "./session-rows.ts";
 
@@ -68,6 +69,7 @@ export function createSqliteSpacesStore(db: Sqlite, commit: GroupCommit, options
         return runAtOnce(body(transactionOn(tx, space, options)));
       }),
     createSpace: (space, settings, nowMs) => commit.submit((tx) => insertSpace(tx, space, settings, nowMs)),
+    setSignedWrites: (space, signedWrites) => commit.submit((tx) => updateSignedWrites(tx, space, signedWrites)),
     listSpaces: async (meshId, after, limit) => selectSpaces(db, meshId, after, limit),
     sweepSessions: (unusedSinceMs, limit) => commit.submit((tx) => deleteUnusedSessions(tx, unusedSinceMs, limit)),
     dropSnapshots: (space) => commit.submit((tx) => deleteSnapshots(tx, space)),
@@ -100,7 +102,7 @@ function transactionOn(tx: Sqlite, space: SpaceRef, options: SqliteSpacesOptions
     isLiveMember: (pubkey) => answerNow(() => isLiveMember(tx, space.meshId, pubkey)),
     findOpen: (memberPubkey, openHash) => answerNow(() => selectOpen(tx, space, memberPubkey, openHash)),
     insertOpen: (open) => answerNow(() => insertOpen(tx, space, open)),
-    putSession: (session, nowMs) => answerNow(() => upsertSession(tx, space, session, nowMs)),
+    putSession: (session) => answerNow(() => upsertSession(tx, space, session)),
     writeAccepted: (writes) => answerNow(() => writeAccepted(tx, space, writes)),
     writeRejected: (verdict) => answerNow(() => insertVerdict(tx, space, verdict)),
     mark: () => answerNow(() => tx.exec("SAVEPOINT before_sends")),

@@ -21,7 +21,6 @@ CREATE TABLE mesh.space_session (
   epoch bigint NOT NULL,
   token_hash bytea NOT NULL,
   last_local_seq bigint NOT NULL,
-  opened_at timestamptz NOT NULL,
   used_at timestamptz NOT NULL,
   PRIMARY KEY (mesh_id, space_id, session_id)
 );

@@ -19,7 +19,6 @@ CREATE TABLE space_session (
   epoch INTEGER NOT NULL,
   token_hash BLOB NOT NULL,
   last_local_seq INTEGER NOT NULL,
-  opened_at INTEGER NOT NULL,
   used_at INTEGER NOT NULL,
   PRIMARY KEY (mesh_id, space_id, session_id)
 ) STRICT, WITHOUT ROWID;

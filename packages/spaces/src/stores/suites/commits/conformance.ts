@@ -3,13 +3,26 @@ import { generateKeyPairSync, sign } from "node:crypto";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { JsonObject } from "@claudemesh/protocol/json";
 import { canonicalCommitPayload, type EncodedCommit } from "@claudemesh/protocol/spaces/commit";
+import { valueAt } from "@claudemesh/protocol/spaces/value-at";
 import { expect, test } from "vitest";
 import { envelopeFor, invocationBytes } from "../../../core/invocation.ts";
+import type { SpacesStore } from "../../../ports.ts";
 import { commitToSpace } from "../../../services/commit/commit.ts";
 import { openSession } from "../../../services/open-session.ts";
 import { findInvocation, findVerdict, readLog } from "../../../services/query.ts";
-import { createSpace } from "../../../services/spaces.ts";
-import { alice, brief, patch, read, refusal, remove, send, set, type World } from "../../conformance-world.ts";
+import { createSpace, setSignedWrites } from "../../../services/spaces.ts";
+import {
+  alice,
+  brief,
+  patch,
+  read,
+  refusal,
+  remove,
+  type Session,
+  send,
+  set,
+  type World,
+} from "../../conformance-world.ts";
 
 export function describeCommits(world: () => World): void {
   test("a commit gets the next seq, and its documents are there", async () => {
@@ -185,6 +198,30 @@ export function describeCommits(world: () => World): void {
     expect(items.length).toBe(seqs.length);
   });
 
+  test("a counter that many agents raise through two brokers at once loses no update", async () => {
+    const second = await world().openAnother();
+    const sessions = await Promise.all([1, 2, 3, 4].map(() => world().session()));
+    await sessions[0]?.write([set("counter:1", { n: 0 })]);
+    const raise = async (session: Session, store: SpacesStore): Promise<void> => {
+      for (let tries = 0; tries < 200; tries++) {
+        const [now] = await world().read(["counter:1"]);
+        const n = valueAt(now?.document, ["value", "n"]);
+        if (!n.exists) throw new Error("the counter is gone");
+        const commit = session.build([set("counter:1", { n: Number(n.value) + 1 })], {
+          confirmed: [read("counter:1", now?.seq ?? 0)],
+        });
+        if ((await session.send(commit, session.opened, store)).type === "accepted") return;
+      }
+      throw new Error("never accepted");
+    };
+    await Promise.all(
+      sessions.map(async (session, index) => {
+        for (let round = 0; round < 5; round++) await raise(session, index % 2 === 0 ? second : world().store);
+      }),
+    );
+    expect(await world().document("counter:1")).toEqual({ value: { n: 20 } });
+  });
+
   test("sends are accepted with the commit, and a lost answer does not send twice", async () => {
     const session = await world().session();
     const commit = session.build([set("task:1", { n: 1 })], { sends: [send("m1"), send("m2")] });
@@ -345,6 +382,11 @@ export function describeCommits(world: () => World): void {
     expect(await createSpace(world().ports(), world().space, settings)).toBe("exists");
     const other = createSpace(world().ports(), world().space, { ...settings, signedWrites: "required" });
     expect(await refusal(other)).toBe("exists_with_other_content");
+    const plain = { createdBy: alice };
+    await setSignedWrites(world().ports(), world().space, "required");
+    expect(await createSpace(world().ports(), world().space, plain)).toBe("exists");
+    const unsigned = (await world().session()).commit([set("task:1", {})]);
+    expect(await refusal(unsigned)).toBe("forbidden");
     expect(await refusal(createSpace(world().ports(), { ...world().space, spaceId: "-" }, settings))).toBe(
       "invalid_name",
     );

@@ -1,6 +1,7 @@
 // Sessions: opened once per openId, held by whoever opened last, and kept by the store.
 import { expect, test } from "vitest";
 import { sessionUnusedMs } from "../../../core/session.ts";
+import { holdSession } from "../../../services/hold-session.ts";
 import { openSession } from "../../../services/open-session.ts";
 import { findVerdict } from "../../../services/query.ts";
 import { sweepSessions } from "../../../services/spaces.ts";
@@ -91,6 +92,20 @@ export function describeSessions(world: () => World): void {
     const kept = (member: string) => findVerdict(world().ports(), world().space, member, session.opened.sessionId, 2);
     expect(await kept(alice)).toMatchObject({ type: "accepted", seq: 2 });
     expect(await refusal(kept(bob))).toBe("session_not_found");
+  });
+
+  test("a session that only watches stays, as long as somebody holds it", async () => {
+    const opened = await world().open();
+    const holder = { memberPubkey: alice, ...opened };
+    const hold = (over = {}) => holdSession(world().ports(), world().space, { ...holder, ...over });
+    for (let round = 0; round < 3; round++) {
+      world().nowMs += sessionUnusedMs - 1;
+      expect(await hold()).toMatchObject({ sessionId: opened.sessionId, usedAtMs: world().nowMs });
+    }
+    expect(await refusal(hold({ sessionToken: "another" }))).toBe("session_revoked_error");
+    expect(await refusal(hold({ memberPubkey: bob }))).toBe("session_not_found");
+    world().nowMs += sessionUnusedMs;
+    expect(await refusal(hold())).toBe("session_revoked_error");
   });
 
   test("a revoked member is refused before its session is looked at", async () => {
