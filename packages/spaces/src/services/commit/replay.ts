@@ -7,6 +7,8 @@ import type { Steps } from "../../ports/steps.ts";
 import type { SpaceTransaction, SpaceView } from "../../ports.ts";
 import { checkHolder, type Holder } from "../hold-session.ts";
 
+type Looking = Pick<SpaceView, "findSpace" | "findSession" | "findVerdicts">;
+
 /** Who writes, and under which key. */
 export type Writer = Holder & {
   readonly localSeq: number;
@@ -36,15 +38,17 @@ export function* beginWrite(tx: SpaceTransaction, writer: Writer): Steps<Begun> 
   return { type: "first", space, session: current };
 }
 
-/** The same look without locks: what is decided already is answered before anything is spent on it. */
-export function* lookUpWrite(view: SpaceView, writer: Writer): Steps<Verdict | undefined> {
+/**
+ * The same look without locks: what is decided already is answered before anything is spent on it. The verdict is asked
+ * for after the session: one that the session's place speaks of is there, and is not taken for passed over.
+ */
+export function* lookUpWrite(view: Looking, writer: Writer): Steps<Verdict | undefined> {
   const asked = [view.findSpace(), view.findSession(writer.sessionId)] as const;
-  const verdicts = view.findVerdicts(writer.sessionId, [writer.localSeq]);
   const space = yield* asked[0];
   const session = yield* asked[1];
-  const [stored] = yield* verdicts;
   if (space === undefined) throw new MeshError("space_not_found");
   const current = checkHolder(session, writer, writer.nowMs);
+  const [stored] = yield* view.findVerdicts(writer.sessionId, [writer.localSeq]);
   const claimed = decideReplay(stored, writer.fingerprint, writer.localSeq, current.lastLocalSeq);
   if (claimed.type === "refused") throw new MeshError(claimed.code, undefined, { localSeq: writer.localSeq });
   return claimed.type === "answered" ? claimed.verdict : undefined;
