@@ -1,20 +1,11 @@
-// Signed writes: what a member signs to put its name under one commit, and whether it did. The envelope names the
-// payload by its hash and the place it is for, so that a signature is good for this commit and no other. Pure.
+// Signed writes: whether a member put its name under this commit, and what is kept of that. Pure.
 import { hash } from "node:crypto";
 import { verifySignature } from "@claudemesh/members/credentials";
 import { canonicalJson } from "@claudemesh/protocol/canonical";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { JsonObject, JsonValue } from "@claudemesh/protocol/json";
+import { type InvocationEnvelope, invocationBytes } from "@claudemesh/protocol/spaces/invocation";
 import type { InvocationRow, SpaceRef } from "../ports/rows.ts";
-
-export type InvocationEnvelope = {
-  /** Who signs: the member's public key. */
-  readonly iss: string;
-  /** What it is about: mesh and space. */
-  readonly sub: { readonly mesh: string; readonly space: string };
-  readonly cmd: "/memory/commit";
-  readonly args: { readonly sessionId: string; readonly localSeq: number; readonly payloadHash: string };
-};
 
 /** What the commit itself says, to be compared with what was signed. */
 export type SignedPlace = {
@@ -44,11 +35,6 @@ export function envelopeFor(place: SignedPlace): InvocationEnvelope {
     cmd: "/memory/commit",
     args: { sessionId: place.sessionId, localSeq: place.localSeq, payloadHash: hashText(place.payload) },
   };
-}
-
-/** The label keeps a signature made for this from being good for anything else. */
-export function invocationBytes(envelope: JsonValue): Uint8Array {
-  return new TextEncoder().encode(`claudemesh-invocation-1\0${canonicalJson(envelope)}`);
 }
 
 /**

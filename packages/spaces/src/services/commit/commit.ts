@@ -21,6 +21,8 @@ import { type Accepted, fingerprintOf, nothingWritten, record, reject } from "./
 import { beginWrite, lookUpWrite, type Writer } from "./replay.ts";
 import { validate } from "./validate.ts";
 
+export type { Verdict } from "../../core/verdict.ts";
+
 export type CommitRequest = {
   readonly sessionId: string;
   readonly sessionToken: string;
