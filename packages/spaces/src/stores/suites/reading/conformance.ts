@@ -1,8 +1,9 @@
 // Reading: now and as of any seq, one, many and by prefix, changes since a seq; with snapshots and without.
+import { encodeFabric, type FabricObject } from "@claudemesh/protocol/spaces/fabric-value";
 import { expect, test } from "vitest";
 import { changesByPrefix, changesOfIds } from "../../../services/changes.ts";
 import { listByPrefix, readEntity, readLog } from "../../../services/query.ts";
-import { patch, refusal, remove, set, type World } from "../../conformance-world.ts";
+import { patch, read, refusal, remove, set, type World } from "../../conformance-world.ts";
 
 export function describeReading(world: () => World): void {
   test("absent, deleted and present are told apart", async () => {
@@ -45,6 +46,31 @@ export function describeReading(world: () => World): void {
     await session.write([patch("list:1", { op: "replace", path: "/value/count", value: 0 })]);
     expect(await world().count("space_snapshot")).toBe(1);
     expect(await all()).toEqual(before);
+  });
+
+  test("every value comes back as it went in, through set, patch, snapshot and conflict", async () => {
+    const session = await world().session();
+    const odd: FabricObject = JSON.parse(
+      '{"__proto__": 1, "constructor": "c", "": null, "/": {"/": []}, "nul": "\\u0000"}',
+    );
+    const values: FabricObject = {
+      big: 2n ** 70n,
+      nothing: undefined,
+      bytes: new Uint8Array([0, 255]),
+      odd,
+      deep: [[{}]],
+    };
+    await session.write([set("task:1", values), set("task:2", {})]);
+    for (let n = 0; n < 12; n++) {
+      await session.write([patch("task:2", { op: "add", path: "/value/copy", value: values })]);
+    }
+    expect(await world().count("space_snapshot")).toBeGreaterThan(0);
+    await world().reopen();
+    expect(await world().document("task:1")).toStrictEqual({ value: values });
+    expect(await world().document("task:2")).toStrictEqual({ value: { copy: values } });
+    const verdict = await session.commit([set("task:3", {})], { confirmed: [read("task:2", 1, "copy")] });
+    if (verdict.type !== "rejected") throw new Error("accepted");
+    expect(verdict.error.details).toMatchObject({ conflicts: [{ actual: { value: encodeFabric(values) } }] });
   });
 
   test("a listing by prefix goes page by page in the order of bytes and leaves out what is deleted", async () => {

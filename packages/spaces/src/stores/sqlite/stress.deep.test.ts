@@ -1,10 +1,11 @@
-// A service on SQLite, killed around its commits.
+// Services on SQLite: killed around their commits, and several at once.
 import { afterAll, afterEach, beforeEach, describe } from "vitest";
 import { World } from "../conformance-world.ts";
+import { describeConcurrency } from "../suites/concurrency/conformance.ts";
 import { describeCrashes } from "../suites/crashes/conformance.ts";
 import { SqliteHarness } from "./testing/sqlite-harness.ts";
 
-describe("crashes on SQLite", () => {
+describe("under stress on SQLite", () => {
   const harness = new SqliteHarness();
   afterAll(() => harness.removeFiles());
   let world: World;
@@ -12,6 +13,7 @@ describe("crashes on SQLite", () => {
     world = await World.start(harness);
   });
   afterEach(() => world.close());
+  describeConcurrency(() => world);
   describeCrashes(
     () => world,
     () => harness.path,
