@@ -37,6 +37,8 @@ describe("the settings", () => {
       rateLimit: { limit: 6000, windowSeconds: 60 },
       inlineBytes: 65_536,
       dedupe: { mode: "retention_scoped", dedupe_retention_days: 365 },
+      messageRetention: { days: undefined },
+      nightlyCheck: { minute: 180 },
       connectionPolicy: "prefer_newest",
       logLevel: "info",
       failpoints: "",
@@ -64,6 +66,8 @@ describe("the settings", () => {
       rateLimit: ["10/1s", { limit: 10, windowSeconds: 1 }],
       inlineBytes: ["1048576", 1_048_576],
       dedupe: ["permanent", { mode: "permanent" }],
+      messageRetention: ["30", { days: 30 }],
+      nightlyCheck: ["23:59", { minute: 1_439 }],
       connectionPolicy: ["allow_concurrent", "allow_concurrent"],
       logLevel: ["silent", "silent"],
     };
@@ -141,6 +145,8 @@ describe("a value that cannot be used", () => {
     ["rate-limit", ["", "6000", "0/60s", "6000/60"]],
     ["max-inline-bytes", ["", "1023", "1048577", "64k", "-1", "1e5"]],
     ["dedupe-retention-days", ["", "6", "0", "forever", "7.5", "-7"]],
+    ["message-retention-days", ["", "0", "36501", "7.5", "for ever"]],
+    ["nightly-check", ["", "3:00", "24:00", "03:60", "never"]],
     ["connection-policy", ["", "newest", "PREFER_NEWEST"]],
     ["log-level", ["", "loud", "INFO"]],
   ])("of --%s is refused with where it came from and what it takes", (flag, texts) => {

@@ -1,6 +1,7 @@
 // What a broker can be told, once: each option's flag, environment variable and broker.toml key, in that order of
 // precedence. Read in one place at start and passed down.
 import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { parseRateLimit, type RateLimit } from "@claudemesh/messages/rate-limit";
 import {
   type ConnectionPolicy,
@@ -33,6 +34,10 @@ export type BrokerConfig = {
   readonly rateLimit: RateLimit;
   readonly inlineBytes: number;
   readonly dedupe: DedupeParameters;
+  /** Undefined days: messages are kept for ever. */
+  readonly messageRetention: { readonly days: number | undefined };
+  /** Minutes after midnight, UTC, from when on the store is looked through each night; undefined: never. */
+  readonly nightlyCheck: { readonly minute: number | undefined };
   readonly connectionPolicy: ConnectionPolicy;
   readonly logLevel: BrokerLogLevel;
   /** Text of CLAUDEMESH_FAILPOINTS; empty when unset. */
@@ -116,6 +121,18 @@ export const brokerOptions = {
     `days, at least ${dedupeRetentionDaysFloor}, or permanent`,
     parseDedupe,
   ),
+  messageRetention: option(
+    "message-retention-days",
+    "permanent",
+    "days that a message can be read, 1–36500, or permanent; its id is remembered as long as --dedupe-retention-days says",
+    parseMessageRetention,
+  ),
+  nightlyCheck: option(
+    "nightly-check",
+    "03:00",
+    "hh:mm, UTC: within the hour from then the store is looked through for rows that do not fit together; or off",
+    parseNightlyCheck,
+  ),
   connectionPolicy: option(
     "connection-policy",
     "prefer_newest",
@@ -156,6 +173,8 @@ export function readBrokerConfig(
     rateLimit: read(brokerOptions.rateLimit),
     inlineBytes: read(brokerOptions.inlineBytes),
     dedupe: read(brokerOptions.dedupe),
+    messageRetention: read(brokerOptions.messageRetention),
+    nightlyCheck: read(brokerOptions.nightlyCheck),
     connectionPolicy: read(brokerOptions.connectionPolicy),
     logLevel: read(brokerOptions.logLevel),
     failpoints: env.CLAUDEMESH_FAILPOINTS ?? "",
@@ -198,6 +217,11 @@ function readToml(path: string): Record<string, string> {
     settings[key] = String(value);
   }
   return settings;
+}
+
+/** Where the store is, as it may be shown. */
+export function placeOf(store: StoreConfig): string {
+  return store.kind === "sqlite" ? resolve(store.path) : withoutSecret(store.url);
 }
 
 /** A place as it may be shown: an address keeps its host and loses its user and password. */
@@ -245,4 +269,28 @@ function parseDedupe(text: string): DedupeParameters | undefined {
   if (text === "permanent") return { mode: "permanent" };
   const days = /^[0-9]{1,5}$/.test(text) ? Number(text) : Number.NaN;
   return days >= dedupeRetentionDaysFloor ? { mode: "retention_scoped", dedupe_retention_days: days } : undefined;
+}
+
+function parseMessageRetention(text: string): BrokerConfig["messageRetention"] | undefined {
+  if (text === "permanent") return { days: undefined };
+  const days = /^[0-9]{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  return days >= 1 && days <= 36_500 ? { days } : undefined;
+}
+
+function parseNightlyCheck(text: string): BrokerConfig["nightlyCheck"] | undefined {
+  if (text === "off") return { minute: undefined };
+  const match = /^([01][0-9]|2[0-3]):([0-5][0-9])$/.exec(text);
+  return match === null ? undefined : { minute: Number(match[1]) * 60 + Number(match[2]) };
+}
+
+const dayMs = 86_400_000;
+
+/** Undefined: for ever. */
+export function dedupeRetentionMs({ dedupe }: Pick<BrokerConfig, "dedupe">): number | undefined {
+  return dedupe.mode === "permanent" ? undefined : dedupe.dedupe_retention_days * dayMs;
+}
+
+/** Undefined: for ever. */
+export function messageRetentionMs({ messageRetention }: Pick<BrokerConfig, "messageRetention">): number | undefined {
+  return messageRetention.days && messageRetention.days * dayMs;
 }

@@ -5,6 +5,7 @@ import type { MessagesStore } from "@claudemesh/messages/ports";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type { Logger } from "pino";
+import type { Housekeeping } from "./background/housekeeping.ts";
 import type { BrokerConfig } from "./config.ts";
 import type { BrokerMetrics } from "./metrics.ts";
 import type { ConnectionRegistry } from "./transport/connection-registry.ts";
@@ -18,6 +19,7 @@ export type BrokerContext = {
   readonly checkReady: () => Promise<void>;
   readonly failpoints: Failpoints<FailpointName>;
   readonly metrics: BrokerMetrics;
+  readonly housekeeping: Housekeeping;
   readonly log: Logger;
   readonly nowMs: () => number;
   readonly nextId: () => string;

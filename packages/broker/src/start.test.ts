@@ -213,7 +213,7 @@ describe("a kill", () => {
   async function killBy(folder: string, failpoint: string, work: (url: string) => Promise<unknown>): Promise<void> {
     const script = fileURLToPath(new URL("./testing/broker-process.ts", import.meta.url));
     const child = spawn(process.execPath, [script, join(folder, "broker.db")], {
-      env: { ...process.env, CLAUDEMESH_FAILPOINTS: failpoint },
+      env: { ...process.env, CLAUDEMESH_FAILPOINTS: failpoint, CLAUDEMESH_MESSAGE_RETENTION_DAYS: "1" },
       stdio: ["ignore", "pipe", "inherit"],
     });
     onTestFinished(() => void child.kill("SIGKILL"));
@@ -259,6 +259,27 @@ describe("a kill", () => {
     // Nobody was told, and still it is delivered.
     const pushed = await (await bob.connect()).nextPush();
     expect(pushed).toMatchObject({ client_message_id: "m1", broker_message_id: stored?.broker_message_id });
+  });
+
+  test("before the commit of a sweep leaves everything as it was, and the next one does it", async () => {
+    const { folder, alice, bob } = await prepareStore();
+    const first = await startTestBroker({ folder });
+    alice.url = first.url;
+    await alice.send("m1", bob);
+    await first.stop();
+    const db = new DatabaseSync(first.storePath);
+    db.prepare("UPDATE message_history SET accepted_at = 1").run();
+    const open = () => db.prepare("SELECT count(*) AS n FROM delivery_queue WHERE settled_at IS NULL").get()?.n;
+    const token = readAdminToken(first);
+    const sweep = (url: string) => callBroker(url, "POST", "/v1/admin/sweep", { token });
+    await killBy(folder, "sweep.before_commit@1=crash", sweep);
+    expect(open()).toBe(1);
+    const broker = await startTestBroker({ folder, flags: { "message-retention-days": "1" } });
+    alice.url = broker.url;
+    expect((await alice.send("m1", bob)).body).toMatchObject({ duplicate: true, history_available: true });
+    expect((await sweep(broker.url)).body).toMatchObject({ swept: { messages: 1, expired_deliveries: 1 } });
+    expect(open()).toBe(0);
+    db.close();
   });
 
   test("before the commit of a fence leaves the id free", async () => {

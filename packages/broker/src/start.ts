@@ -1,6 +1,7 @@
 // Starts one broker: opens the store, wires services to transports, listens, and stops in order. No rules here.
 import { randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createHttpServer } from "@claudemesh/http/server";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { limits } from "@claudemesh/protocol/messages/limits";
@@ -8,6 +9,8 @@ import { failpointNames } from "@claudemesh/storage/failpoint-names";
 import { createFailpoints, parseFailpoints } from "@claudemesh/storage/failpoints";
 import { pino } from "pino";
 import { ensureAdminToken } from "./admin-token.ts";
+import { startBackgroundWork } from "./background/background-work.ts";
+import { Housekeeping } from "./background/housekeeping.ts";
 import type { BrokerConfig } from "./config.ts";
 import type { BrokerContext } from "./context.ts";
 import { createBrokerMetrics } from "./metrics.ts";
@@ -15,6 +18,7 @@ import { createOperationRunner } from "./operations/run-operation.ts";
 import { type JoinedBrokers, joinBrokers } from "./signals/join-brokers.ts";
 import type { Backend } from "./stores/backend.ts";
 import { openBackend } from "./stores/open-backend.ts";
+import { registerAdminRoutes } from "./transport/admin-routes.ts";
 import type { ConnectionRegistry } from "./transport/connection-registry.ts";
 import { registerHttpRoutes } from "./transport/http-routes.ts";
 import { attachSocketServer } from "./transport/socket-server.ts";
@@ -81,15 +85,19 @@ function createContext(
   rest: Pick<BrokerContext, "failpoints" | "log" | "nextId" | "adminToken">,
 ): WiredBroker {
   let url = "";
+  const { messages } = backend;
+  const metrics = createBrokerMetrics(backend.counts, () => connections.size);
+  const nowMs = Date.now;
   return {
     ...rest,
     config,
     members: backend.members,
-    messages: backend.messages,
+    messages,
     connections,
     checkReady: backend.checkReady,
-    metrics: createBrokerMetrics(backend.counts, () => connections.size),
-    nowMs: Date.now,
+    metrics,
+    housekeeping: new Housekeeping({ config, messages, metrics, log: rest.log, nowMs }),
+    nowMs,
     publicUrl: () => url,
     setUrl: (bound) => {
       url = bound;
@@ -108,6 +116,7 @@ async function serve(broker: WiredBroker, place: string): Promise<{ url: string;
       log[error.level]({ event: "http_refused", ...request, code: error.code, err: error.cause }, error.message),
   });
   registerHttpRoutes(server, broker, run);
+  registerAdminRoutes(server, broker);
   const sockets = attachSocketServer(server.server, broker, run);
   try {
     await server.listen({ host: config.listen.host, port: config.listen.port });
@@ -121,6 +130,7 @@ async function serve(broker: WiredBroker, place: string): Promise<{ url: string;
   const url = `http://${host}:${port}`;
   broker.setUrl(url);
   log.info({ event: "listening", url, store: place }, "the broker serves");
+  const background = startBackgroundWork(broker);
   const sweep = setInterval(() => {
     broker.messages.sweepLimiter(broker.nowMs(), limiterSweepRows).catch((error: unknown) => {
       log.error({ event: "limiter_sweep_failed", err: error }, "sweeping the limiter failed");
@@ -130,6 +140,8 @@ async function serve(broker: WiredBroker, place: string): Promise<{ url: string;
     url,
     stop: async () => {
       clearInterval(sweep);
+      // A step ends by itself; one that hangs with its store must not keep the process from ending.
+      const ended = Promise.race([background.stop(), sleep(stopGraceMs, undefined, { ref: false })]);
       sockets.stop();
       const force = setTimeout(() => {
         server.server.closeAllConnections();
@@ -137,6 +149,7 @@ async function serve(broker: WiredBroker, place: string): Promise<{ url: string;
       }, stopGraceMs);
       await server.close();
       clearTimeout(force);
+      await ended;
     },
   };
 }

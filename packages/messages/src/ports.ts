@@ -2,10 +2,13 @@
 import type { AcceptResult } from "@claudemesh/protocol/messages/accept-result";
 import type { Envelope } from "@claudemesh/protocol/messages/envelope";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
+import type { HousekeepingStore } from "./ports/housekeeping.ts";
 import type { MembershipStore } from "./ports/memberships.ts";
+import type { OrphanStore } from "./ports/orphans.ts";
 import type { PresenceStore } from "./ports/presence.ts";
 import type { QueueStore } from "./ports/queues.ts";
 import type { MentionStore, MessageStateStore, SearchStore } from "./ports/reading.ts";
+import type { StatsStore } from "./ports/stats.ts";
 
 /** One send, read and fingerprinted, with the ids and times that it will have if it is accepted. */
 export type SendToAccept = {
@@ -31,7 +34,12 @@ export type StoredAccept = {
 };
 
 /** An accept's end, and whom to push to if it was the first. */
-export type CommittedAccept = { readonly result: AcceptResult; readonly recipients: readonly string[] };
+export type CommittedAccept = {
+  readonly result: AcceptResult;
+  readonly recipients: readonly string[];
+  /** Of stores that keep the budget themselves: this call took a unit. */
+  readonly budgetSpent?: boolean;
+};
 
 export type AcceptStore = {
   /** B0: committed rows only, one indexed read, no write. */
@@ -52,7 +60,13 @@ export type FenceRequest = {
 };
 
 export type FateResult =
-  | { readonly fate: "committed"; readonly brokerMessageId: string; readonly historyId: number }
+  | {
+      readonly fate: "committed";
+      readonly brokerMessageId: string;
+      readonly historyId: number;
+      /** False: retention has removed the message. */
+      readonly historyAvailable: boolean;
+    }
   | { readonly fate: "fenced" }
   | { readonly fate: "taken" }
   | { readonly fate: "none" };
@@ -119,6 +133,9 @@ export type MessagesStore = {
   readonly mentions: MentionStore;
   readonly search: SearchStore;
   readonly messageState: MessageStateStore;
+  readonly housekeeping: HousekeepingStore;
+  readonly orphans: OrphanStore;
+  readonly stats: StatsStore;
   /** Forgets up to `limit` records of spent budget from windows that are over; returns how many. */
   readonly sweepLimiter: (nowMs: number, limit: number) => Promise<number>;
 };

@@ -19,6 +19,8 @@ export const failpointNames = [
   /** Broker: around the commit that decides commits, branches and sessions of a space. */
   "commit.before_commit",
   "commit.after_commit",
+  /** Broker: a step of housekeeping has removed what it may, and is not yet committed. */
+  "sweep.before_commit",
 ] as const;
 
 export type FailpointName = (typeof failpointNames)[number];

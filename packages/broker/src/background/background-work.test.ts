@@ -1,6 +1,6 @@
 // What a broker takes up when it starts: what another process left to be done.
 import { DatabaseSync } from "node:sqlite";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import {
   createTestMesh,
   joinTestMesh,
@@ -34,4 +34,23 @@ test("messages that were accepted and not yet indexed are found after the next s
   alice.url = second.url;
   const found = async () => (await alice.call("GET", "/search?q=find&limit=1000")).body.items;
   await vi.waitFor(async () => expect(await found()).toHaveLength(50), 10_000);
+});
+
+test("what is old goes by itself, a minute after the start", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+  const broker = await startTestBroker({ flags: { "message-retention-days": "1" } });
+  const alice = await createTestMesh(broker);
+  await alice.send("m1", alice);
+  const db = new DatabaseSync(broker.storePath);
+  onTestFinished(() => db.close());
+  db.prepare("UPDATE message_history SET accepted_at = ?").run(Date.now() - 2 * 86_400_000);
+  const available = () => db.prepare("SELECT history_available AS flag FROM client_message_dedupe").get()?.flag;
+  expect(available()).toBe(1);
+  await vi.waitFor(() => {
+    vi.advanceTimersByTime(61_000);
+    expect(available()).toBe(0);
+  }, 10_000);
 });

@@ -1,38 +1,56 @@
-// What goes on beside requests in every broker: the full-text index follows history, and what a revocation left
-// unfinished is finished. Safe on any number of brokers at once.
+// What goes on beside requests in every broker: the full-text index and the rate counters follow history, what a
+// revocation left unfinished is finished, what is old goes, and each night the store is looked through. Safe on any
+// number of brokers at once.
 import { endUnfinishedMemberships } from "@claudemesh/messages/services/end-membership";
 import type { BrokerContext } from "../context.ts";
+import { startNightly } from "./nightly.ts";
 import { PacedWorker } from "./paced-worker.ts";
 
 /** How soon a message that was accepted in a quiet hour can be found. */
 const searchIdleMs = 500;
 const membershipsIdleMs = 60_000;
+const ratesIdleMs = 10_000;
+const sweepIdleMs = 600_000;
+const sweepDelayMs = 60_000;
 
 export type BackgroundWork = { readonly stop: () => Promise<void> };
 
-export function startBackgroundWork(broker: BrokerContext): BackgroundWork {
+export function startBackgroundWork(broker: BrokerContext, random: () => number = Math.random): BackgroundWork {
+  const { messages, housekeeping, nowMs } = broker;
   const onFailure = (what: string) => (error: unknown) => {
     broker.log.error({ event: "background_failed", what, err: error }, `${what} failed`);
   };
+  const work = (what: string, idleMs: number, step: () => Promise<boolean>, startDelayMs = 0) =>
+    new PacedWorker({ step, idleMs, startDelayMs, onFailure: onFailure(what) });
   const workers = [
-    new PacedWorker({
-      step: () => broker.messages.search.indexNext(broker.nowMs()),
-      idleMs: searchIdleMs,
-      onFailure: onFailure("indexing messages"),
+    work("indexing messages", searchIdleMs, () => messages.search.indexNext(nowMs())),
+    work("counting messages", ratesIdleMs, () => messages.housekeeping.countNext()),
+    work("ending memberships", membershipsIdleMs, async () => {
+      await endUnfinishedMemberships({ store: messages.memberships, nowMs });
+      return false;
     }),
-    new PacedWorker({
-      step: async () => {
-        await endUnfinishedMemberships({ store: broker.messages.memberships, nowMs: broker.nowMs });
-        return false;
-      },
-      idleMs: membershipsIdleMs,
-      onFailure: onFailure("ending memberships"),
-    }),
+    work("sweeping", sweepIdleMs, () => housekeeping.sweepNext(), sweepDelayMs),
   ];
   for (const worker of workers) worker.start();
+  const { minute } = broker.config.nightlyCheck;
+  let stopping = false;
+  const nightly =
+    minute === undefined
+      ? undefined
+      : startNightly({
+          minute,
+          nowMs,
+          random,
+          run: () => housekeeping.checkTonight(),
+          onFailure: (error) => {
+            if (!stopping) onFailure("the nightly orphan check")(error);
+          },
+        });
   return {
     stop: async () => {
-      await Promise.all(workers.map((worker) => worker.stop()));
+      stopping = true;
+      housekeeping.stop();
+      await Promise.all([...workers.map((worker) => worker.stop()), nightly?.stop()]);
     },
   };
 }

@@ -29,6 +29,17 @@ test("steps follow each other while there is more to do, and then wait for the n
   await worker.stop();
 });
 
+test("a worker that can wait begins after its delay", async () => {
+  const step = vi.fn(async () => false);
+  const worker = new PacedWorker({ step, idleMs: 60_000, startDelayMs: 5_000, onFailure: () => undefined });
+  worker.start();
+  await vi.advanceTimersByTimeAsync(4_999);
+  expect(step).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(1);
+  expect(step).toHaveBeenCalledTimes(1);
+  await worker.stop();
+});
+
 test("a long step is followed by a longer rest, up to a second", async () => {
   const step = vi.fn(async () => {
     await new Promise((resolve) => setTimeout(resolve, 50));

@@ -6,6 +6,8 @@ export type PacedWorkerOptions = {
   readonly step: () => Promise<boolean>;
   /** Between a step that found nothing and the next look. */
   readonly idleMs: number;
+  /** Before the first step: what can wait leaves the start to what cannot. */
+  readonly startDelayMs?: number;
   readonly onFailure: (error: unknown) => void;
 };
 
@@ -26,7 +28,7 @@ export class PacedWorker {
   }
 
   start(): void {
-    this.#next(0);
+    this.#next(this.#options.startDelayMs ?? 0);
   }
 
   /** Resolves when the step under way has ended. */
@@ -48,7 +50,7 @@ export class PacedWorker {
     try {
       const more = await this.#options.step();
       const workedMs = performance.now() - startedAtMs;
-      this.#next(more ? restAfterMs(workedMs) : this.#options.idleMs);
+      this.#next(more ? restAfterMs(workedMs, restParts) : this.#options.idleMs);
     } catch (error) {
       // What fails while the store is closed under it is no failure.
       if (!this.#stopped) this.#options.onFailure(error);
@@ -57,6 +59,6 @@ export class PacedWorker {
   }
 }
 
-function restAfterMs(workedMs: number): number {
-  return Math.min(Math.max(workedMs * restParts, restMsMin), restMsMax);
+export function restAfterMs(workedMs: number, parts: number): number {
+  return Math.min(Math.max(workedMs * parts, restMsMin), restMsMax);
 }

@@ -17,7 +17,7 @@ import type {
   TopicCreateInput,
   TopicInput,
 } from "@claudemesh/protocol/wire/operations";
-import type { BrokerContext } from "../context.ts";
+import { dedupeRetentionMs } from "../config.ts";
 import { checkName, type Handler, ok, pageLimit, requireOwner } from "./handler.ts";
 import { memberHandlers } from "./member-handlers.ts";
 import { presenceHandlers } from "./presence-handlers.ts";
@@ -25,29 +25,27 @@ import { queueHandlers } from "./queue-handlers.ts";
 import { readingHandlers } from "./reading-handlers.ts";
 
 export const handlers: Readonly<Record<OperationName, Handler>> = {
-  send: async (broker, { member }, input: AcceptRequest) =>
-    answerAccept(
-      await acceptSend(
-        {
-          store: broker.messages.accepts,
-          nowMs: broker.nowMs,
-          nextId: broker.nextId,
-          inlineBytes: broker.config.inlineBytes,
-          dedupeRetentionMs: dedupeRetentionMs(broker),
-          afterB0: () => broker.failpoints.hit("accept.after_b0"),
-          onAccepted: (meshId, recipients) => broker.connections.wake(meshId, recipients),
-        },
-        member,
-        input,
-      ),
-    ),
+  send: async (broker, { member }, input: AcceptRequest) => {
+    const ports = {
+      store: broker.messages.accepts,
+      nowMs: broker.nowMs,
+      nextId: broker.nextId,
+      inlineBytes: broker.config.inlineBytes,
+      dedupeRetentionMs: dedupeRetentionMs(broker.config),
+      afterB0: () => broker.failpoints.hit("accept.after_b0"),
+      onAccepted: (meshId: string, recipients: readonly string[]) => broker.connections.wake(meshId, recipients),
+    };
+    const result = await acceptSend(ports, member, input);
+    if (result.type === "reused") broker.metrics.reused();
+    return answerAccept(result);
+  },
 
   fate: async (broker, { member }, input: FateInput) =>
     ok(fateBody(await broker.messages.fences.findFate(fenceRequest(member, input)))),
 
   fence: async (broker, { member }, input: FateInput) => {
     const nowMs = broker.nowMs();
-    const retentionMs = dedupeRetentionMs(broker);
+    const retentionMs = dedupeRetentionMs(broker.config);
     const expiresAtMs = retentionMs === undefined ? undefined : nowMs + retentionMs;
     return ok(fateBody(await broker.messages.fences.fence(fenceRequest(member, input), nowMs, expiresAtMs)));
   },
@@ -112,11 +110,6 @@ export const handlers: Readonly<Record<OperationName, Handler>> = {
   },
 };
 
-function dedupeRetentionMs(broker: BrokerContext): number | undefined {
-  const { dedupe } = broker.config;
-  return dedupe.mode === "permanent" ? undefined : dedupe.dedupe_retention_days * 86_400_000;
-}
-
 function fenceRequest(member: Member, input: FateInput): FenceRequest {
   if (!isClientMessageId(input.client_message_id)) throw new MeshError("invalid_client_message_id");
   return {
@@ -129,7 +122,8 @@ function fenceRequest(member: Member, input: FateInput): FenceRequest {
 
 function fateBody(result: FateResult): Record<string, unknown> {
   if (result.fate !== "committed") return { fate: result.fate };
-  return { fate: "committed", broker_message_id: result.brokerMessageId, history_id: result.historyId };
+  const { fate, brokerMessageId, historyId, historyAvailable } = result;
+  return { fate, broker_message_id: brokerMessageId, history_id: historyId, history_available: historyAvailable };
 }
 
 function topicNotFound(name: string): MeshError {

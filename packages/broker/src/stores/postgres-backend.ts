@@ -93,7 +93,7 @@ function createMessages(
   const store = createPostgresMessagesStore(
     { accepting, common },
     {
-      beforeCommit: (work) => failpoints.hit(work === "fence" ? "fence.before_commit" : "accept.before_commit"),
+      beforeCommit: (work) => failpoints.hit(`${work}.before_commit`),
       afterCommit: (work) => (work === "accept" ? failpoints.hit("accept.after_commit") : undefined),
     },
   );

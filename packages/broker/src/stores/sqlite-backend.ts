@@ -37,7 +37,7 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
   let spentThenRefused = 0;
   const accept: typeof messages.accepts.accept = async (send) => {
     const committed = await messages.accepts.accept(send);
-    if (committed.result.type === "refused") spentThenRefused++;
+    if (committed.result.type === "refused" && committed.budgetSpent === true) spentThenRefused++;
     return committed;
   };
   return {
@@ -61,16 +61,16 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
 
 /** Fault points aim at batches that carry the work they are named for. */
 function createCommit(db: Sqlite, failpoints: Failpoints<FailpointName>) {
-  const seen = { accept: false, fence: false };
+  const seen = { accept: false, fence: false, sweep: false };
   let acceptCommitting = false;
   const commit = new GroupCommit(db, {
     beforeCommit: () => {
-      const { accept, fence } = seen;
-      seen.accept = false;
-      seen.fence = false;
+      const { accept, fence, sweep } = seen;
+      Object.assign(seen, { accept: false, fence: false, sweep: false });
       acceptCommitting = accept;
       if (fence) failpoints.hitSync("fence.before_commit");
       if (accept) failpoints.hitSync("accept.before_commit");
+      if (sweep) failpoints.hitSync("sweep.before_commit");
     },
     afterCommit: () => {
       if (acceptCommitting) failpoints.hitSync("accept.after_commit");
@@ -78,7 +78,7 @@ function createCommit(db: Sqlite, failpoints: Failpoints<FailpointName>) {
   });
   return {
     commit,
-    saw: (work: "accept" | "fence") => {
+    saw: (work: keyof typeof seen) => {
       seen[work] = true;
     },
   };

@@ -303,7 +303,8 @@ describe("asking for a fate, and fencing", () => {
     // The fingerprint by hand: SHA-256 over the seven fields, joined by 0x00.
     const fields = ["1", "dm", bob.pubkey, "", "next", "", hash("sha256", "hello", "hex")];
     const fingerprint = hash("sha256", fields.join("\0"), "hex");
-    const committed = { fate: "committed", broker_message_id: sent.body.broker_message_id, history_id: 1 };
+    const ids = { broker_message_id: sent.body.broker_message_id, history_id: 1 };
+    const committed = { fate: "committed", ...ids, history_available: true };
     expect((await alice.call("GET", `/messages/by-client-id/m1?fingerprint=${fingerprint}`)).body).toEqual(committed);
     expect((await alice.call("POST", "/messages/by-client-id/m1/fence", { fingerprint })).body).toEqual(committed);
   });

@@ -148,7 +148,7 @@ function isLoopback(address: string | undefined): boolean {
   return address !== undefined && /^(::1$|127\.|::ffff:127\.)/.test(address);
 }
 
-function requireAdmin(broker: BrokerContext, request: FastifyRequest): void {
+export function requireAdmin(broker: BrokerContext, request: FastifyRequest): void {
   if (!sameSecret(bearerOf(request), broker.adminToken)) {
     throw new MeshError("unauthorized", "This call needs the broker's admin token.");
   }
@@ -170,7 +170,7 @@ function bearerOf(request: FastifyRequest): string {
   return match[1];
 }
 
-async function translateFailures<T>(work: Promise<T>): Promise<T> {
+export async function translateFailures<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {

@@ -1,11 +1,10 @@
 // Takes WebSocket upgrades at one path, bounds how many sockets there are, ends those that went silent or whose member
-// was revoked, renews the presence of the others, and keeps the background work going for as long as it serves.
+// was revoked, and renews the presence of the others.
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { connectPath } from "@claudemesh/protocol/wire/frames";
 import { WebSocketServer } from "ws";
-import { startBackgroundWork } from "../background/background-work.ts";
 import type { BrokerContext } from "../context.ts";
 import type { RunOperation } from "../operations/run-operation.ts";
 import { Connection } from "./connection.ts";
@@ -47,7 +46,6 @@ export function attachSocketServer(http: Server, broker: BrokerContext, run: Run
     });
   };
   http.on("upgrade", onUpgrade);
-  const background = startBackgroundWork(broker);
   const aliveTimer = setInterval(() => {
     for (const connection of connections) connection.checkAlive();
     void presence.renew();
@@ -60,7 +58,6 @@ export function attachSocketServer(http: Server, broker: BrokerContext, run: Run
     stop: () => {
       stopping = true;
       clearInterval(aliveTimer);
-      void background.stop();
       presence.stop();
       for (const connection of connections) connection.closeForStop();
     },

@@ -1,6 +1,6 @@
 // `claudemesh mesh create`: a new mesh on a broker, owned by this home.
-import { readFileSync } from "node:fs";
 import type { Command } from "commander";
+import { adminTokenHelp, readAdminToken } from "../admin-token.ts";
 import { examples, run, withJson } from "../command.ts";
 import { asMember } from "../member.ts";
 import { createMembership, defaultMemberName } from "../membership.ts";
@@ -13,7 +13,7 @@ export function define(command: Command, shell: Shell): void {
     .argument("<name>", "name of the mesh")
     .requiredOption("--broker <url>", "where the broker is, for example ws://127.0.0.1:7600")
     .option("--name <member>", "your name in the mesh (default: your user name)")
-    .option("--admin-token-file <path>", "the broker's admin token (or CLAUDEMESH_ADMIN_TOKEN holds the token itself)")
+    .option("--admin-token-file <path>", adminTokenHelp)
     .action((mesh: string, options: Options) => run(shell, options, () => createAndInvite(shell, mesh, options)));
   examples(
     command,
@@ -26,7 +26,7 @@ async function createAndInvite(shell: Shell, mesh: string, options: Options) {
     home: shell.home,
     mesh,
     broker: options.broker,
-    adminToken: readAdminToken(shell, options),
+    adminToken: readAdminToken(shell, options.adminTokenFile, "Creating a mesh"),
     name: options.name ?? defaultMemberName(),
   });
   const { invite } = (await asMember(shell, pathsFor(shell, { mesh }), (call) => call("invite.create", {}))) as {
@@ -42,13 +42,4 @@ async function createAndInvite(shell: Shell, mesh: string, options: Options) {
       `Start your daemon:  claudemesh daemon up --mesh ${mesh}`,
     ].join("\n"),
   };
-}
-
-function readAdminToken(shell: Shell, options: Options): string {
-  if (options.adminTokenFile !== undefined) return readFileSync(options.adminTokenFile, "utf8").trim();
-  const token = shell.env.CLAUDEMESH_ADMIN_TOKEN;
-  if (token !== undefined && token !== "") return token;
-  throw new Error(
-    "Creating a mesh needs the broker's admin token: give --admin-token-file <path> (the broker prints the path when it starts) or set CLAUDEMESH_ADMIN_TOKEN.",
-  );
 }

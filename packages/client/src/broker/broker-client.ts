@@ -111,13 +111,13 @@ async function postOnce(url: string, body: object, headers: Readonly<Record<stri
 }
 
 /** fetch hides the system's error code one level down. */
-function describeLoss(error: unknown): string {
+export function describeLoss(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   if (!(cause instanceof Error)) return String(cause);
   return (cause as NodeJS.ErrnoException).code ?? cause.message;
 }
 
-function parseJson(text: string): unknown {
+export function parseJson(text: string): unknown {
   try {
     return parseOwnJsonText(text);
   } catch (error) {
@@ -216,7 +216,7 @@ export class BrokerRefusal extends Error {
  * The catalogue's class where this version knows the code; else what the broker said word for word, so that an old
  * client can still show and act on a newer broker's answer.
  */
-function refusalFrom(status: number, body: unknown): MeshError | BrokerRefusal {
+export function refusalFrom(status: number, body: unknown): MeshError | BrokerRefusal {
   if (!isErrorBody(body)) {
     const message = `The broker answered with status ${status} and nothing that this client understands.`;
     const retryable = status >= 500 || status === 429 || status === 408;

@@ -3,7 +3,13 @@
 import type { LinkOutcome } from "@claudemesh/client/link-contract";
 
 export type FenceAnswer =
-  | { readonly fate: "committed"; readonly brokerMessageId: string; readonly historyId: number }
+  | {
+      readonly fate: "committed";
+      readonly brokerMessageId: string;
+      readonly historyId: number;
+      /** False: retention has removed the message. A broker that does not say so has it. */
+      readonly historyAvailable: boolean;
+    }
   /** No try of this row can commit any more. */
   | { readonly fate: "fenced" }
   /** The id stands for other content or belongs to another member, so this row never committed and never will. */
@@ -13,9 +19,14 @@ export type FenceAnswer =
 export function readFenceAnswer(outcome: LinkOutcome): FenceAnswer {
   if (outcome.type !== "answered" || outcome.status !== 200) return { fate: "unknown" };
   if (typeof outcome.body !== "object" || outcome.body === null) return { fate: "unknown" };
-  const { fate, broker_message_id, history_id } = outcome.body as Record<string, unknown>;
+  const { fate, broker_message_id, history_id, history_available } = outcome.body as Record<string, unknown>;
   if (fate === "fenced" || fate === "taken") return { fate };
   if (fate !== "committed") return { fate: "unknown" };
   if (typeof broker_message_id !== "string" || typeof history_id !== "number") return { fate: "unknown" };
-  return { fate, brokerMessageId: broker_message_id, historyId: history_id };
+  return {
+    fate,
+    brokerMessageId: broker_message_id,
+    historyId: history_id,
+    historyAvailable: history_available !== false,
+  };
 }

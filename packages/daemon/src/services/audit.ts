@@ -164,11 +164,10 @@ class Audit {
     const outcome = await this.#ask("fate", { client_message_id: row.client_message_id, fingerprint });
     if (outcome.status !== 200) throw new BrokerAway();
     const answer = readFenceAnswer(outcome);
-    const { fate, history_available } = outcome.body as Readonly<Record<string, unknown>>;
+    const { fate } = outcome.body as Readonly<Record<string, unknown>>;
     // An answer that cannot be understood says nothing about the row.
     if (answer.fate === "unknown" && fate !== "none") throw new BrokerAway();
-    if (answer.fate !== "committed") return { fate: "not_committed" };
-    return { ...answer, historyAvailable: history_available !== false };
+    return answer.fate === "committed" ? answer : { fate: "not_committed" };
   }
 
   async #askState(brokerMessageId: string): Promise<StateWord> {

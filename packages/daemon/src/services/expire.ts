@@ -126,8 +126,7 @@ export class Expiry {
   }
 
   #commit(target: FenceTarget, answer: Extract<FenceAnswer, { fate: "committed" }>): Promise<boolean> {
-    const acceptance = { ...answer, historyAvailable: true };
-    return this.#ports.outbox.commitLate(target.id, acceptance, this.#ports.clock.nowMs());
+    return this.#ports.outbox.commitLate(target.id, answer, this.#ports.clock.nowMs());
   }
 
   /** Beyond the broker's memory only "committed" proves anything: what it calls fenced it may have forgotten. */

@@ -10,7 +10,7 @@ import {
   type RequeueRequest,
   readPatch,
 } from "@claudemesh/protocol/messages/requeue-request";
-import { readFenceAnswer } from "../core/fence-answer.ts";
+import { type FenceAnswer, readFenceAnswer } from "../core/fence-answer.ts";
 import type { PatchedColumns, RequeueOrder, RequeueOutcome, RequeueTarget } from "../core/requeue.ts";
 import type { BrokerLink, Clock, Log, OutboxStore, RequeueStore } from "../ports.ts";
 import { type ComposePorts, composeRow } from "./accept-send.ts";
@@ -77,7 +77,7 @@ type Wanted = Pick<RequeueOrder, "newClientMessageId" | "patched" | "acceptDupli
 
 /** What the broker had to say, as far as it matters for sending the message again. */
 type BrokerWord =
-  | { readonly fate: "committed"; readonly brokerMessageId: string; readonly historyId: number }
+  | Extract<FenceAnswer, { fate: "committed" }>
   | { readonly fate: "never_committed" }
   | { readonly fate: "unknown"; readonly reason: UnknownReason };
 
@@ -117,8 +117,7 @@ class Requeue {
   async #askAndRequeue(): Promise<RequeueAnswer> {
     const word = await this.#askBroker();
     if (word.fate === "committed") {
-      const acceptance = { ...word, historyAvailable: true };
-      const isNow = await this.#ports.outbox.commitLate(this.#row.id, acceptance, this.#ports.clock.nowMs());
+      const isNow = await this.#ports.outbox.commitLate(this.#row.id, word, this.#ports.clock.nowMs());
       if (isNow) throw alreadyAccepted(this.#row, word.brokerMessageId, word.historyId);
     }
     const { outcome, newId } = await this.#order({

@@ -38,7 +38,8 @@ export function fateFromStored(
   const decision = decide(stored, offered);
   if (stored === undefined || decision === "first") return undefined;
   if (decision !== "same") return { fate: "taken" };
-  return { fate: "committed", brokerMessageId: stored.brokerMessageId, historyId: stored.historyId };
+  const { brokerMessageId, historyId, historyAvailable } = stored;
+  return { fate: "committed", brokerMessageId, historyId, historyAvailable };
 }
 
 function decide(stored: StoredAccept | undefined, offered: OfferedSend) {

@@ -1,7 +1,8 @@
 // The limiter beside a store: B1's budget where it is not kept in the accept's own transaction.
 
 export type LimiterDecision =
-  | { readonly type: "ok" }
+  /** `spent`: this call took a unit; else the id was counted in this window already. */
+  | { readonly type: "ok"; readonly spent: boolean }
   | { readonly type: "denied"; readonly retryAfterSeconds: number }
   /** Whether a unit was spent is not known; asking again in the same window spends none twice. */
   | { readonly type: "unavailable" };

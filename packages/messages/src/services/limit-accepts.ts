@@ -30,7 +30,7 @@ export function limitAccepts(store: AcceptStore, limiter: Limiter, options: Limi
         return store.accept(send);
       }
       const committed = await store.accept(send);
-      if (committed.result.type === "refused") options.onSpentThenRefused();
+      if (committed.result.type === "refused" && decision.spent) options.onSpentThenRefused();
       return committed;
     },
   };

@@ -6,9 +6,11 @@ import { ampleRate, type MessagesHarness, World } from "./conformance-world.ts";
 import { describeAccept } from "./suites/accept/conformance.ts";
 import { describeFences } from "./suites/fence/conformance.ts";
 import { describeFinding } from "./suites/finding/conformance.ts";
+import { describeHousekeeping } from "./suites/housekeeping/conformance.ts";
 import { describeLimiter, tightRate } from "./suites/limiter/conformance.ts";
 import { describeMemberships } from "./suites/memberships/conformance.ts";
 import { describeModel, modelRate } from "./suites/model/conformance.ts";
+import { describeOrphans } from "./suites/orphans/conformance.ts";
 import { describePresence } from "./suites/presence/conformance.ts";
 import { describeQueueModel } from "./suites/queue-model/conformance.ts";
 import { describeQueues } from "./suites/queues/conformance.ts";
@@ -33,6 +35,8 @@ export function describeMessagesConformance(harness: MessagesHarness): void {
   withWorld("memberships", ampleRate, describeMemberships);
   withWorld("presence", ampleRate, describePresence);
   withWorld("finding", ampleRate, describeFinding);
+  withWorld("housekeeping", ampleRate, describeHousekeeping);
+  withWorld("orphans", ampleRate, describeOrphans);
   withWorld("queue model", ampleRate, describeQueueModel);
   withWorld("model", modelRate, describeModel);
 }

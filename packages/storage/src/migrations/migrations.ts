@@ -59,6 +59,18 @@ export function chooseNextMigration(known: readonly Migration[], ledger: readonl
   return known.find((migration) => !done.has(keyOf(migration)));
 }
 
+/** What would run on a database with this ledger, in order. Throws where the ledger and the list part. */
+export function planMigrations(known: readonly Migration[], ledger: readonly LedgerRow[]): Migration[] {
+  const done = [...ledger];
+  const planned: Migration[] = [];
+  for (;;) {
+    const next = chooseNextMigration(known, done);
+    if (next === undefined) return planned;
+    planned.push(next);
+    done.push({ package: next.package, number: next.number, name: next.name, checksum: checksumOf(next) });
+  }
+}
+
 /** A wrong list is a bug of the build, found before any database is touched. */
 export function assertMigrationList(migrations: readonly Migration[]): void {
   const highest = new Map<string, number>();

@@ -1,6 +1,12 @@
 // Migrations on PostgreSQL. An advisory lock, held by each step's transaction, lets many brokers start at once and each
 // migration run once. The ledger has a schema of its own, since it is there before any package's.
-import { checksumOf, type LedgerRow, type Migration, type MigrationStore } from "../migrations/migrations.ts";
+import {
+  checksumOf,
+  type LedgerRow,
+  type Migration,
+  type MigrationStore,
+  planMigrations,
+} from "../migrations/migrations.ts";
 import { runMigrations } from "../migrations/run-migrations.ts";
 import type { Postgres, PostgresTransaction } from "./postgres.ts";
 
@@ -11,6 +17,18 @@ const lockKey = 0x636c_6d73;
 export async function migratePostgres(postgres: Postgres, migrations: readonly Migration[]): Promise<Migration[]> {
   return runMigrations(postgresMigrationStore(postgres), migrations);
 }
+
+/** What `migratePostgres` would run now. Reads, and changes nothing. */
+export async function pendingPostgresMigrations(
+  postgres: Postgres,
+  migrations: readonly Migration[],
+): Promise<Migration[]> {
+  const [row] = await postgres.read<{ present: boolean }>(presentText);
+  return planMigrations(migrations, row?.present === true ? await postgres.read<LedgerRow>(ledgerText) : []);
+}
+
+const presentText = "SELECT to_regclass('claudemesh.schema_migration') IS NOT NULL AS present";
+const ledgerText = "SELECT package, number, name, checksum FROM claudemesh.schema_migration ORDER BY package, number";
 
 function postgresMigrationStore(postgres: Postgres): MigrationStore {
   return {
@@ -27,9 +45,7 @@ async function applyNext(
 ): Promise<Migration | undefined> {
   await tx.query("SELECT pg_advisory_xact_lock($1)", [lockKey]);
   await ensureLedger(tx);
-  const ledger = await tx.query<LedgerRow>(
-    "SELECT package, number, name, checksum FROM claudemesh.schema_migration ORDER BY package, number",
-  );
+  const ledger = await tx.query<LedgerRow>(ledgerText);
   const migration = choose(ledger);
   if (migration === undefined) return undefined;
   await tx.script(migration.sql);
@@ -42,9 +58,7 @@ async function applyNext(
 
 // IF NOT EXISTS alone asks for the right to create even where there is nothing to create.
 async function ensureLedger(tx: PostgresTransaction): Promise<void> {
-  const [row] = await tx.query<{ present: boolean }>(
-    "SELECT to_regclass('claudemesh.schema_migration') IS NOT NULL AS present",
-  );
+  const [row] = await tx.query<{ present: boolean }>(presentText);
   if (row?.present === true) return;
   await tx.script(`
     CREATE SCHEMA IF NOT EXISTS claudemesh;

@@ -1,6 +1,12 @@
 // Migrations on SQLite. BEGIN IMMEDIATE keeps other migrators out, and the ledger is a table like any other.
 
-import { checksumOf, type LedgerRow, type Migration, type MigrationStore } from "../migrations/migrations.ts";
+import {
+  checksumOf,
+  type LedgerRow,
+  type Migration,
+  type MigrationStore,
+  planMigrations,
+} from "../migrations/migrations.ts";
 import { runMigrations } from "../migrations/run-migrations.ts";
 import { StorageError } from "../storage-error.ts";
 import type { Sqlite } from "./sqlite.ts";
@@ -8,6 +14,18 @@ import type { Sqlite } from "./sqlite.ts";
 /** Returns what this call ran, in order. */
 export async function migrateSqlite(db: Sqlite, migrations: readonly Migration[]): Promise<Migration[]> {
   return runMigrations(sqliteMigrationStore(db), migrations);
+}
+
+/** What `migrateSqlite` would run now. Reads, and changes nothing. */
+export function pendingSqliteMigrations(db: Sqlite, migrations: readonly Migration[]): Migration[] {
+  const present = db.sql("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_migration'").get();
+  return planMigrations(migrations, present === undefined ? [] : readLedger(db));
+}
+
+function readLedger(db: Sqlite): LedgerRow[] {
+  return db
+    .sql<LedgerRow>("SELECT package, number, name, checksum FROM schema_migration ORDER BY package, number")
+    .all();
 }
 
 function sqliteMigrationStore(db: Sqlite): MigrationStore {
@@ -27,10 +45,7 @@ function applyNext(db: Sqlite, choose: (ledger: LedgerRow[]) => Migration | unde
     applied_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
     PRIMARY KEY (package, number)
   ) STRICT, WITHOUT ROWID`);
-  const ledger = db
-    .sql<LedgerRow>("SELECT package, number, name, checksum FROM schema_migration ORDER BY package, number")
-    .all();
-  const migration = choose(ledger);
+  const migration = choose(readLedger(db));
   if (migration === undefined) return undefined;
   db.exec(migration.sql);
   assertForeignKeys(db);

@@ -10,7 +10,7 @@ import { type AcceptOutcome, acceptInTransaction } from "./accept-in-transaction
 /** Hears of transactions by the kind of work they carry, so that fault points can aim at it. */
 export type TransactionProbe = {
   /** Inside the transaction, after its last statement. A throw rolls back. It may be called again for another try. */
-  readonly beforeCommit: (work: "accept" | "fence") => void | Promise<void>;
+  readonly beforeCommit: (work: "accept" | "fence" | "sweep") => void | Promise<void>;
   /** Committed, and nobody has been told. A throw reaches the callers, as a crash would. */
   readonly afterCommit: (work: "accept" | "fence") => void | Promise<void>;
 };

@@ -6,7 +6,9 @@ import { ampleRate, World } from "../conformance-world.ts";
 import { describeAccept } from "../suites/accept/conformance.ts";
 import { describeFences } from "../suites/fence/conformance.ts";
 import { describeFinding } from "../suites/finding/conformance.ts";
+import { describeHousekeeping } from "../suites/housekeeping/conformance.ts";
 import { describeMemberships } from "../suites/memberships/conformance.ts";
+import { describeOrphans } from "../suites/orphans/conformance.ts";
 import { describePresence } from "../suites/presence/conformance.ts";
 import { describeQueues } from "../suites/queues/conformance.ts";
 import { describeReading } from "../suites/reading/conformance.ts";
@@ -33,4 +35,6 @@ describe.skipIf(database === undefined)("messages on PostgreSQL", () => {
   describe("memberships", () => describeMemberships(() => world));
   describe("presence", () => describePresence(() => world));
   describe("finding", () => describeFinding(() => world));
+  describe("orphans", () => describeOrphans(() => world));
+  describe("housekeeping", () => describeHousekeeping(() => world));
 });

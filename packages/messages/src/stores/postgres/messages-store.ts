@@ -2,7 +2,7 @@
 // limiter: that is put around it.
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import { NaturalBatches } from "@claudemesh/storage/natural-batches";
-import type { Postgres } from "@claudemesh/storage/postgres";
+import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { PresenceStore } from "../../ports/presence.ts";
 import type { QueueStore } from "../../ports/queues.ts";
 import type { MessagesStore, StoredAccept } from "../../ports.ts";
@@ -10,12 +10,16 @@ import { AcceptBatches, type TransactionProbe } from "./accept-batches.ts";
 import { type Recipient, type Settling, selectUnsettled, selectWaiting, settleInTransaction } from "./deliveries.ts";
 import { fenceInTransaction, selectFate } from "./fences.ts";
 import { selectHistory } from "./history-rows.ts";
+import { forgetNext, selectMeshes, sweepMesh } from "./housekeeping.ts";
 import { endMembership, selectUnfinished } from "./memberships.ts";
 import { selectMentions } from "./mentions.ts";
 import { selectMessageState } from "./message-state.ts";
+import { checkPage, claimCheck, selectStrayMeshes } from "./orphans.ts";
 import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
 import { insertQueue, leaseMessages, reviveMessages, selectParkedPage, settleMessages } from "./queues.ts";
+import { countNext, hasUncounted } from "./rate-counters.ts";
 import { hasStaleMesh, indexNext, selectFound } from "./search.ts";
+import { selectSize, selectStats } from "./stats.ts";
 import { type ClientKey, type Reading, selectAccepted } from "./stored-accepts.ts";
 import { deleteSubscription, deleteTopic, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
 
@@ -49,6 +53,12 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
       return batch.map(() => undefined);
     },
   });
+  const sweeping = <Step>(step: (tx: PostgresTransaction) => Promise<Step>): Promise<Step> =>
+    common.transaction(async (tx) => {
+      const done = await step(tx);
+      await probe.beforeCommit("sweep");
+      return done;
+    });
   return {
     accepts: {
       findAccepted: (meshId, clientMessageId) => lookUps.submit({ meshId, clientMessageId }),
@@ -92,6 +102,21 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
         (await hasStaleMesh(committed)) && (await common.transaction((tx) => indexNext(tx, nowMs))),
     },
     messageState: { find: (query, nowMs) => selectMessageState(committed, query, nowMs) },
+    housekeeping: {
+      meshes: (after, limit) => selectMeshes(committed, after, limit),
+      sweepMesh: (meshId, terms) => sweeping((tx) => sweepMesh(tx, meshId, terms)),
+      forgetIds: (meshId, _after, nowMs) => sweeping((tx) => forgetNext(tx, meshId, nowMs)),
+      countNext: async () => (await hasUncounted(committed)) && (await common.transaction(countNext)),
+    },
+    orphans: {
+      checkPage: (name, meshId, after, options) => checkPage(committed, name, meshId, after, options),
+      strayMeshes: () => selectStrayMeshes(committed),
+      claim: (meshId, nowMs, beforeMs) => common.transaction((tx) => claimCheck(tx, meshId, nowMs, beforeMs)),
+    },
+    stats: {
+      ofMesh: (meshId, nowMs) => selectStats(committed, meshId, nowMs),
+      sizeBytes: () => selectSize(committed),
+    },
     // The limiter around this store keeps its own records and lets them expire.
     sweepLimiter: async () => 0,
   };

@@ -35,7 +35,9 @@ describe.skipIf(redis === undefined)("PostgreSQL and Redis against the models", 
       {
         ...limiter,
         consume: async (meshId, id, nowMs) =>
-          (await accepts.findAccepted(meshId, id)) === undefined ? limiter.consume(meshId, id, nowMs) : { type: "ok" },
+          (await accepts.findAccepted(meshId, id)) === undefined
+            ? limiter.consume(meshId, id, nowMs)
+            : { type: "ok", spent: false },
       },
       { whenUnavailable: "refuse", onPassedUncounted: () => undefined, onSpentThenRefused: () => undefined },
     );

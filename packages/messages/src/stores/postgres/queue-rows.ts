@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { Leased, QueueMessage, QueueMessageState } from "../../core/queue-message.ts";
+import { toQueueMessage } from "../../core/stored-queue-message.ts";
 import type { Reading } from "./stored-accepts.ts";
 
 export type QueueRow<M extends QueueMessage = QueueMessage> = {
@@ -175,6 +176,16 @@ export async function selectQueueMessage(
   return row;
 }
 
+export function selectQueueMessages(
+  db: Reading,
+  meshId: string,
+  queue: string,
+  historyIds: readonly number[],
+): Promise<QueueRow[]> {
+  const where = "WHERE q.mesh_id = $1 AND q.queue = $2 AND q.history_id = ANY ($3::bigint[])";
+  return select(db, where, [meshId, queue, historyIds]);
+}
+
 const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** The server would refuse the statement instead of finding nothing. */
@@ -197,32 +208,14 @@ function toRow(row: StoredRow): QueueRow {
     queue: row.queue,
     historyId: row.history_id,
     brokerMessageId: row.broker_message_id,
-    message: toMessage(row),
+    message: toQueueMessage({
+      state: row.state,
+      deliveries: row.deliveries,
+      leaseHolder: row.lease_holder,
+      leaseToken: row.lease_token,
+      leaseExpiresAtMs: row.lease_expires_at?.getTime() ?? null,
+      parkedAtMs: row.parked_at?.getTime() ?? null,
+      settledAtMs: row.settled_at?.getTime() ?? null,
+    }),
   };
-}
-
-function toMessage(row: StoredRow): QueueMessage {
-  const { state, deliveries } = row;
-  switch (state) {
-    case "ready":
-      return { state, deliveries };
-    case "leased":
-      return { state, deliveries, ...leaseOf(row), expiresAtMs: present(row.lease_expires_at).getTime() };
-    case "parked":
-      return { state, deliveries, parkedAtMs: present(row.parked_at).getTime() };
-    case "acked":
-      return { state, deliveries, ...leaseOf(row), settledAtMs: present(row.settled_at).getTime() };
-    case "expired":
-      return { state, deliveries, settledAtMs: present(row.settled_at).getTime() };
-  }
-}
-
-function leaseOf(row: StoredRow): { holder: string; leaseToken: string } {
-  return { holder: present(row.lease_holder), leaseToken: present(row.lease_token) };
-}
-
-/** The table's own checks promise it. */
-function present<T>(value: T | null): T {
-  assert(value !== null, "a row of queue_message lacks what its state needs");
-  return value;
 }

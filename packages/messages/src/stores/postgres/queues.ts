@@ -264,11 +264,12 @@ async function insertSettlements(
   if (rows.length === 0) return;
   const { meshId, queue, leaseToken, holder, settlement } = request;
   const ids = rows.map((row) => row.brokerMessageId);
+  const historyIds = rows.map((row) => row.historyId);
   await tx.execute(
     `INSERT INTO mesh.queue_settlement
-       (mesh_id, queue, lease_token, broker_message_id, holder_pubkey, settlement, settled_at)
-     SELECT $1, $2, $3, id, $5, $6, $7 FROM unnest($4::uuid[]) AS id`,
-    [meshId, queue, leaseToken, ids, holder, settlement, new Date(nowMs)],
+       (mesh_id, queue, lease_token, broker_message_id, holder_pubkey, settlement, settled_at, history_id)
+     SELECT $1, $2, $3, s.id, $5, $6, $7, s.history_id FROM unnest($4::uuid[], $8::bigint[]) AS s (id, history_id)`,
+    [meshId, queue, leaseToken, ids, holder, settlement, new Date(nowMs), historyIds],
   );
 }
 

@@ -78,6 +78,27 @@ async function indexStretch(tx: PostgresTransaction, meshId: string, after: numb
   return indexedUpTo;
 }
 
+/** Nobody indexes the mesh until this transaction ends. */
+export async function holdIndex(tx: PostgresTransaction, meshId: string): Promise<void> {
+  await tx.execute(
+    `INSERT INTO mesh.message_search_cursor (mesh_id, indexed_up_to, stepped_at) VALUES ($1, 0, to_timestamp(0))
+     ON CONFLICT DO NOTHING`,
+    [meshId],
+  );
+  await tx.query("SELECT 1 FROM mesh.message_search_cursor WHERE mesh_id = $1 FOR UPDATE", [meshId]);
+}
+
+export function deleteSearchRows(
+  tx: PostgresTransaction,
+  meshId: string,
+  historyIds: readonly number[],
+): Promise<number> {
+  return tx.execute("DELETE FROM mesh.message_search WHERE mesh_id = $1 AND history_id = ANY ($2::bigint[])", [
+    meshId,
+    historyIds,
+  ]);
+}
+
 /** Undefined for bytes that are no text. A cut may have gone through a character. */
 function clearText(body: Uint8Array): string | undefined {
   const cuts = body.length < bytesPerMessage ? [0] : [0, 1, 2, 3];

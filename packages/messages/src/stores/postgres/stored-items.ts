@@ -1,25 +1,10 @@
 // A stored message as readers get it, on PostgreSQL: which columns make an item, and who may see it. Which messages are
 // asked for is decided in the files that import this.
-import { parseOwnJsonText } from "@claudemesh/protocol/json";
-import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
-import type { EnvelopeVersion, Meta, Priority } from "@claudemesh/protocol/messages/envelope";
-import { bodyFields, type HistoryItem } from "@claudemesh/protocol/wire/history-item";
+import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
+import { type StoredItem, toHistoryItem } from "../../core/stored-item.ts";
 import type { Reading } from "./stored-accepts.ts";
 
-export type ItemRow = {
-  history_id: number;
-  broker_message_id: string;
-  client_message_id: string;
-  destination_kind: DestinationKind;
-  destination_ref: string;
-  sender_pubkey: string;
-  accepted_at: Date;
-  envelope_version: EnvelopeVersion;
-  body: Uint8Array;
-  meta: string;
-  priority: Priority;
-  reply_to_id: string | null;
-};
+export type ItemRow = Omit<StoredItem, "accepted_at"> & { readonly accepted_at: Date };
 
 /** Of `mesh.message_history h` with joinMessages. */
 export const itemColumns = `h.history_id, h.broker_message_id, h.client_message_id, h.destination_kind,
@@ -47,19 +32,7 @@ export function visibleTo(reader: string): string {
 }
 
 export function toItem(row: ItemRow): HistoryItem {
-  return {
-    history_id: row.history_id,
-    broker_message_id: row.broker_message_id,
-    client_message_id: row.client_message_id,
-    destination: { kind: row.destination_kind, ref: row.destination_ref },
-    sender_pubkey: row.sender_pubkey,
-    envelope_version: row.envelope_version,
-    ...bodyFields(row.body, row.envelope_version === "2"),
-    meta: row.meta === "" ? null : (parseOwnJsonText(row.meta) as Meta),
-    priority: row.priority,
-    reply_to_id: row.reply_to_id,
-    accepted_at: row.accepted_at.getTime(),
-  };
+  return toHistoryItem({ ...row, accepted_at: row.accepted_at.getTime() });
 }
 
 /** Messages by history id; those that retention has removed are left out. */

@@ -14,7 +14,7 @@ for i = 2, #KEYS do
   elseif used < limit then
     used = used + 1
     redis.call('SET', KEYS[i], '', 'EX', ARGV[2])
-    answers[i - 1] = 1
+    answers[i - 1] = 2
   else
     answers[i - 1] = 0
   end
@@ -38,6 +38,6 @@ export const consumeScript = defineScript({
     parser.pushKeys([...idKeys]);
     parser.push(String(limit), String(ttlSeconds));
   },
-  /** 1 for each id that is covered by the budget, 0 for each that is not. */
+  /** For each id: 2 it has just been covered, 1 it was covered before, 0 it is not. */
   transformReply: (reply: number[]) => reply,
 });

@@ -65,13 +65,13 @@ describe.skipIf(redis === undefined)("the limiter on Redis", () => {
       Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? one : two).limiter.consume(mesh, "m1", nowMs)),
     );
     expect(new Set(offers.map(({ type }) => type))).toEqual(new Set(["ok"]));
-    expect(await one.limiter.consume(mesh, "m2", nowMs)).toEqual({ type: "ok" });
-    expect(await two.limiter.consume(mesh, "m3", nowMs)).toEqual({ type: "ok" });
+    expect(await one.limiter.consume(mesh, "m2", nowMs)).toEqual({ type: "ok", spent: true });
+    expect(await two.limiter.consume(mesh, "m3", nowMs)).toEqual({ type: "ok", spent: true });
     expect(await one.limiter.consume(mesh, "m4", nowMs)).toEqual({ type: "denied", retryAfterSeconds: 50 });
-    expect(await two.limiter.consume(mesh, "m2", nowMs)).toEqual({ type: "ok" });
+    expect(await two.limiter.consume(mesh, "m2", nowMs)).toEqual({ type: "ok", spent: false });
     // Another mesh and another window have budgets of their own.
-    expect(await one.limiter.consume(randomUUID(), "m4", nowMs)).toEqual({ type: "ok" });
-    expect(await one.limiter.consume(mesh, "m4", nowMs + 50_000)).toEqual({ type: "ok" });
+    expect(await one.limiter.consume(randomUUID(), "m4", nowMs)).toEqual({ type: "ok", spent: true });
+    expect(await one.limiter.consume(mesh, "m4", nowMs + 50_000)).toEqual({ type: "ok", spent: true });
   });
 
   test("gives exactly the budget to many brokers that offer different ids at once", async () => {
@@ -110,7 +110,7 @@ describe.skipIf(redis === undefined)("the limiter on Redis", () => {
     expect(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1]).toBe("1");
     expect(stats).not.toContain("cmdstat_eval:");
     await admin.scriptFlush();
-    expect(await limiter.consume(mesh, "after", nowMs)).toEqual({ type: "ok" });
+    expect(await limiter.consume(mesh, "after", nowMs)).toEqual({ type: "ok", spent: true });
   });
 
   test("is unavailable at once while Redis is away, and comes back with it", async () => {
@@ -125,18 +125,18 @@ describe.skipIf(redis === undefined)("the limiter on Redis", () => {
     expect(failures.length).toBeGreaterThan(before);
     await redis?.start();
     await until("Redis is back", () => limiter.available());
-    expect(await limiter.consume(randomUUID(), "m1", nowMs)).toEqual({ type: "ok" });
+    expect(await limiter.consume(randomUUID(), "m1", nowMs)).toEqual({ type: "ok", spent: true });
   });
 
   test("does not wait for a Redis that has fallen silent, and replaces the connection", async () => {
     const proxy = await startFaultyProxy(url);
     onTestFinished(() => proxy.stop());
     const open = await openLimiter(proxy.url, { heartbeatMs: 100 });
-    expect(await open.limiter.consume(randomUUID(), "m1", nowMs)).toEqual({ type: "ok" });
+    expect(await open.limiter.consume(randomUUID(), "m1", nowMs)).toEqual({ type: "ok", spent: true });
     proxy.fallSilent();
     expect(await open.limiter.consume(randomUUID(), "m2", nowMs)).toEqual({ type: "unavailable" });
     proxy.speak();
     await until("another connection is made", () => open.readies > 1);
-    expect(await open.limiter.consume(randomUUID(), "m3", nowMs)).toEqual({ type: "ok" });
+    expect(await open.limiter.consume(randomUUID(), "m3", nowMs)).toEqual({ type: "ok", spent: true });
   });
 });

@@ -16,7 +16,9 @@ export type RedisLimiterOptions = {
 const idsPerCall = 256;
 const callsAtOnce = 2;
 
-type Lane = NaturalBatches<string, boolean>;
+/** What the script says of an id. */
+type Covering = "spent" | "counted_before" | "denied";
+type Lane = NaturalBatches<string, Covering>;
 
 export function createRedisLimiter(redis: RedisConnection, options: RedisLimiterOptions): Limiter {
   const { rate, timeoutMs = 250, onFailure } = options;
@@ -35,12 +37,12 @@ export function createRedisLimiter(redis: RedisConnection, options: RedisLimiter
           (client) => client.consumeBudget(counterKey, idKeys, rate.limit, ttlSeconds),
           timeoutMs,
         );
-        return covered.map((answer) => answer === 1);
+        return covered.map((answer) => (answer === 2 ? "spent" : answer === 1 ? "counted_before" : "denied"));
       },
     });
   };
 
-  const isCovered = async (meshId: string, clientMessageId: string, nowMs: number): Promise<boolean> => {
+  const cover = async (meshId: string, clientMessageId: string, nowMs: number): Promise<Covering> => {
     const window = windowStartMs(rate, nowMs) / (rate.windowSeconds * 1000);
     const key = `${meshId}/${window}`;
     const lane = lanes.get(key) ?? openLane(meshId, window);
@@ -55,7 +57,8 @@ export function createRedisLimiter(redis: RedisConnection, options: RedisLimiter
   return {
     consume: async (meshId, clientMessageId, nowMs): Promise<LimiterDecision> => {
       try {
-        if (await isCovered(meshId, clientMessageId, nowMs)) return { type: "ok" };
+        const covering = await cover(meshId, clientMessageId, nowMs);
+        if (covering !== "denied") return { type: "ok", spent: covering === "spent" };
         return { type: "denied", retryAfterSeconds: retryAfterSeconds(rate, nowMs) };
       } catch (error) {
         onFailure(error);

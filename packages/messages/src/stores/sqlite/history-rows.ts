@@ -2,8 +2,9 @@
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { PageRoom } from "../../core/page-room.ts";
+import { type StoredItem, toHistoryItem } from "../../core/stored-item.ts";
 import type { HistoryQuery } from "../../ports.ts";
-import { hasMessage, type ItemRow, itemColumns, joinMessages, toItem, visibleTo } from "./stored-items.ts";
+import { hasMessage, itemColumns, joinMessages, visibleTo } from "./stored-items.ts";
 
 export function selectUnsettled(
   db: Sqlite,
@@ -13,7 +14,7 @@ export function selectUnsettled(
   limit: number,
 ): HistoryItem[] {
   const rows = db
-    .sql<ItemRow>(
+    .sql<StoredItem>(
       `SELECT ${itemColumns} FROM delivery_queue d
        JOIN message_history h ON h.mesh_id = d.mesh_id AND h.history_id = d.history_id
        ${joinMessages}
@@ -22,7 +23,7 @@ export function selectUnsettled(
        ORDER BY d.history_id LIMIT ?`,
     )
     .all(meshId, recipient, after, limit);
-  return rows.map(toItem);
+  return rows.map(toHistoryItem);
 }
 
 /** How many history rows one call may look at: a reader who sees little must not hold the store. */
@@ -45,7 +46,7 @@ export function selectHistory(db: Sqlite, query: HistoryQuery): HistoryPage {
     const wanted = Math.min(limit - items.length, readRows);
     const rows = selectVisible(db, query, readUpTo, upTo, wanted);
     for (const row of rows) {
-      const item = toItem(row);
+      const item = toHistoryItem(row);
       if (!room.take(item)) return { items, nextAfter: readUpTo };
       items.push(item);
       readUpTo = row.history_id;
@@ -55,9 +56,9 @@ export function selectHistory(db: Sqlite, query: HistoryQuery): HistoryPage {
   return { items, nextAfter: readUpTo < last ? readUpTo : undefined };
 }
 
-function selectVisible(db: Sqlite, query: HistoryQuery, after: number, upTo: number, limit: number): ItemRow[] {
+function selectVisible(db: Sqlite, query: HistoryQuery, after: number, upTo: number, limit: number): StoredItem[] {
   return db
-    .sql<ItemRow>(
+    .sql<StoredItem>(
       `SELECT ${itemColumns} FROM message_history h ${joinMessages}
        WHERE h.mesh_id = ?1 AND h.history_id > ?2 AND h.history_id <= ?3
          AND (?4 IS NULL OR (h.destination_kind = 'topic' AND h.destination_ref = ?4))

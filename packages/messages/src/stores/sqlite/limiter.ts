@@ -3,7 +3,10 @@
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { type RateLimit, retryAfterSeconds, windowStartMs } from "../../core/rate-limit.ts";
 
-export type Budget = { readonly ok: true } | { readonly ok: false; readonly retryAfterSeconds: number };
+/** `spent`: this call took a unit; else the id was counted in this window already. */
+export type Budget =
+  | { readonly ok: true; readonly spent: boolean }
+  | { readonly ok: false; readonly retryAfterSeconds: number };
 
 /** At most one unit per (mesh, id, window), however often an id is offered. */
 export function consumeBudget(
@@ -17,7 +20,7 @@ export function consumeBudget(
   const counted = tx
     .sql("SELECT 1 FROM rate_limit_id WHERE mesh_id = ? AND window_start = ? AND client_message_id = ?")
     .get(meshId, windowStart, clientMessageId);
-  if (counted !== undefined) return { ok: true };
+  if (counted !== undefined) return { ok: true, spent: false };
   const window = tx
     .sql<{ used: number }>("SELECT used FROM rate_limit_window WHERE mesh_id = ? AND window_start = ?")
     .get(meshId, windowStart);
@@ -33,7 +36,7 @@ export function consumeBudget(
     windowStart,
     clientMessageId,
   );
-  return { ok: true };
+  return { ok: true, spent: true };
 }
 
 /** Windows that ended more than one window ago decide nothing any more. */

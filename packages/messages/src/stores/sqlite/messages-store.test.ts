@@ -1,61 +1,28 @@
 // SQLite through the messages suite, and what a retry costs there.
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { membersMigrations } from "@claudemesh/members/sqlite";
-import { GroupCommit } from "@claudemesh/storage/group-commit";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
-import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import type { RateLimit } from "../../core/rate-limit.ts";
 import { describeMessagesConformance } from "../conformance.ts";
-import { ampleRate, dm, type MessagesHarness, type OpenMessages, send, World } from "../conformance-world.ts";
-import { createSqliteMessagesStore, messagesMigrations } from "./messages-store.ts";
+import { dm, send, World } from "../conformance-world.ts";
+import { openMessages, SqliteHarness } from "./testing/sqlite-harness.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "claudemesh-messages-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-let databases = 0;
-const currentPath = () => join(folder, `${databases}.db`);
-
-function openMessages(db: Sqlite, rate = ampleRate): OpenMessages {
-  const commit = new GroupCommit(db);
-  return {
-    store: createSqliteMessagesStore(db, commit, rate, { saw: () => undefined }),
-    query: async (sql) => db.sql(sql).all(),
-    async close() {
-      commit.close();
-      db.close();
-    },
-  };
-}
-
-const harness: MessagesHarness = {
-  async reset() {
-    databases += 1;
-    const db = openSqlite({ path: currentPath() });
-    await migrateSqlite(db, [...membersMigrations(), ...messagesMigrations()]);
-    db.close();
-  },
-  open: async (rate) => openMessages(openSqlite({ path: currentPath() }), rate),
-  table: (name) => name,
-  failingTrigger: (name, table, condition) => ({
-    create: `CREATE TRIGGER ${name} BEFORE INSERT ON ${table} WHEN ${condition}
-      BEGIN SELECT RAISE(ABORT, 'told to fail'); END`,
-    drop: `DROP TRIGGER ${name}`,
-  }),
-};
+const harness = new SqliteHarness();
+afterAll(() => harness.end());
 
 describe("messages on SQLite", () => describeMessagesConformance(harness));
 
 describe("a retry of a committed send", () => {
   test("runs one statement, which reads by the primary key, and writes nothing", async () => {
     let db: Sqlite | undefined;
-    const world = await World.start({
-      ...harness,
-      open: async (rate) => {
-        db = openSqlite({ path: currentPath() });
+    class WatchedHarness extends SqliteHarness {
+      override async open(rate?: RateLimit) {
+        db = openSqlite({ path: this.path });
         return openMessages(db, rate);
-      },
-    });
+      }
+    }
+    const watched = new WatchedHarness();
+    onTestFinished(() => watched.end());
+    const world = await World.start(watched);
     const [alice, bob] = await world.threeMembers();
     await world.accept(alice, send("m1", dm(bob)));
     if (db === undefined) throw new Error("no database was opened");

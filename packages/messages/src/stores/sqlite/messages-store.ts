@@ -8,14 +8,19 @@ import type { PresenceStore } from "../../ports/presence.ts";
 import type { QueueStore } from "../../ports/queues.ts";
 import type { CommittedAccept, FateResult, FenceRequest, MessagesStore, SendToAccept } from "../../ports.ts";
 import { acceptUnclaimed, answerClaimed, findAccepted, isFenced } from "./accept-in-transaction.ts";
+import { selectExpiredIds } from "./forgetting.ts";
 import { selectHistory, selectUnsettled } from "./history-rows.ts";
+import { forgetStep, selectMeshes, sweepMesh } from "./housekeeping.ts";
 import { consumeBudget, sweepBudget } from "./limiter.ts";
 import { endMembership, selectUnfinished } from "./memberships.ts";
 import { selectMentions } from "./mentions.ts";
 import { selectMessageState } from "./message-state.ts";
+import { checkPage, claimCheck, selectStrayMeshes } from "./orphans.ts";
 import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
 import { insertQueue, leaseMessages, reviveMessages, selectParkedPage, settleMessages } from "./queues.ts";
+import { countNext, selectUncounted } from "./rate-counters.ts";
 import { indexNext, selectFound, selectStaleMesh } from "./search.ts";
+import { selectSize, selectStats } from "./stats.ts";
 import { deleteSubscription, deleteTopic, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
 
 export function messagesMigrations(): Migration[] {
@@ -23,7 +28,7 @@ export function messagesMigrations(): Migration[] {
 }
 
 /** Told from inside a transaction what kind of work it carries, so that fault points can aim at it. */
-export type TransactionProbe = { readonly saw: (work: "accept" | "fence") => void };
+export type TransactionProbe = { readonly saw: (work: "accept" | "fence" | "sweep") => void };
 
 export function createSqliteMessagesStore(
   db: Sqlite,
@@ -82,6 +87,33 @@ export function createSqliteMessagesStore(
         selectStaleMesh(db) !== undefined && (await commit.submit((tx) => indexNext(tx, nowMs))),
     },
     messageState: { find: async (query, nowMs) => selectMessageState(db, query, nowMs) },
+    housekeeping: {
+      meshes: async (after, limit) => selectMeshes(db, after, limit),
+      sweepMesh: (meshId, terms) =>
+        commit.submit((tx) => {
+          probe.saw("sweep");
+          return sweepMesh(tx, meshId, terms);
+        }),
+      forgetIds: async (meshId, after, nowMs) => {
+        // Looking first leaves the write lock alone while there is nothing to forget.
+        const { ids, next } = selectExpiredIds(db, meshId, after, nowMs);
+        if (ids.length === 0) return { counts: {}, next };
+        return commit.submit((tx) => {
+          probe.saw("sweep");
+          return forgetStep(tx, meshId, { ids, after, next, nowMs });
+        });
+      },
+      countNext: async () => selectUncounted(db) !== undefined && (await commit.submit(countNext)),
+    },
+    orphans: {
+      checkPage: async (name, meshId, after, options) => checkPage(db, name, meshId, after, options),
+      strayMeshes: async () => selectStrayMeshes(db),
+      claim: (meshId, nowMs, beforeMs) => commit.submit((tx) => claimCheck(tx, meshId, nowMs, beforeMs)),
+    },
+    stats: {
+      ofMesh: async (meshId, nowMs) => selectStats(db, meshId, nowMs),
+      sizeBytes: async () => selectSize(db),
+    },
     sweepLimiter: (nowMs, limit) => commit.submit((tx) => sweepBudget(tx, rate, nowMs, limit)),
   };
 }
@@ -115,7 +147,7 @@ function acceptWithinBudget(tx: Sqlite, rate: RateLimit, send: SendToAccept): Co
   if (!budget.ok) {
     return { result: { type: "rate_limited", retryAfterSeconds: budget.retryAfterSeconds }, recipients: [] };
   }
-  return acceptUnclaimed(tx, send);
+  return { ...acceptUnclaimed(tx, send), budgetSpent: budget.spent };
 }
 
 // A fence is asked first: once it stands, its owner's send can never commit, also when another member has taken the id

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { Leased, QueueMessage, QueueMessageState } from "../../core/queue-message.ts";
+import { toQueueMessage } from "../../core/stored-queue-message.ts";
 
 export type QueueRow<M extends QueueMessage = QueueMessage> = {
   readonly meshId: string;
@@ -159,32 +160,14 @@ function toRow(row: StoredRow): QueueRow {
     queue: row.queue,
     historyId: row.history_id,
     brokerMessageId: row.broker_message_id,
-    message: toMessage(row),
+    message: toQueueMessage({
+      state: row.state,
+      deliveries: row.deliveries,
+      leaseHolder: row.lease_holder,
+      leaseToken: row.lease_token,
+      leaseExpiresAtMs: row.lease_expires_at,
+      parkedAtMs: row.parked_at,
+      settledAtMs: row.settled_at,
+    }),
   };
-}
-
-function toMessage(row: StoredRow): QueueMessage {
-  const { state, deliveries } = row;
-  switch (state) {
-    case "ready":
-      return { state, deliveries };
-    case "leased":
-      return { state, deliveries, ...leaseOf(row), expiresAtMs: present(row.lease_expires_at) };
-    case "parked":
-      return { state, deliveries, parkedAtMs: present(row.parked_at) };
-    case "acked":
-      return { state, deliveries, ...leaseOf(row), settledAtMs: present(row.settled_at) };
-    case "expired":
-      return { state, deliveries, settledAtMs: present(row.settled_at) };
-  }
-}
-
-function leaseOf(row: StoredRow): { holder: string; leaseToken: string } {
-  return { holder: present(row.lease_holder), leaseToken: present(row.lease_token) };
-}
-
-/** The table's own checks promise it. */
-function present<T>(value: T | null): T {
-  assert(value !== null, "a row of queue_message lacks what its state needs");
-  return value;
 }

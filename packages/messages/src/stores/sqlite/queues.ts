@@ -185,7 +185,7 @@ export function settleMessages(tx: Sqlite, request: SettleRequest, nowMs: number
     const { message } = row;
     const next = request.settlement === "acked" ? acknowledge(message, nowMs) : giveBack(message, maxDeliveries, nowMs);
     moveMessage(tx, row, next);
-    insertSettlement(tx, request, row.brokerMessageId, nowMs);
+    insertSettlement(tx, request, row, nowMs);
   }
   return { type: "settled", settlements };
 }
@@ -199,13 +199,13 @@ function selectSettlement(tx: Sqlite, request: SettleRequest, brokerMessageId: s
     .get(request.meshId, request.queue, request.leaseToken, brokerMessageId, request.holder)?.settlement;
 }
 
-function insertSettlement(tx: Sqlite, request: SettleRequest, brokerMessageId: string, nowMs: number): void {
+function insertSettlement(tx: Sqlite, request: SettleRequest, row: QueueRow, nowMs: number): void {
   const { meshId, queue, leaseToken, holder, settlement } = request;
   tx.sql(
     `INSERT INTO queue_settlement
-       (mesh_id, queue, lease_token, broker_message_id, holder_pubkey, settlement, settled_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?)`,
-  ).run(meshId, queue, leaseToken, brokerMessageId, holder, settlement, nowMs);
+       (mesh_id, queue, lease_token, broker_message_id, holder_pubkey, settlement, settled_at, history_id)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+  ).run(meshId, queue, leaseToken, row.brokerMessageId, holder, settlement, nowMs, row.historyId);
 }
 
 export function selectParkedPage(

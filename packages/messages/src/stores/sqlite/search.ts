@@ -91,6 +91,21 @@ function clearText(body: Uint8Array): string | undefined {
   return undefined;
 }
 
+/** Returns how many rows went: a message that is no text has none. */
+export function deleteSearchRow(tx: Sqlite, meshId: string, historyId: number): number {
+  const cursor = tx
+    .sql<{ mesh_number: number; indexed_up_to: number }>(
+      "SELECT mesh_number, indexed_up_to FROM message_search_cursor WHERE mesh_id = ?",
+    )
+    .get(meshId);
+  if (cursor === undefined || historyId > cursor.indexed_up_to) return 0;
+  const number = rowNumber("?1", "?2");
+  const isThere = tx.sql(`SELECT 1 FROM message_search WHERE rowid = ${number}`).get(cursor.mesh_number, historyId);
+  if (isThere === undefined) return 0;
+  tx.sql(`DELETE FROM message_search WHERE rowid = ${number}`).run(cursor.mesh_number, historyId);
+  return 1;
+}
+
 export function selectFound(db: Sqlite, query: Parameters<SearchStore["find"]>[0]): FoundPage {
   const cursor = db
     .sql<{ mesh_number: number }>("SELECT mesh_number FROM message_search_cursor WHERE mesh_id = ?")

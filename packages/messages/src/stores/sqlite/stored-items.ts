@@ -1,25 +1,8 @@
 // A stored message as readers get it, on SQLite: which columns make an item, and who may see it. Which messages are
 // asked for is decided in the files that import this.
-import { parseOwnJsonText } from "@claudemesh/protocol/json";
-import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
-import type { EnvelopeVersion, Meta, Priority } from "@claudemesh/protocol/messages/envelope";
-import { bodyFields, type HistoryItem } from "@claudemesh/protocol/wire/history-item";
+import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-
-export type ItemRow = {
-  history_id: number;
-  broker_message_id: string;
-  client_message_id: string;
-  destination_kind: DestinationKind;
-  destination_ref: string;
-  sender_pubkey: string;
-  accepted_at: number;
-  envelope_version: EnvelopeVersion;
-  body: Uint8Array;
-  meta: string;
-  priority: Priority;
-  reply_to_id: string | null;
-};
+import { type StoredItem, toHistoryItem } from "../../core/stored-item.ts";
 
 /** Of `message_history h` with joinMessages. */
 export const itemColumns = `h.history_id, h.broker_message_id, h.client_message_id, h.destination_kind, h.destination_ref,
@@ -46,29 +29,13 @@ export function visibleTo(reader: string): string {
           WHERE d.mesh_id = h.mesh_id AND d.history_id = h.history_id AND d.recipient_pubkey = ${reader}))`;
 }
 
-export function toItem(row: ItemRow): HistoryItem {
-  return {
-    history_id: row.history_id,
-    broker_message_id: row.broker_message_id,
-    client_message_id: row.client_message_id,
-    destination: { kind: row.destination_kind, ref: row.destination_ref },
-    sender_pubkey: row.sender_pubkey,
-    envelope_version: row.envelope_version,
-    ...bodyFields(row.body, row.envelope_version === "2"),
-    meta: row.meta === "" ? null : (parseOwnJsonText(row.meta) as Meta),
-    priority: row.priority,
-    reply_to_id: row.reply_to_id,
-    accepted_at: row.accepted_at,
-  };
-}
-
 /** Undefined: retention has removed the message. */
 export function selectItem(db: Sqlite, meshId: string, historyId: number): HistoryItem | undefined {
   const row = db
-    .sql<ItemRow>(
+    .sql<StoredItem>(
       `SELECT ${itemColumns} FROM message_history h ${joinMessages}
        WHERE h.mesh_id = ? AND h.history_id = ? AND ${hasMessage}`,
     )
     .get(meshId, historyId);
-  return row && toItem(row);
+  return row && toHistoryItem(row);
 }

@@ -1,8 +1,9 @@
 // A page of history rows that some index has picked, less those that the reader may not see, on SQLite.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { PageRoom } from "../../core/page-room.ts";
+import { type StoredItem, toHistoryItem } from "../../core/stored-item.ts";
 import type { FoundPage } from "../../ports/reading.ts";
-import { hasMessage, type ItemRow, itemColumns, joinMessages, toItem, visibleTo } from "./stored-items.ts";
+import { hasMessage, itemColumns, joinMessages, visibleTo } from "./stored-items.ts";
 
 /** How many picked rows one call may look at: a reader who sees little must not hold the store. */
 export const scanRows = 2_000;
@@ -13,7 +14,7 @@ export function selectVisiblePage(
   query: { readonly meshId: string; readonly reader: string; readonly limit: number },
   picked: readonly number[],
 ): FoundPage {
-  const select = db.sql<ItemRow>(
+  const select = db.sql<StoredItem>(
     `SELECT ${itemColumns} FROM message_history h ${joinMessages}
      WHERE h.mesh_id = ?1 AND h.history_id = ?2 AND ${hasMessage} AND ${visibleTo("?3")}`,
   );
@@ -23,7 +24,7 @@ export function selectVisiblePage(
   for (const historyId of picked) {
     const row = select.get(query.meshId, historyId, query.reader);
     if (row !== undefined) {
-      const item = toItem(row);
+      const item = toHistoryItem(row);
       if (items.length === query.limit || !room.take(item)) return { items, nextAfter: readUpTo };
       items.push(item);
     }

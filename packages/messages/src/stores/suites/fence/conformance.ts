@@ -20,7 +20,8 @@ export function describeFences(world: () => World): void {
     const request = send("m1", dm(bob));
     const accepted = await world().accept(alice, request);
     if (accepted.type !== "accepted") throw new Error("the send was not accepted");
-    const fate = { fate: "committed", brokerMessageId: accepted.brokerMessageId, historyId: accepted.historyId };
+    const { brokerMessageId, historyId } = accepted;
+    const fate = { fate: "committed", brokerMessageId, historyId, historyAvailable: true };
     expect(await world().fence(alice, request)).toEqual(fate);
     expect(await world().fate(alice, request)).toEqual(fate);
     expect(await world().accept(alice, request)).toMatchObject({ type: "duplicate" });

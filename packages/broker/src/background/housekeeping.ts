@@ -1,0 +1,124 @@
+// Keeping this broker's store in order: sweeping and looking for orphans, at a rest beside the accepts or at once for
+// whoever asks. What goes and what fits is decided in the messages package.
+
+import type { MessagesStore } from "@claudemesh/messages/ports";
+import type { SweepCounts } from "@claudemesh/messages/ports/housekeeping";
+import { checkOrphans, type OrphanReport } from "@claudemesh/messages/services/check-orphans";
+import { addCounts, type SweepPorts, sweep } from "@claudemesh/messages/services/sweep";
+import type { Logger } from "pino";
+import { type BrokerConfig, dedupeRetentionMs, messageRetentionMs } from "../config.ts";
+import type { BrokerMetrics } from "../metrics.ts";
+import { type Pace, runPaced } from "./run-paced.ts";
+
+/** Beside the accepts, and for somebody who waits. */
+const restPartsBeside = 9;
+const restPartsAsked = 1;
+/** Who has looked at a mesh within this time has done so in the same night. */
+const sameNightMs = 18 * 3_600_000;
+
+/** Ids that may be forgotten are looked for in the first pass and after this time. */
+const forgettingIntervalMs = 6 * 3_600_000;
+
+type Surroundings = {
+  readonly config: BrokerConfig;
+  readonly messages: MessagesStore;
+  readonly metrics: BrokerMetrics;
+  readonly log: Logger;
+  readonly nowMs: () => number;
+};
+
+export class Housekeeping {
+  readonly #broker: Surroundings;
+  readonly #stopping = new AbortController();
+  #pass: AsyncGenerator<SweepCounts, void> | undefined;
+  #forgotAtMs = Number.NEGATIVE_INFINITY;
+  #sweeping: Promise<SweepCounts> | undefined;
+  #checking: Promise<OrphanReport> | undefined;
+
+  constructor(broker: Surroundings) {
+    this.#broker = broker;
+  }
+
+  /** Ends what is under way after its next step. */
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  /** One step of a pass that goes on for ever; false: the pass is over. */
+  async sweepNext(): Promise<boolean> {
+    const pass = this.#pass ?? this.#beginPass();
+    // A pass that failed is over, and the next step begins another.
+    this.#pass = undefined;
+    const { done, value } = await pass.next();
+    if (done === true) return false;
+    this.#pass = pass;
+    this.#broker.metrics.swept(value);
+    return true;
+  }
+
+  #beginPass(): AsyncGenerator<SweepCounts, void> {
+    const nowMs = this.#broker.nowMs();
+    const forgetting = nowMs - this.#forgotAtMs >= forgettingIntervalMs;
+    if (forgetting) this.#forgotAtMs = nowMs;
+    return sweep(this.#sweepPorts(), { forgetting });
+  }
+
+  /** From beginning to end. Whoever asks while one runs gets what that one finds. */
+  sweepNow(): Promise<SweepCounts> {
+    this.#sweeping ??= this.#sweepAll().finally(() => {
+      this.#sweeping = undefined;
+    });
+    return this.#sweeping;
+  }
+
+  async #sweepAll(): Promise<SweepCounts> {
+    let total: SweepCounts = {};
+    await runPaced(sweep(this.#sweepPorts(), { forgetting: true }), this.#pace(restPartsAsked), (counts) => {
+      total = addCounts(total, counts);
+      this.#broker.metrics.swept(counts);
+    });
+    return total;
+  }
+
+  /** All meshes, from beginning to end. Whoever asks while one runs gets what that one finds. */
+  checkNow(): Promise<OrphanReport> {
+    this.#checking ??= this.#check(restPartsAsked).finally(() => {
+      this.#checking = undefined;
+    });
+    return this.#checking;
+  }
+
+  /** The meshes that no other broker on this store has looked at tonight. */
+  async checkTonight(): Promise<void> {
+    const { messages, nowMs } = this.#broker;
+    await this.#check(restPartsBeside, (meshId) => messages.orphans.claim(meshId, nowMs(), nowMs() - sameNightMs));
+  }
+
+  async #check(restParts: number, isWanted?: (meshId: string) => Promise<boolean>): Promise<OrphanReport> {
+    const { messages, nowMs, metrics, log } = this.#broker;
+    const ports = { store: messages, nowMs, ...(isWanted && { isWanted }) };
+    const report = await runPaced(checkOrphans(ports), this.#pace(restParts));
+    metrics.checked(report);
+    for (const { name, rule, invariant, found, examples } of report.checks) {
+      if (found === 0) continue;
+      const details = { event: "orphans_found", check: name, invariant, found, examples };
+      log.error(details, `rows do not fit together: ${rule}`);
+    }
+    log.info({ event: "orphan_check_done", meshes: report.meshes, found: report.found }, "the orphan check is done");
+    return report;
+  }
+
+  #pace(restParts: number): Pace {
+    return { restParts, signal: this.#stopping.signal };
+  }
+
+  #sweepPorts(): SweepPorts {
+    const { config, messages, nowMs } = this.#broker;
+    return {
+      store: messages,
+      nowMs,
+      messageRetentionMs: messageRetentionMs(config),
+      dedupeRetentionMs: dedupeRetentionMs(config),
+    };
+  }
+}

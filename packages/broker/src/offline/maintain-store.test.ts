@@ -1,0 +1,103 @@
+// Looking after a SQLite store from outside: beside a broker that serves on it, and without one.
+import { existsSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, test } from "vitest";
+import {
+  createTestMesh,
+  joinTestMesh,
+  makeTemporaryFolder,
+  startTestBroker,
+} from "../../../../tests/support/broker-harness.ts";
+import { readBrokerConfig } from "../config.ts";
+import { backUpStore, checkStore, migrateStore, statsOfStore, sweepStore } from "./maintain-store.ts";
+
+const dayMs = 86_400_000;
+
+async function startWithMessages() {
+  const folder = makeTemporaryFolder();
+  const broker = await startTestBroker({ folder });
+  const alice = await createTestMesh(broker);
+  const bob = await joinTestMesh(alice, "bob");
+  for (const id of ["m1", "m2", "m3"]) await alice.send(id, bob);
+  return { folder, broker, alice, bob, store: { kind: "sqlite", path: broker.storePath } as const };
+}
+
+test("a store is checked and counted while a broker serves on it", async () => {
+  const { alice, store } = await startWithMessages();
+  expect(await checkStore(store)).toMatchObject({ ok: true, meshes: 1 });
+  const { place, sizeBytes, meshes } = await statsOfStore(store);
+  expect(place).toBe(store.path);
+  expect(sizeBytes).toBeGreaterThan(10_000);
+  expect(meshes).toMatchObject([{ name: "acme", id: alice.meshId, rows: { members: 2, deliveries_unsettled: 3 } }]);
+});
+
+test("a store that a broker serves on is not swept from outside; without it, by the settings given", async () => {
+  const { broker, alice, bob, folder, store } = await startWithMessages();
+  const config = readBrokerConfig(
+    { store: `sqlite:${store.path}`, "message-retention-days": "2" },
+    { CLAUDEMESH_DEDUPE_RETENTION_DAYS: "7" },
+    undefined,
+  );
+  await expect(sweepStore(config)).rejects.toMatchObject({
+    code: "busy",
+    message: expect.stringContaining("--broker"),
+  });
+  await expect(migrateStore(store, { dryRun: false })).rejects.toMatchObject({ code: "busy" });
+  await broker.stop();
+  expect(await sweepStore(config)).toEqual({});
+  const db = new DatabaseSync(store.path);
+  db.prepare("UPDATE message_history SET accepted_at = ? WHERE history_id < 3").run(Date.now() - 3 * dayMs);
+  db.close();
+  expect(await sweepStore(config)).toMatchObject({ messages: 2, expired_deliveries: 2 });
+  const again = await startTestBroker({ folder });
+  alice.url = again.url;
+  expect((await alice.send("m1", bob)).body).toMatchObject({ duplicate: true, history_available: false });
+  expect((await alice.send("m3", bob)).body).toMatchObject({ duplicate: true, history_available: true });
+});
+
+test("the spent budget of the current window is never swept from outside, however long that is", async () => {
+  const folder = makeTemporaryFolder();
+  const broker = await startTestBroker({ folder, flags: { "rate-limit": "5/86400s" } });
+  const alice = await createTestMesh(broker);
+  await alice.send("m1", alice);
+  await broker.stop();
+  await sweepStore(readBrokerConfig({ store: `sqlite:${broker.storePath}` }, {}, undefined));
+  const db = new DatabaseSync(broker.storePath);
+  expect(db.prepare("SELECT used FROM rate_limit_window").get()?.used).toBe(1);
+  db.close();
+});
+
+test("a backup is one moment of the store in a private file, which a broker can serve, and never replaces anything", async () => {
+  const { store, folder, alice, bob } = await startWithMessages();
+  const file = join(folder, "copy.db");
+  expect(await backUpStore(store, file)).toMatchObject({ type: "copied", file });
+  expect((statSync(file).mode & 0o777).toString(8)).toBe("600");
+  await expect(backUpStore(store, file)).rejects.toMatchObject({ kind: "path_refused" });
+  const taken = join(folder, "taken");
+  writeFileSync(taken, "mine");
+  await expect(backUpStore(store, taken)).rejects.toMatchObject({ kind: "path_refused" });
+  const restored = await startTestBroker({ folder, flags: { store: `sqlite:${file}` } });
+  alice.url = restored.url;
+  expect((await alice.send("m1", bob)).body).toMatchObject({ duplicate: true, history_id: 1 });
+});
+
+test("what a migration would do is told without doing it, and is done once", async () => {
+  const store = { kind: "sqlite", path: join(makeTemporaryFolder(), "new", "broker.db") } as const;
+  const planned = await migrateStore(store, { dryRun: true });
+  expect(planned.map(({ package: name, number }) => `${name}/${number}`)).toContain("messages/3");
+  expect(existsSync(store.path)).toBe(false);
+  expect(await migrateStore(store, { dryRun: false })).toEqual(planned);
+  expect((statSync(store.path).mode & 0o777).toString(8)).toBe("600");
+  expect(await migrateStore(store, { dryRun: true })).toEqual([]);
+  expect(await migrateStore(store, { dryRun: false })).toEqual([]);
+});
+
+test("a store that is not there or is older than this build is named with what to do", async () => {
+  const path = join(makeTemporaryFolder(), "none.db");
+  await expect(checkStore({ kind: "sqlite", path })).rejects.toMatchObject({ code: "not_found" });
+  expect(existsSync(path)).toBe(false);
+  new DatabaseSync(path).close();
+  writeFileSync(path, "");
+  await expect(checkStore({ kind: "sqlite", path })).rejects.toThrow("claudemesh broker migrate");
+});

@@ -1,0 +1,21 @@
+// What a store holds, in numbers, for whoever looks after it. Counting reads every row: not for a broker that serves on
+// the same thread.
+
+export type MeshStats = {
+  /** Rows by what they are; `deliveries_unsettled` and the like say in which state. */
+  readonly rows: Readonly<Record<string, number>>;
+  readonly lastHistoryId: number;
+  /** When the oldest message was accepted that a recipient has not confirmed; undefined: all have. */
+  readonly oldestUnsettledAtMs: number | undefined;
+  /** When the oldest message was accepted that can be read. */
+  readonly oldestMessageAtMs: number | undefined;
+  /** Accepted messages, as far as they are counted; by full hours. */
+  readonly acceptedLastHour: number;
+  readonly acceptedLastDay: number;
+};
+
+export type StatsStore = {
+  readonly ofMesh: (meshId: string, nowMs: number) => Promise<MeshStats>;
+  /** On disk, with indexes and what is kept of removed rows. */
+  readonly sizeBytes: () => Promise<number>;
+};

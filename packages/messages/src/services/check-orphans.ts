@@ -1,0 +1,121 @@
+// Looks through a whole store for rows that do not fit together: every rule, mesh by mesh, page by page, with a bounded
+// memory. Changes nothing. Whoever runs it sets the pace.
+import type { HousekeepingStore } from "../ports/housekeeping.ts";
+import type { OrphanCheckName, OrphanStore } from "../ports/orphans.ts";
+import { orphanChecks } from "../stores/orphan-checks.ts";
+
+export type OrphanPorts = {
+  readonly store: {
+    readonly housekeeping: Pick<HousekeepingStore, "meshes">;
+    readonly orphans: OrphanStore;
+  };
+  readonly nowMs: () => number;
+  /** Which meshes to look at; all of them unless said otherwise. */
+  readonly isWanted?: (meshId: string) => Promise<boolean>;
+};
+
+export type OrphanFinding = {
+  readonly name: string;
+  readonly rule: string;
+  readonly invariant: string | null;
+  /** How many rows were looked at. */
+  readonly rows: number;
+  readonly found: number;
+  /** Some of them: `mesh id/key`. */
+  readonly examples: readonly string[];
+};
+
+export type OrphanReport = {
+  readonly ok: boolean;
+  readonly found: number;
+  readonly meshes: number;
+  readonly checks: readonly OrphanFinding[];
+};
+
+export const orphanCheckNames = Object.keys(orphanChecks) as OrphanCheckName[];
+const strayName = "rows_without_mesh";
+const rowsPerPage = 200;
+const meshesPerPage = 256;
+const examplesMax = 10;
+
+/** Yields after every page, so that others get their turn; returns what was found. */
+export async function* checkOrphans(ports: OrphanPorts): AsyncGenerator<void, OrphanReport> {
+  const { store } = ports;
+  const ledger = new OrphanLedger();
+  ledger.addStray(await store.orphans.strayMeshes());
+  yield;
+  let after = "";
+  for (;;) {
+    const meshes = await store.housekeeping.meshes(after, meshesPerPage);
+    for (const meshId of meshes) {
+      if (ports.isWanted !== undefined && !(await ports.isWanted(meshId))) continue;
+      ledger.meshes += 1;
+      for (const name of orphanCheckNames) yield* checkMesh(ports, ledger, name, meshId);
+    }
+    const last = meshes.at(-1);
+    if (last === undefined) return ledger.report();
+    after = last;
+  }
+}
+
+/** From beginning to end, without a rest. */
+export async function checkAllOrphans(ports: OrphanPorts): Promise<OrphanReport> {
+  const checking = checkOrphans(ports);
+  for (;;) {
+    const { done, value } = await checking.next();
+    if (done === true) return value;
+  }
+}
+
+async function* checkMesh(
+  { store, nowMs }: OrphanPorts,
+  ledger: OrphanLedger,
+  name: OrphanCheckName,
+  meshId: string,
+): AsyncGenerator<void, void> {
+  let after: Parameters<OrphanStore["checkPage"]>[2];
+  do {
+    const page = await store.orphans.checkPage(name, meshId, after, { nowMs: nowMs(), limit: rowsPerPage });
+    ledger.add(name, meshId, page.rows, page.found);
+    after = page.next;
+    yield;
+  } while (after !== undefined);
+}
+
+class OrphanLedger {
+  meshes = 0;
+  readonly #counted = new Map<string, { rows: number; found: number; examples: string[] }>();
+
+  add(name: string, meshId: string, rows: number, found: readonly string[]): void {
+    const entry = this.#entry(name);
+    entry.rows += rows;
+    entry.found += found.length;
+    const room = examplesMax - entry.examples.length;
+    entry.examples.push(...found.slice(0, room).map((key) => [meshId, key].filter((part) => part !== "").join("/")));
+  }
+
+  addStray(found: readonly string[]): void {
+    const entry = this.#entry(strayName);
+    entry.found += found.length;
+    entry.examples.push(...found.slice(0, examplesMax));
+  }
+
+  #entry(name: string) {
+    const entry = this.#counted.get(name) ?? { rows: 0, found: 0, examples: [] };
+    this.#counted.set(name, entry);
+    return entry;
+  }
+
+  report(): OrphanReport {
+    const stray = { name: strayName, rule: "every row belongs to a mesh that exists", invariant: null };
+    const checks: OrphanFinding[] = [
+      { ...stray, ...this.#entry(strayName) },
+      ...orphanCheckNames.map((name) => {
+        const { rule, invariant = null } = orphanChecks[name];
+        return { name, rule, invariant, ...this.#entry(name) };
+      }),
+    ];
+    const found = checks.reduce((sum, each) => sum + each.found, 0);
+    return { ok: found === 0, found, meshes: this.meshes, checks };
+  }
+}

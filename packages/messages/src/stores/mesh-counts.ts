@@ -1,0 +1,26 @@
+// What is counted of a mesh, by name: a table and a condition on its rows. Both stores count the same.
+
+export const meshCounts: Readonly<Record<string, { readonly table: string; readonly where?: string }>> = {
+  members: { table: "member", where: "revoked_at IS NULL" },
+  members_revoked: { table: "member", where: "revoked_at IS NOT NULL" },
+  topics: { table: "topic" },
+  subscriptions: { table: "topic_subscription" },
+  queues: { table: "queue" },
+  dedupe_rows: { table: "client_message_dedupe" },
+  fences: { table: "client_message_fence" },
+  history_rows: { table: "message_history" },
+  topic_messages: { table: "topic_message" },
+  direct_messages: { table: "message_queue", where: "destination_kind = 'dm'" },
+  queue_messages: { table: "message_queue", where: "destination_kind = 'queue'" },
+  mentions: { table: "mention_index" },
+  deliveries_unsettled: { table: "delivery_queue", where: "settled_at IS NULL" },
+  deliveries_delivered: { table: "delivery_queue", where: "outcome = 'delivered'" },
+  deliveries_expired: { table: "delivery_queue", where: "outcome = 'expired'" },
+  queued_ready: { table: "queue_message", where: "state = 'ready'" },
+  queued_leased: { table: "queue_message", where: "state = 'leased'" },
+  queued_parked: { table: "queue_message", where: "state = 'parked'" },
+  queued_acked: { table: "queue_message", where: "state = 'acked'" },
+  queued_expired: { table: "queue_message", where: "state = 'expired'" },
+  queue_leases: { table: "queue_lease" },
+  queue_settlements: { table: "queue_settlement" },
+};

@@ -1,0 +1,378 @@
+// Every rule that ties rows of different tables together, as a condition on one row that breaks it. Both stores run the
+// same list; what differs between them is in the dialect. Rules that a table keeps by itself are not here.
+
+export type Dialect = {
+  /** The full name of a table. */
+  readonly table: (name: string) => string;
+  readonly isFalse: (expression: string) => string;
+  /** The history row `h` that a dedupe row `r` speaks of. */
+  readonly historyOfDedupe: string;
+  /** The moment of the check, and seven days before it. */
+  readonly now: string;
+  readonly weekAgo: string;
+};
+
+export type KeyType = "text" | "integer" | "id" | "bytes";
+
+export type OrphanCheck = {
+  /** The rule as a sentence. */
+  readonly rule: string;
+  /** Of docs/invariants.md, where the rule is part of one. */
+  readonly invariant: string | undefined;
+  readonly table: string;
+  /** The rest of the primary key after mesh_id; none: the table has one row for each mesh. */
+  readonly key: Readonly<Record<string, KeyType>>;
+  /** Of a row `r`. */
+  readonly broken: (dialect: Dialect) => string;
+};
+
+const exists = (d: Dialect, table: string, alias: string, condition: string) =>
+  `EXISTS (SELECT 1 FROM ${d.table(table)} ${alias} WHERE ${alias}.mesh_id = r.mesh_id AND ${condition})`;
+const lacks = (d: Dialect, table: string, alias: string, condition: string) =>
+  `NOT ${exists(d, table, alias, condition)}`;
+const lacksMember = (d: Dialect, pubkey: string) => lacks(d, "member", "m", `m.pubkey = ${pubkey}`);
+const hasMessage = (d: Dialect) =>
+  `(${exists(d, "topic_message", "t", "t.id = r.broker_message_id")}
+    OR ${exists(d, "message_queue", "q", "q.id = r.broker_message_id")})`;
+const hasId = (d: Dialect) =>
+  exists(
+    d,
+    "client_message_dedupe",
+    "c",
+    "c.client_message_id = r.client_message_id AND c.broker_message_id = r.broker_message_id",
+  );
+
+const check = (
+  table: string,
+  key: OrphanCheck["key"],
+  rule: string,
+  broken: OrphanCheck["broken"],
+  invariant?: string,
+): OrphanCheck => ({ table, key, rule, broken, invariant });
+
+const dedupeKey = { client_message_id: "text" } as const;
+const messageKey = { id: "id" } as const;
+const historyKey = { history_id: "integer" } as const;
+const deliveryKey = { history_id: "integer", recipient_pubkey: "text" } as const;
+const queuedKey = { queue: "text", history_id: "integer" } as const;
+const leaseKey = { queue: "text", holder_pubkey: "text", lease_request_id: "text" } as const;
+const subscriptionKey = { topic: "text", member_pubkey: "text" } as const;
+const fenceKey = { sender_pubkey: "text", client_message_id: "text" } as const;
+
+export const orphanChecks = {
+  dedupe_without_message: check(
+    "client_message_dedupe",
+    dedupeKey,
+    "an id whose message is said to be available has it",
+    (d) => `NOT ${d.isFalse("r.history_available")} AND NOT ${hasMessage(d)}`,
+    "MSG-2",
+  ),
+  dedupe_denies_message: check(
+    "client_message_dedupe",
+    dedupeKey,
+    "an id whose message is said to be removed has none",
+    (d) => `${d.isFalse("r.history_available")} AND ${hasMessage(d)}`,
+    "MSG-19",
+  ),
+  dedupe_without_history: check(
+    "client_message_dedupe",
+    dedupeKey,
+    "an id has its place in history, with the same sender and destination, for as long as it is remembered",
+    (d) =>
+      lacks(
+        d,
+        "message_history",
+        "h",
+        `${d.historyOfDedupe} AND h.client_message_id = r.client_message_id AND h.sender_pubkey = r.sender_pubkey
+         AND h.destination_kind = r.destination_kind AND h.destination_ref = r.destination_ref`,
+      ),
+    "MSG-19",
+  ),
+  history_without_dedupe: check(
+    "message_history",
+    historyKey,
+    "what was accepted within the last seven days has its id",
+    (d) => `r.accepted_at > ${d.weekAgo} AND NOT ${hasId(d)}`,
+    "MSG-2",
+  ),
+  history_of_nothing: check(
+    "message_history",
+    historyKey,
+    "a place in history goes with the last of its message and its id",
+    (d) => `NOT ${hasMessage(d)} AND NOT ${hasId(d)}`,
+    "MSG-19",
+  ),
+  direct_message_without_delivery: check(
+    "message_history",
+    historyKey,
+    "a direct message has a delivery to whom it is addressed",
+    (d) =>
+      `r.destination_kind = 'dm' AND ${lacks(
+        d,
+        "delivery_queue",
+        "q",
+        "q.history_id = r.history_id AND q.recipient_pubkey = r.destination_ref",
+      )}`,
+    "MSG-2",
+  ),
+  queued_history_without_queue_message: check(
+    "message_history",
+    historyKey,
+    "a message to a queue has its place in that queue",
+    (d) =>
+      `r.destination_kind = 'queue' AND ${lacks(
+        d,
+        "queue_message",
+        "q",
+        "q.queue = r.destination_ref AND q.history_id = r.history_id",
+      )}`,
+    "MSG-2",
+  ),
+  topic_message_without_history: check(
+    "topic_message",
+    messageKey,
+    "a message to a topic has its place in history",
+    (d) =>
+      lacks(
+        d,
+        "message_history",
+        "h",
+        `h.history_id = r.history_id AND h.broker_message_id = r.id AND h.client_message_id = r.client_message_id
+         AND h.sender_pubkey = r.sender_pubkey AND h.destination_kind = 'topic' AND h.destination_ref = r.topic`,
+      ),
+    "MSG-2",
+  ),
+  topic_message_passed_over: check(
+    "topic_message",
+    messageKey,
+    "no message to a topic stands where retention has been",
+    (d) => exists(d, "mesh_housekeeping", "k", "k.removed_up_to >= r.history_id"),
+    "MSG-19",
+  ),
+  message_queue_without_history: check(
+    "message_queue",
+    messageKey,
+    "a direct message or one to a queue has its place in history",
+    (d) =>
+      lacks(
+        d,
+        "message_history",
+        "h",
+        `h.history_id = r.history_id AND h.broker_message_id = r.id AND h.client_message_id = r.client_message_id
+         AND h.sender_pubkey = r.sender_pubkey AND h.destination_kind = r.destination_kind
+         AND h.destination_ref = r.destination_ref`,
+      ),
+    "MSG-2",
+  ),
+  message_queue_passed_over: check(
+    "message_queue",
+    messageKey,
+    "no direct message and none to a queue stands where retention has been",
+    (d) => exists(d, "mesh_housekeeping", "k", "k.removed_up_to >= r.history_id"),
+    "MSG-19",
+  ),
+  delivery_without_history: check(
+    "delivery_queue",
+    deliveryKey,
+    "a delivery has its place in history",
+    (d) =>
+      lacks(d, "message_history", "h", "h.history_id = r.history_id AND h.broker_message_id = r.broker_message_id"),
+    "MSG-2",
+  ),
+  delivery_not_addressed: check(
+    "delivery_queue",
+    deliveryKey,
+    "a delivery goes to whom its message is addressed, and none comes of a queue",
+    (d) =>
+      exists(
+        d,
+        "message_history",
+        "h",
+        `h.history_id = r.history_id AND (h.destination_kind = 'queue'
+         OR (h.destination_kind = 'dm' AND h.destination_ref <> r.recipient_pubkey))`,
+      ),
+    "MSG-14",
+  ),
+  delivery_without_member: check("delivery_queue", deliveryKey, "a delivery goes to a member, former or not", (d) =>
+    lacksMember(d, "r.recipient_pubkey"),
+  ),
+  unsettled_delivery_without_message: check(
+    "delivery_queue",
+    deliveryKey,
+    "a delivery that is not settled has its message",
+    (d) => `r.settled_at IS NULL AND NOT ${hasMessage(d)}`,
+    "MSG-19",
+  ),
+  mention_without_message: check(
+    "mention_index",
+    { mentioned_pubkey: "text", history_id: "integer" },
+    "a mention has its message and its place in history",
+    (d) =>
+      `NOT ${hasMessage(d)} OR ${lacks(
+        d,
+        "message_history",
+        "h",
+        "h.history_id = r.history_id AND h.broker_message_id = r.broker_message_id",
+      )}`,
+    "MSG-2",
+  ),
+  search_row_without_message: check(
+    "message_search",
+    historyKey,
+    "words that can be searched have their message",
+    (d) =>
+      lacks(
+        d,
+        "message_history",
+        "h",
+        `h.history_id = r.history_id AND (EXISTS (SELECT 1 FROM ${d.table("topic_message")} t
+           WHERE t.mesh_id = h.mesh_id AND t.id = h.broker_message_id)
+         OR EXISTS (SELECT 1 FROM ${d.table("message_queue")} q
+           WHERE q.mesh_id = h.mesh_id AND q.id = h.broker_message_id))`,
+      ),
+    "MSG-19",
+  ),
+  queue_message_without_history: check(
+    "queue_message",
+    queuedKey,
+    "a place in a queue is one in history, of a message to that queue",
+    (d) =>
+      lacks(
+        d,
+        "message_history",
+        "h",
+        `h.history_id = r.history_id AND h.broker_message_id = r.broker_message_id AND h.destination_kind = 'queue'
+         AND h.destination_ref = r.queue`,
+      ),
+    "MSG-2",
+  ),
+  queue_message_without_queue: check("queue_message", queuedKey, "a message of a queue has its queue", (d) =>
+    lacks(d, "queue", "q", "q.id = r.queue"),
+  ),
+  waiting_queue_message_without_message: check(
+    "queue_message",
+    queuedKey,
+    "what waits in a queue, is leased or is parked has its message",
+    (d) =>
+      `(r.state = 'ready' OR r.state = 'leased' OR r.state = 'parked')
+       AND ${lacks(d, "message_queue", "q", "q.id = r.broker_message_id")}`,
+    "MSG-19",
+  ),
+  leased_message_without_lease: check(
+    "queue_message",
+    queuedKey,
+    "what is leased now has a lease of the same token, holder and end",
+    (d) =>
+      `r.state = 'leased' AND r.lease_expires_at > ${d.now} AND ${lacks(
+        d,
+        "queue_lease",
+        "l",
+        `l.expires_at = r.lease_expires_at AND l.queue = r.queue AND l.lease_token = r.lease_token
+         AND l.holder_pubkey = r.lease_holder`,
+      )}`,
+  ),
+  acked_message_without_settlement: check(
+    "queue_message",
+    queuedKey,
+    "what was acked has the settlement of that token",
+    (d) =>
+      `r.state = 'acked' AND ${lacks(
+        d,
+        "queue_settlement",
+        "s",
+        "s.history_id = r.history_id AND s.lease_token = r.lease_token AND s.settlement = 'acked'",
+      )}`,
+  ),
+  settlement_without_queue_message: check(
+    "queue_settlement",
+    { queue: "text", lease_token: "text", broker_message_id: "id" },
+    "what a token settled is a message of that queue",
+    (d) =>
+      lacks(
+        d,
+        "queue_message",
+        "q",
+        "q.queue = r.queue AND q.history_id = r.history_id AND q.broker_message_id = r.broker_message_id",
+      ),
+  ),
+  lease_without_queue: check("queue_lease", leaseKey, "a lease has its queue", (d) =>
+    lacks(d, "queue", "q", "q.id = r.queue"),
+  ),
+  lease_without_member: check("queue_lease", leaseKey, "a lease is held by a member, former or not", (d) =>
+    lacksMember(d, "r.holder_pubkey"),
+  ),
+  subscription_without_topic: check("topic_subscription", subscriptionKey, "a subscription has its topic", (d) =>
+    lacks(d, "topic", "t", "t.name = r.topic"),
+  ),
+  subscription_without_member: check("topic_subscription", subscriptionKey, "a subscription has its member", (d) =>
+    lacksMember(d, "r.member_pubkey"),
+  ),
+  presence_without_member: check(
+    "presence_lease",
+    { member_pubkey: "text", connection_id: "text" },
+    "who is present is a member, former or not",
+    (d) => lacksMember(d, "r.member_pubkey"),
+  ),
+  profile_without_member: check("member_profile", { member_pubkey: "text" }, "a profile has its member", (d) =>
+    lacksMember(d, "r.member_pubkey"),
+  ),
+  fence_of_committed_id: check(
+    "client_message_fence",
+    fenceKey,
+    "an id that its sender has fenced is not one that its sender has committed",
+    (d) =>
+      exists(
+        d,
+        "client_message_dedupe",
+        "c",
+        "c.client_message_id = r.client_message_id AND c.sender_pubkey = r.sender_pubkey",
+      ),
+    "MSG-7",
+  ),
+  fence_without_member: check("client_message_fence", fenceKey, "a fence was set by a member, former or not", (d) =>
+    lacksMember(d, "r.sender_pubkey"),
+  ),
+  token_without_member: check("member_token", { id: "text" }, "a token speaks for a member, former or not", (d) =>
+    lacksMember(d, "r.pubkey"),
+  ),
+  invite_without_member: check(
+    "invite",
+    { secret_hash: "bytes" },
+    "an invite was made by a member, and used by one if at all",
+    (d) => `${lacksMember(d, "r.created_by")} OR (r.used_by IS NOT NULL AND ${lacksMember(d, "r.used_by")})`,
+  ),
+  history_counter_behind: check(
+    "mesh_history_counter",
+    {},
+    "the counter of history is at least as far as history",
+    (d) => exists(d, "message_history", "h", "h.history_id > r.last_history_id"),
+    "MSG-6",
+  ),
+  search_cursor_ahead: check(
+    "message_search_cursor",
+    {},
+    "the index of words is not ahead of history",
+    (d) => `r.indexed_up_to > 0 AND ${lacks(d, "mesh_history_counter", "c", "c.last_history_id >= r.indexed_up_to")}`,
+  ),
+  rate_cursor_ahead: check(
+    "rate_limit_counter_cursor",
+    {},
+    "the rate counters are not ahead of history",
+    (d) => `r.counted_up_to > 0 AND ${lacks(d, "mesh_history_counter", "c", "c.last_history_id >= r.counted_up_to")}`,
+  ),
+  retention_cursor_ahead: check(
+    "mesh_housekeeping",
+    {},
+    "retention is not ahead of history",
+    (d) => `r.removed_up_to > 0 AND ${lacks(d, "mesh_history_counter", "c", "c.last_history_id >= r.removed_up_to")}`,
+  ),
+} satisfies Record<string, OrphanCheck>;
+
+/** Every table whose rows belong to a mesh by their first column. */
+export const tablesOfMeshes = [
+  ...new Set(Object.values(orphanChecks).map(({ table }) => table)),
+  "member",
+  "topic",
+  "queue",
+  "rate_limit_counter",
+];

@@ -1,0 +1,70 @@
+// How many messages each member sent in each hour, on PostgreSQL: counted from committed history beside the accepts. The
+// cursor moves in the same transaction and is held meanwhile, so that a message is counted once.
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import { ratesKeptFromMs, rateWindowStartMs } from "../../core/rate-window.ts";
+import type { SweepTally } from "../sweep-tally.ts";
+import type { Reading } from "./stored-accepts.ts";
+
+const rowsPerStep = 1_000;
+
+/** Looking first leaves everything alone while there is nothing to do. */
+export async function hasUncounted(db: Reading): Promise<boolean> {
+  const rows = await db.query(
+    `SELECT 1 FROM mesh.mesh_history_counter c LEFT JOIN mesh.rate_limit_counter_cursor r ON r.mesh_id = c.mesh_id
+     WHERE c.last_history_id > coalesce(r.counted_up_to, 0) LIMIT 1`,
+  );
+  return rows.length > 0;
+}
+
+/** False: there was nothing left, or what is left is in other hands. */
+export async function countNext(tx: PostgresTransaction): Promise<boolean> {
+  await tx.execute(
+    `INSERT INTO mesh.rate_limit_counter_cursor (mesh_id, counted_up_to)
+     SELECT c.mesh_id, 0 FROM mesh.mesh_history_counter c
+     WHERE NOT EXISTS (SELECT 1 FROM mesh.rate_limit_counter_cursor r WHERE r.mesh_id = c.mesh_id)
+     ORDER BY c.mesh_id ON CONFLICT DO NOTHING`,
+  );
+  const [mesh] = await tx.query<{ mesh_id: string; counted_up_to: number; last_history_id: number }>(
+    `SELECT r.mesh_id, r.counted_up_to, c.last_history_id
+     FROM mesh.rate_limit_counter_cursor r JOIN mesh.mesh_history_counter c ON c.mesh_id = r.mesh_id
+     WHERE c.last_history_id > r.counted_up_to ORDER BY r.mesh_id LIMIT 1 FOR UPDATE OF r SKIP LOCKED`,
+  );
+  if (mesh === undefined) return false;
+  const rows = await tx.query<{ history_id: number; sender_pubkey: string; accepted_at: Date }>(
+    `SELECT history_id, sender_pubkey, accepted_at FROM mesh.message_history
+     WHERE mesh_id = $1 AND history_id > $2 AND history_id <= $3 ORDER BY history_id LIMIT $4`,
+    [mesh.mesh_id, mesh.counted_up_to, mesh.last_history_id, rowsPerStep],
+  );
+  const windows = rows.map((row) => new Date(rateWindowStartMs(row.accepted_at.getTime())));
+  await tx.execute(
+    `INSERT INTO mesh.rate_limit_counter AS r (mesh_id, window_start, sender_pubkey, accepted)
+     SELECT $1, n.window_start, n.sender_pubkey, count(*)
+     FROM unnest($2::timestamptz[], $3::text[]) AS n (window_start, sender_pubkey)
+     GROUP BY n.window_start, n.sender_pubkey
+     ON CONFLICT (mesh_id, window_start, sender_pubkey) DO UPDATE SET accepted = r.accepted + excluded.accepted`,
+    [mesh.mesh_id, windows, rows.map((row) => row.sender_pubkey)],
+  );
+  // Where rows are missing from here to the end, retention has been faster, and there is nothing left to count.
+  const upTo = rows.length === rowsPerStep ? rows.at(-1)?.history_id : mesh.last_history_id;
+  await tx.execute("UPDATE mesh.rate_limit_counter_cursor SET counted_up_to = $2 WHERE mesh_id = $1", [
+    mesh.mesh_id,
+    upTo,
+  ]);
+  return true;
+}
+
+export async function forgetRates(
+  tx: PostgresTransaction,
+  meshId: string,
+  nowMs: number,
+  tally: SweepTally,
+): Promise<void> {
+  const forgotten = await tx.execute(
+    `DELETE FROM mesh.rate_limit_counter r
+     USING (SELECT window_start, sender_pubkey FROM mesh.rate_limit_counter
+       WHERE mesh_id = $1 AND window_start < $2 ORDER BY window_start LIMIT $3 FOR UPDATE SKIP LOCKED) AS e
+     WHERE r.mesh_id = $1 AND r.window_start = e.window_start AND r.sender_pubkey = e.sender_pubkey`,
+    [meshId, new Date(ratesKeptFromMs(nowMs)), rowsPerStep],
+  );
+  tally.addUpTo("rate_counters", forgotten, rowsPerStep);
+}

@@ -1,0 +1,60 @@
+// How many messages each member sent in each hour, on SQLite: counted from committed history beside the accepts. The
+// cursor moves in the same transaction, so that a message is counted once.
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import { ratesKeptFromMs, rateWindowStartMs } from "../../core/rate-window.ts";
+import type { SweepTally } from "../sweep-tally.ts";
+
+const rowsPerStep = 256;
+
+type Uncounted = { meshId: string; countedUpTo: number };
+
+export function selectUncounted(db: Sqlite): Uncounted | undefined {
+  return db
+    .sql<Uncounted>(
+      `SELECT c.mesh_id AS meshId, coalesce(r.counted_up_to, 0) AS countedUpTo
+       FROM mesh_history_counter c LEFT JOIN rate_limit_counter_cursor r ON r.mesh_id = c.mesh_id
+       WHERE c.last_history_id > coalesce(r.counted_up_to, 0) LIMIT 1`,
+    )
+    .get();
+}
+
+export function countNext(tx: Sqlite): boolean {
+  const uncounted = selectUncounted(tx);
+  if (uncounted === undefined) return false;
+  const { meshId, countedUpTo } = uncounted;
+  const rows = tx
+    .sql<{ history_id: number; sender_pubkey: string; accepted_at: number }>(
+      `SELECT history_id, sender_pubkey, accepted_at FROM message_history
+       WHERE mesh_id = ? AND history_id > ? ORDER BY history_id LIMIT ?`,
+    )
+    .all(meshId, countedUpTo, rowsPerStep);
+  const count = tx.sql(
+    `INSERT INTO rate_limit_counter (mesh_id, window_start, sender_pubkey, accepted) VALUES (?, ?, ?, 1)
+     ON CONFLICT (mesh_id, window_start, sender_pubkey) DO UPDATE SET accepted = accepted + 1`,
+  );
+  for (const row of rows) count.run(meshId, rateWindowStartMs(row.accepted_at), row.sender_pubkey);
+  // Where rows are missing from here to the end, retention has been faster, and there is nothing left to count.
+  const last = rows.length === rowsPerStep ? rows.at(-1)?.history_id : selectLastHistoryId(tx, meshId);
+  tx.sql(
+    `INSERT INTO rate_limit_counter_cursor (mesh_id, counted_up_to) VALUES (?, ?)
+     ON CONFLICT (mesh_id) DO UPDATE SET counted_up_to = excluded.counted_up_to`,
+  ).run(meshId, last ?? countedUpTo);
+  return true;
+}
+
+function selectLastHistoryId(tx: Sqlite, meshId: string): number | undefined {
+  return tx
+    .sql<{ last_history_id: number }>("SELECT last_history_id FROM mesh_history_counter WHERE mesh_id = ?")
+    .get(meshId)?.last_history_id;
+}
+
+export function forgetRates(tx: Sqlite, meshId: string, nowMs: number, tally: SweepTally): void {
+  const { changes } = tx
+    .sql(
+      `DELETE FROM rate_limit_counter WHERE mesh_id = ?1 AND (window_start, sender_pubkey) IN
+         (SELECT r.window_start, r.sender_pubkey FROM rate_limit_counter r
+          WHERE r.mesh_id = ?1 AND r.window_start < ?2 ORDER BY r.window_start LIMIT ?3)`,
+    )
+    .run(meshId, ratesKeptFromMs(nowMs), rowsPerStep);
+  tally.addUpTo("rate_counters", changes, rowsPerStep);
+}

@@ -1,0 +1,248 @@
+// Builds that are wrong on purpose: one small edit each, that breaks one rule of the contract. The ordinary tests must
+// refuse every one of them; a fault that passes is a missing test. The edits are made in a copy, never here.
+
+export type Edit = {
+  readonly file: string;
+  /** Occurs exactly once in the file. */
+  readonly find: string;
+  readonly replace: string;
+};
+
+export type KnownBad = {
+  readonly name: string;
+  /** What a user would see happen. */
+  readonly harm: string;
+  readonly edits: readonly Edit[];
+  /** Tests of whole processes, which import nothing of what they run. Others are found by their imports. */
+  readonly processTests?: readonly string[];
+};
+
+const sqliteAccept = "packages/messages/src/stores/sqlite/accept-in-transaction.ts";
+const sqliteMessages = "packages/messages/src/stores/sqlite/messages-store.ts";
+const postgresAccept = "packages/messages/src/stores/postgres/accept-in-transaction.ts";
+const outboxStore = "packages/daemon/src/stores/sqlite/outbox-store.ts";
+const lastInsert = "  insertMentions(tx, send, historyId);\n  const { brokerMessageId";
+
+export const knownBad: readonly KnownBad[] = [
+  {
+    name: "ack-before-commit",
+    harm: "a send is answered and a power cut takes it back",
+    edits: [
+      {
+        file: "packages/storage/src/sqlite/group-commit.ts",
+        find: "        for (const entry of batch) entry.result = this.#run(entry.job);\n",
+        replace:
+          "        for (const entry of batch) {\n          entry.result = this.#run(entry.job);\n          entry.resolve(entry.result);\n        }\n",
+      },
+    ],
+  },
+  {
+    name: "delivery-acked-before-inbox",
+    harm: "the broker settles a delivery that the receiver then loses",
+    edits: [
+      {
+        file: "packages/daemon/src/services/receive.ts",
+        find: "    const message = readMessage(item, sealer.open);\n",
+        replace: "    this.#ack(item.history_id);\n    const message = readMessage(item, sealer.open);\n",
+      },
+    ],
+  },
+  {
+    name: "no-inflight-recovery",
+    harm: "what was being sent when the daemon died is never sent again",
+    edits: [
+      {
+        file: "packages/daemon/src/services/recover.ts",
+        find: "await outbox.recoverInflight(nowMs)",
+        replace: "await Promise.resolve(0)",
+      },
+    ],
+  },
+  {
+    name: "limiter-before-b0",
+    harm: "a retry of what committed is refused because the window is spent",
+    edits: [
+      {
+        file: sqliteMessages,
+        find: `  const claimed = answerClaimed(tx, send);
+  if (claimed !== undefined) return claimed;
+  const budget =`,
+        replace: "  const budget =",
+      },
+      {
+        file: sqliteMessages,
+        find: "  return acceptUnclaimed(tx, send);",
+        replace: "  return answerClaimed(tx, send) ?? acceptUnclaimed(tx, send);",
+      },
+      {
+        file: "packages/messages/src/services/accept.ts",
+        find: "  if (known !== undefined) return known;\n",
+        replace: "  if (known !== undefined && known.type !== 'duplicate') return known;\n",
+      },
+    ],
+  },
+  {
+    name: "plain-incr",
+    harm: "each retry of one send spends the budget of the whole mesh",
+    edits: [
+      {
+        file: "packages/messages/src/stores/sqlite/limiter.ts",
+        find: "  if (counted !== undefined) return { ok: true };\n",
+        replace: "",
+      },
+      {
+        file: "packages/messages/src/stores/sqlite/limiter.ts",
+        find: '"INSERT INTO rate_limit_id (',
+        replace: '"INSERT OR IGNORE INTO rate_limit_id (',
+      },
+    ],
+  },
+  {
+    name: "plain-incr-in-redis",
+    harm: "each retry of one send spends the budget of the whole mesh",
+    edits: [
+      {
+        file: "packages/messages/src/stores/redis/consume-script.ts",
+        find: "  if redis.call('EXISTS', KEYS[i]) == 1 then\n    answers[i - 1] = 1\n  elseif used < limit then",
+        replace: "  if used < limit then",
+      },
+    ],
+  },
+  {
+    name: "b2-keeps-the-dedupe-row",
+    harm: "a send that was refused can never be sent, though it never took effect",
+    edits: [
+      {
+        file: postgresAccept,
+        find: "    if (refused.length > 0) await deleteClaims(tx, meshId, refused);\n",
+        replace: "    if (refused.length > sends.length) await deleteClaims(tx, meshId, refused);\n",
+      },
+    ],
+  },
+  {
+    name: "history-outside-the-transaction",
+    harm: "a crash leaves a message that no reader of the history ever sees",
+    edits: [
+      {
+        file: sqliteAccept,
+        find: "  insertHistory(tx, send, historyId);\n  const recipients",
+        replace: "  setImmediate(() => insertHistory(tx, send, historyId));\n  const recipients",
+      },
+    ],
+  },
+  {
+    name: "429-is-final",
+    harm: "a busy minute turns messages into dead rows",
+    edits: [
+      {
+        file: "packages/protocol/src/messages/outbox-row.ts",
+        find: '  if (status === 429) return { next: "pending", counts: "refused", retry: "backoff" };\n',
+        replace: "",
+      },
+    ],
+  },
+  {
+    name: "unguarded-late-answer",
+    harm: "a row that an operator has replaced comes back as done",
+    edits: [
+      {
+        file: outboxStore,
+        find: "WHERE id = ? AND status IN ('pending', 'inflight', 'dead')`)",
+        replace: "WHERE id = ?`)",
+      },
+    ],
+  },
+  {
+    name: "late-end-of-another-try",
+    harm: "the end of an old try is taken for the end of the new one",
+    edits: [
+      {
+        file: outboxStore,
+        find: "\"WHERE id = ? AND status = 'inflight' AND attempts = ?\"",
+        replace: "\"WHERE id = ? AND status = 'inflight' AND ? >= 0\"",
+      },
+    ],
+  },
+  {
+    name: "requeue-without-destination",
+    harm: "a message that was requeued goes somewhere else",
+    edits: [
+      {
+        file: "packages/daemon/src/stores/sqlite/requeue-store.ts",
+        find: "{addressColumns} FROM outbox",
+        replace: `{addressColumns.replace("destination_ref", "'elsewhere'")} FROM outbox`,
+      },
+    ],
+  },
+  {
+    name: "requeue-without-a-fence",
+    harm: "the message that the broker had already taken arrives a second time",
+    edits: [
+      {
+        file: "packages/daemon/src/core/requeue.ts",
+        find: 'if (fateOf(row) !== "unknown" || order.provenUncommitted',
+        replace: 'if (fateOf(row) !== "committed" || order.provenUncommitted',
+      },
+    ],
+  },
+  {
+    name: "fence-without-the-lock",
+    harm: "a send that was fenced commits all the same",
+    edits: [
+      {
+        file: "packages/messages/src/stores/postgres/fences.ts",
+        find: "  await lockMesh(tx, request.meshId);\n  const fate",
+        replace: "  if (nowMs < 0) await lockMesh(tx, request.meshId);\n  const fate",
+      },
+    ],
+  },
+  {
+    name: "claim-ignores-the-fence",
+    harm: "a send that was fenced commits all the same",
+    edits: [
+      {
+        file: sqliteAccept,
+        find: "  if (isFenced(tx, send.meshId, send.senderPubkey, send.clientMessageId)) {",
+        replace: "  if (send.meshId === '' && isFenced(tx, send.meshId, send.senderPubkey, send.clientMessageId)) {",
+      },
+    ],
+  },
+  {
+    name: "claim-without-the-sender",
+    harm: "one member's send is swallowed by another's of the same id",
+    edits: [
+      {
+        file: "packages/messages/src/core/stored-accept.ts",
+        find: "owner: stored.senderPubkey }",
+        replace: "owner: offered.senderPubkey }",
+      },
+    ],
+  },
+  {
+    name: "accept-without-the-lock",
+    harm: "a send that was fenced commits all the same",
+    edits: [
+      {
+        file: postgresAccept,
+        find: "const [, judged] = await Promise.all([lockMesh(tx, meshId), writeAccepts(tx, meshId, firsts)]);",
+        replace: "const judged = await writeAccepts(tx, lockMesh.length < 0 ? '' : meshId, firsts);",
+      },
+    ],
+  },
+  {
+    name: "mentions-forgotten",
+    harm: "who was mentioned is never told, though the message is stored",
+    edits: [{ file: sqliteAccept, find: lastInsert, replace: "  const { brokerMessageId" }],
+  },
+  {
+    name: "wall-clock-backoff",
+    harm: "setting the clock back holds up every retry for as long",
+    edits: [
+      {
+        file: "packages/daemon/src/system-clock.ts",
+        find: "nowMs: () => Math.floor(startMs + sources.monotonicMs() + sleptMs),",
+        replace: "nowMs: () => Math.floor(sources.wallMs() + 0 * (startMs + sleptMs)),",
+      },
+    ],
+  },
+];
