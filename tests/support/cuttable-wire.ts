@@ -19,6 +19,8 @@ export class CuttableWire implements SpaceWire {
   #towardsClient: Frame[] = [];
   #isDelivering = false;
   #isClosed = false;
+  /** A frame was lost, so that nothing behind it arrives either. */
+  #isDead = false;
 
   constructor(server: SpaceServer, member: string, isCut: (frame: number) => boolean = () => false) {
     this.#server = server;
@@ -75,6 +77,7 @@ export class CuttableWire implements SpaceWire {
       this.#enqueue(end, { label: `< ${push.type}`, deliver });
     });
     this.#end = end;
+    this.#isDead = false;
     this.#server.attach(end);
     for (const { onUp } of [...this.#listeners]) onUp();
   }
@@ -108,9 +111,11 @@ export class CuttableWire implements SpaceWire {
 
   /** True if the connection was cut at this frame. It comes back at once. */
   #count(label: string): boolean {
+    if (this.#isDead) return true;
     this.frames += 1;
     this.labels.push(label);
     if (!this.#isCut(this.frames)) return false;
+    this.#isDead = true;
     this.labels.push("cut");
     setImmediate(() => {
       this.cut();

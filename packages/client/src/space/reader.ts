@@ -6,7 +6,7 @@ import type { BranchId, EntityDocument, EntityId } from "@claudemesh/protocol/sp
 import { decodeFabric, encodeFabric } from "@claudemesh/protocol/spaces/fabric-value";
 import type { BranchDiff, MergeConflict } from "@claudemesh/protocol/spaces/merge";
 import { bodyOf, ownError, SpaceError } from "./space-errors.ts";
-import type { SpaceRequestType, SpaceWire } from "./space-wire.ts";
+import type { SpaceRequestType, WireOutcome } from "./space-wire.ts";
 import { type EntityRecord, readEntityPage, readEntityRecord } from "./sync-frame.ts";
 
 export type Query = {
@@ -51,12 +51,11 @@ export type ProposedMerge =
   | { readonly status: "up_to_date" };
 
 export class Reader {
-  readonly #space: string;
-  readonly #wire: SpaceWire;
+  readonly #send: (type: SpaceRequestType, input: object) => Promise<WireOutcome>;
 
-  constructor(space: string, wire: SpaceWire) {
-    this.#space = space;
-    this.#wire = wire;
+  /** `send` puts the space's name in, and asks again where a connection broke. */
+  constructor(send: (type: SpaceRequestType, input: object) => Promise<WireOutcome>) {
+    this.#send = send;
   }
 
   async entity(branch: BranchId, id: EntityId, atSeq?: number): Promise<EntityDocument | undefined> {
@@ -126,7 +125,7 @@ export class Reader {
   }
 
   async #ask(type: SpaceRequestType, input: object): Promise<Readonly<Record<string, unknown>>> {
-    return bodyOf(await this.#wire.request(type, { space: this.#space, ...input }), type);
+    return bodyOf(await this.#send(type, input), type);
   }
 }
 

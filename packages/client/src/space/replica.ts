@@ -8,7 +8,7 @@ import type { Verdict } from "./session/integration.ts";
 import type { Effect } from "./session/session-contract.ts";
 import { type Draft, SessionState } from "./session/session-state.ts";
 import { ownError, type SpaceError } from "./space-errors.ts";
-import type { SpaceWire } from "./space-wire.ts";
+import type { SpaceRequestType, SpaceWire, WireOutcome } from "./space-wire.ts";
 
 export type ReplicaPorts = {
   readonly wire: SpaceWire;
@@ -98,6 +98,17 @@ export class Replica {
     return new Promise((resolve, reject) => {
       this.#waiters.add({ branch, isDone, resolve, reject });
     });
+  }
+
+  /** Asks something that changes nothing: when the connection breaks, it is asked again on the next one. */
+  async ask(type: SpaceRequestType, input: object): Promise<WireOutcome> {
+    for (;;) {
+      this.checkAlive();
+      await this.until(() => this.state.phase === "open");
+      const outcome = await this.#ports.wire.request(type, { space: this.space, ...input });
+      if (outcome.type === "answered" || outcome.type === "timed_out") return outcome;
+      await this.backoff(1);
+    }
   }
 
   checkAlive(): void {

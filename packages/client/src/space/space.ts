@@ -35,7 +35,7 @@ export class Space extends BranchHandle {
 
   constructor(space: string, ports: ReplicaPorts) {
     const replica = new Replica(space, ports);
-    const reader = new Reader(space, ports.wire);
+    const reader = new Reader((type, input) => replica.ask(type, input));
     super(defaultBranch, replica, reader, ports.sleep);
     this.space = space;
     this.#replica = replica;

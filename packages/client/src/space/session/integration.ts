@@ -47,6 +47,8 @@ export type IntegrationParts = {
 export class Integration {
   readonly #parts: IntegrationParts;
   #inbox: Item[] = [];
+  /** Of frames that say themselves that more is to come. */
+  readonly #partial = new Map<BranchId, readonly EntityRecord[]>();
   readonly #verdicts = new Map<number, Verdict>();
   /** While a new connection has not told all that was missed. */
   isCatchingUp = false;
@@ -72,8 +74,15 @@ export class Integration {
     return wasHeldUp;
   }
 
+  /** What came in several frames takes effect with the last, which alone moves the seq: half of it is no state. */
   receive(frame: SyncFrame): void {
-    const { branch, caughtUpLocalSeq, upserts: records, removes, toSeq } = frame;
+    const { branch, caughtUpLocalSeq, removes, fromSeq, toSeq } = frame;
+    const records = [...(this.#partial.get(branch) ?? []), ...frame.upserts];
+    if (toSeq <= fromSeq && removes.length === 0 && frame.upserts.length > 0) {
+      this.#partial.set(branch, records);
+      return;
+    }
+    this.#partial.delete(branch);
     this.#inbox.push({ branch, caughtUpLocalSeq, records, removes, toSeq });
   }
 
@@ -100,6 +109,7 @@ export class Integration {
   /** What was told on a connection that ended and took no effect yet is told again on the next one. */
   dropInbox(): void {
     this.#inbox = [];
+    this.#partial.clear();
   }
 
   /** Lets everything take effect that can. */
@@ -121,7 +131,7 @@ export class Integration {
     const changes = new ChangesByBranch(this.#parts);
     this.#removeLayers(this.#parts.outbox.layers(), changes);
     this.#verdicts.clear();
-    this.#inbox = [];
+    this.dropInbox();
     return { notifications: changes.notifications(), settlements };
   }
 
