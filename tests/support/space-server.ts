@@ -144,7 +144,7 @@ export class SpaceServer {
     return Object.fromEntries(items.flatMap(({ id, document }) => (document === undefined ? [] : [[id, document]])));
   }
 
-  async log(): Promise<readonly { readonly seq: number; readonly original: unknown }[]> {
+  async log(): Promise<readonly { readonly seq: number; readonly sessionId: string; readonly original: unknown }[]> {
     return (await readLog(this.#ports, this.#ref, 0, pageLimit)).items;
   }
 
