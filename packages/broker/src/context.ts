@@ -2,18 +2,22 @@
 // than the store, the connections and these.
 import type { MembersStore } from "@claudemesh/members/ports";
 import type { MessagesStore } from "@claudemesh/messages/ports";
+import type { SpacePorts } from "@claudemesh/spaces/ports";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type { Logger } from "pino";
 import type { Housekeeping } from "./background/housekeeping.ts";
 import type { BrokerConfig } from "./config.ts";
 import type { BrokerMetrics } from "./metrics.ts";
+import type { SpaceWatchers } from "./sync/space-watchers.ts";
 import type { ConnectionRegistry } from "./transport/connection-registry.ts";
 
 export type BrokerContext = {
   readonly config: BrokerConfig;
   readonly members: MembersStore;
   readonly messages: MessagesStore;
+  readonly spaces: SpacePorts;
+  readonly watchers: SpaceWatchers;
   readonly connections: ConnectionRegistry;
   /** Resolves when store and limiter answer; rejects with what does not. */
   readonly checkReady: () => Promise<void>;

@@ -1,7 +1,7 @@
 // What a broker counts, for Prometheus. One registry per broker, so that two fit in one process. Ids are never labels.
-import type { SweepCounts } from "@claudemesh/messages/ports/housekeeping";
 import type { OrphanReport } from "@claudemesh/messages/services/check-orphans";
 import { Counter, Gauge, Registry } from "prom-client";
+import type { Swept } from "./background/sweep-everything.ts";
 import type { BackendCounts } from "./stores/backend.ts";
 
 export type BrokerMetrics = {
@@ -10,14 +10,27 @@ export type BrokerMetrics = {
   /** An id came again from its member, with other content. */
   readonly reused: () => void;
   /** A step of housekeeping has removed these rows. */
-  readonly swept: (counts: SweepCounts) => void;
+  readonly swept: (counts: Swept) => void;
   /** An orphan check has come to its end. */
   readonly checked: (report: OrphanReport) => void;
+  /** A commit of a space has its verdict: `accepted`, `replayed`, or the code of its rejection. */
+  readonly committed: (verdict: string) => void;
+  /** A sync frame was pushed, with the state of so many entities. */
+  readonly synced: (entities: number) => void;
+  /** A connection was told that its session is another's. */
+  readonly sessionRevoked: () => void;
   readonly contentType: string;
   readonly render: () => Promise<string>;
 };
 
-export function createBrokerMetrics(counts: () => BackendCounts, connected: () => number): BrokerMetrics {
+export type BrokerGauges = {
+  /** Members' connections to this broker. */
+  readonly connected: () => number;
+  /** Sessions of spaces that connections to this broker hold. */
+  readonly sessionsHeld: () => number;
+};
+
+export function createBrokerMetrics(counts: () => BackendCounts, gauges: BrokerGauges): BrokerMetrics {
   const registry = new Registry();
   const registers = [registry];
   const requests = new Counter({
@@ -26,14 +39,21 @@ export function createBrokerMetrics(counts: () => BackendCounts, connected: () =
     labelNames: ["operation", "status"],
     registers,
   });
-  new Gauge({
-    name: "cm_broker_connections",
-    help: "Members' connections to this broker.",
-    registers,
-    collect() {
-      this.set(connected());
-    },
-  });
+  const present = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read());
+      },
+    });
+  present("cm_broker_connections", "Members' connections to this broker.", gauges.connected);
+  present(
+    "cm_broker_space_sessions_held",
+    "Sessions of spaces that connections to this broker hold.",
+    gauges.sessionsHeld,
+  );
   const sinceStart = (name: string, help: string, read: () => number) =>
     new Counter({
       name,
@@ -71,7 +91,9 @@ export function createBrokerMetrics(counts: () => BackendCounts, connected: () =
     "Rows found that do not fit together, by rule. Anything but 0 is for a person to look at.",
     "check",
   );
+  const spaces = createSpaceMetrics(count);
   return {
+    ...spaces,
     reused: () => reused.inc(),
     swept: (counts) => {
       for (const [kind, rows] of Object.entries(counts)) swept.inc({ kind }, rows);
@@ -86,5 +108,29 @@ export function createBrokerMetrics(counts: () => BackendCounts, connected: () =
     answered: (operation, status) => requests.inc({ operation, status }),
     contentType: registry.contentType,
     render: () => registry.metrics(),
+  };
+}
+
+function createSpaceMetrics(
+  count: (name: string, help: string, label?: string) => Counter,
+): Pick<BrokerMetrics, "committed" | "synced" | "sessionRevoked"> {
+  const commits = count(
+    "cm_broker_space_commits_total",
+    "Commits, branches made and deleted, by verdict: accepted, replayed, or the code of the rejection.",
+    "verdict",
+  );
+  const frames = count("cm_broker_space_sync_frames_total", "Sync frames pushed to those who watch a space.");
+  const entities = count("cm_broker_space_sync_entities_total", "States of entities in those frames.");
+  const revoked = count(
+    "cm_broker_space_sessions_revoked_total",
+    "Connections that were told that a newer one holds their session.",
+  );
+  return {
+    committed: (verdict) => commits.inc({ verdict }),
+    synced: (upserts) => {
+      frames.inc();
+      entities.inc(upserts);
+    },
+    sessionRevoked: () => revoked.inc(),
   };
 }

@@ -18,6 +18,9 @@ import { createOperationRunner } from "./operations/run-operation.ts";
 import { type JoinedBrokers, joinBrokers } from "./signals/join-brokers.ts";
 import type { Backend } from "./stores/backend.ts";
 import { openBackend } from "./stores/open-backend.ts";
+import { createQuietLog } from "./stores/quiet-log.ts";
+import { createSpacePorts } from "./sync/space-ports.ts";
+import { SpaceWatchers } from "./sync/space-watchers.ts";
 import { registerAdminRoutes } from "./transport/admin-routes.ts";
 import type { ConnectionRegistry } from "./transport/connection-registry.ts";
 import { registerHttpRoutes } from "./transport/http-routes.ts";
@@ -39,6 +42,8 @@ const requestsInFlightMax = 4_096;
 const limiterSweepIntervalMs = 10_000;
 const limiterSweepRows = 5_000;
 const stopGraceMs = 8_000;
+/** Between looks for commits that nobody was told of, where no other broker can have made them. */
+const lookIntervalMs = 5_000;
 
 export async function startBroker(config: BrokerConfig): Promise<RunningBroker> {
   const log = pino({ level: config.logLevel, base: null, name: "broker" }, pino.destination({ dest: 2, sync: true }));
@@ -57,6 +62,7 @@ export async function startBroker(config: BrokerConfig): Promise<RunningBroker> 
       adminToken: ensureAdminToken(adminTokenFile),
     });
     const { url, stop } = await serve(broker, place);
+    broker.watchers.start(backend.sideBySide?.sweepIntervalMs ?? lookIntervalMs);
     const { leave } = joined;
     return {
       url,
@@ -65,6 +71,7 @@ export async function startBroker(config: BrokerConfig): Promise<RunningBroker> 
       hasMesh: async (meshId) => (await broker.members.findMesh(meshId))?.id === meshId,
       stop: async () => {
         await stop();
+        await broker.watchers.stop();
         await leave();
         await backend.close();
       },
@@ -86,17 +93,25 @@ function createContext(
 ): WiredBroker {
   let url = "";
   const { messages } = backend;
-  const metrics = createBrokerMetrics(backend.counts, () => connections.size);
   const nowMs = Date.now;
+  const onFailure = createQuietLog((error, times) =>
+    rest.log.error({ event: "space_watch_failed", err: error, times }, "looking for changes of spaces failed"),
+  );
+  const watchers = new SpaceWatchers({ store: backend.spaces, connections, onFailure });
+  const spaces = createSpacePorts(backend, { config, connections, watchers, nowMs, nextId: rest.nextId });
+  const gauges = { connected: () => connections.size, sessionsHeld: () => watchers.size };
+  const metrics = createBrokerMetrics(backend.counts, gauges);
   return {
     ...rest,
     config,
     members: backend.members,
     messages,
+    spaces,
+    watchers,
     connections,
     checkReady: backend.checkReady,
     metrics,
-    housekeeping: new Housekeeping({ config, messages, metrics, log: rest.log, nowMs }),
+    housekeeping: new Housekeeping({ config, messages, spaces: backend.spaces, metrics, log: rest.log, nowMs }),
     nowMs,
     publicUrl: () => url,
     setUrl: (bound) => {

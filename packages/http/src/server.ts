@@ -10,6 +10,8 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** The answer goes on until one side has enough: bounded by whoever gives it, and no request in flight here. */
     longLived?: boolean;
+    /** How deep a body may be nested, where that is more than elsewhere. */
+    jsonDepth?: number;
   }
 }
 
@@ -25,6 +27,8 @@ export type HttpServerOptions = {
 /** Slow senders are cut off: headers within 10 s, a whole request within 30 s. */
 const headersTimeoutMs = 10_000;
 const requestTimeoutMs = 30_000;
+/** Before it is decoded: an entity's id of 512 characters that are all escaped. */
+const maxParamLength = 6_144;
 
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const server = fastify({
@@ -32,7 +36,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: 72_000,
     forceCloseConnections: "idle",
-    routerOptions: { caseSensitive: true, ignoreTrailingSlash: false, maxParamLength: 512 },
+    routerOptions: { caseSensitive: true, ignoreTrailingSlash: false, maxParamLength },
     exposeHeadRoutes: false,
     // The framework's own refusal has another shape than every other error; refuseWhileStopping answers instead.
     return503OnClosing: false,
@@ -62,9 +66,10 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
 
 function readStrictJson(server: FastifyInstance): void {
   server.removeAllContentTypeParsers();
-  server.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) => {
+  server.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body, done) => {
+    const maxDepth = request.routeOptions.config?.jsonDepth ?? limits.jsonDepth;
     try {
-      done(null, parseStrictJson(body as Buffer, { maxDepth: limits.jsonDepth }));
+      done(null, parseStrictJson(body as Buffer, { maxDepth }));
     } catch (error) {
       done(asMeshError(error));
     }

@@ -23,6 +23,7 @@ import { memberHandlers } from "./member-handlers.ts";
 import { presenceHandlers } from "./presence-handlers.ts";
 import { queueHandlers } from "./queue-handlers.ts";
 import { readingHandlers } from "./reading-handlers.ts";
+import { spaceHandlers } from "./space-handlers.ts";
 
 export const handlers: Readonly<Record<OperationName, Handler>> = {
   send: async (broker, { member }, input: AcceptRequest) => {
@@ -70,6 +71,7 @@ export const handlers: Readonly<Record<OperationName, Handler>> = {
   ...memberHandlers,
   ...presenceHandlers,
   ...readingHandlers,
+  ...spaceHandlers,
 
   "topic.create": async (broker, { member }, input: TopicCreateInput) => {
     const name = checkName(input.name, "name");

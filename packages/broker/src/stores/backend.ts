@@ -2,6 +2,8 @@
 // need for that. Two kinds keep this contract; open-backend.ts chooses.
 import type { MembersStore } from "@claudemesh/members/ports";
 import type { MessagesStore } from "@claudemesh/messages/ports";
+import type { PrepareSendsPorts } from "@claudemesh/messages/services/prepare-sends";
+import type { SpacesStore } from "@claudemesh/spaces/ports";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type { Logger } from "pino";
@@ -11,6 +13,9 @@ import type { Recipient } from "../signals/shared-connections.ts";
 export type Backend = {
   readonly members: MembersStore;
   readonly messages: MessagesStore;
+  readonly spaces: SpacesStore;
+  /** B1 for sends that a space's commit carries. */
+  readonly sendLimits: Pick<PrepareSendsPorts, "limiter" | "limits">;
   /** Where the data is, as it may be shown: without a password. */
   readonly place: string;
   readonly adminTokenFile: string;

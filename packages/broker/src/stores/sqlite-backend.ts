@@ -2,7 +2,12 @@
 import { mkdirSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { createSqliteMembersStore, membersMigrations } from "@claudemesh/members/sqlite";
+import type { SendToAccept } from "@claudemesh/messages/ports";
 import { createSqliteMessagesStore, messagesMigrations } from "@claudemesh/messages/sqlite";
+import { createSqliteLimiter } from "@claudemesh/messages/sqlite-limiter";
+import { acceptSends } from "@claudemesh/messages/sqlite-sends";
+import type { SpacesStore } from "@claudemesh/spaces/ports";
+import { createSqliteSpacesStore, spacesMigrations } from "@claudemesh/spaces/sqlite";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
@@ -13,7 +18,7 @@ import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { Backend, BackendSurroundings } from "./backend.ts";
 
 export function sqliteMigrations(): Migration[] {
-  return [...membersMigrations(), ...messagesMigrations()];
+  return [...membersMigrations(), ...messagesMigrations(), ...spacesMigrations()];
 }
 
 export async function openSqliteBackend(surroundings: BackendSurroundings, givenPath: string): Promise<Backend> {
@@ -43,6 +48,11 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
   return {
     members,
     messages: { ...messages, accepts: { ...messages.accepts, accept } },
+    spaces: createSqliteSpaces(opened, commit, () => saw("commit")),
+    sendLimits: {
+      limiter: createSqliteLimiter(commit, config.rateLimit),
+      limits: { whenUnavailable: "refuse", onPassedUncounted: () => undefined },
+    },
     place: path,
     adminTokenFile: config.adminTokenFile ?? `${path}.admin-token`,
     checkReady: async () => {
@@ -59,25 +69,35 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
   };
 }
 
+/** Sends of commits are accepted in their transaction. */
+export function createSqliteSpaces(db: Sqlite, commit: GroupCommit, sawCommit: () => void): SpacesStore {
+  return createSqliteSpacesStore(db, commit, {
+    acceptSends: (tx, _meshId, sends) => acceptSends(tx, sends as readonly SendToAccept[]),
+    sawCommit,
+  });
+}
+
 /** Fault points aim at batches that carry the work they are named for. */
 function createCommit(db: Sqlite, failpoints: Failpoints<FailpointName>) {
-  const seen = { accept: false, fence: false, sweep: false };
-  let acceptCommitting = false;
-  const commit = new GroupCommit(db, {
+  const seen = { accept: false, fence: false, sweep: false, commit: false };
+  let committing = { ...seen };
+  const groupCommit = new GroupCommit(db, {
     beforeCommit: () => {
-      const { accept, fence, sweep } = seen;
-      Object.assign(seen, { accept: false, fence: false, sweep: false });
-      acceptCommitting = accept;
+      committing = { ...seen };
+      Object.assign(seen, { accept: false, fence: false, sweep: false, commit: false });
+      const { accept, fence, sweep, commit } = committing;
       if (fence) failpoints.hitSync("fence.before_commit");
       if (accept) failpoints.hitSync("accept.before_commit");
       if (sweep) failpoints.hitSync("sweep.before_commit");
+      if (commit) failpoints.hitSync("commit.before_commit");
     },
     afterCommit: () => {
-      if (acceptCommitting) failpoints.hitSync("accept.after_commit");
+      if (committing.accept) failpoints.hitSync("accept.after_commit");
+      if (committing.commit) failpoints.hitSync("commit.after_commit");
     },
   });
   return {
-    commit,
+    commit: groupCommit,
     saw: (work: keyof typeof seen) => {
       seen[work] = true;
     },

@@ -127,7 +127,7 @@ describe("a caller without a live token of the mesh", () => {
     const revoked = (await bob.call("POST", "/tokens")).body;
     await bob.call("DELETE", `/tokens/${revoked.token_id}`);
     const routes = Object.values(operations).flatMap((operation) => ("http" in operation ? [operation.http] : []));
-    expect(routes).toHaveLength(26);
+    expect(routes).toHaveLength(41);
     for (const { method, path } of routes) {
       const below = path.replace(":client_message_id", "m1").replace(":name", "news").replace(":token_id", "x");
       for (const mesh of ["acme", "nowhere", alice.meshId]) {

@@ -31,6 +31,13 @@ export type SpaceCreateInput = FromSchema<typeof spaceCreateInputSchema>;
 export const spaceListInputSchema = input([], { after: spaceName, limit }) satisfies JSONSchema;
 export type SpaceListInput = FromSchema<typeof spaceListInputSchema>;
 
+/** Only an owner may ask. */
+export const spacePolicyInputSchema = input(["space", "signedWrites"], {
+  space: spaceName,
+  signedWrites: { type: "string", enum: ["optional", "required"] },
+}) satisfies JSONSchema;
+export type SpacePolicyInput = FromSchema<typeof spacePolicyInputSchema>;
+
 /** The same openId again gets the same session and token while it is current. */
 export const sessionOpenInputSchema = input(["space", "openId"], {
   space: spaceName,
@@ -101,6 +108,10 @@ export function readQuery({ ids, prefix, cursor: place }: QueryInput): ReadQuery
 
 export const logInputSchema = input(["space"], { space: spaceName, after: seq, limit }) satisfies JSONSchema;
 export type LogInput = FromSchema<typeof logInputSchema>;
+
+/** What a commit's invocationRef or authorizationRef names. */
+export const invocationInputSchema = input(["space", "ref"], { space: spaceName, ref: opaque }) satisfies JSONSchema;
+export type InvocationInput = FromSchema<typeof invocationInputSchema>;
 
 export const branchCreateInputSchema = input(["space", "sessionId", "sessionToken", "localSeq", "name"], {
   space: spaceName,

@@ -4,6 +4,7 @@
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { acceptRequestSchema } from "../messages/accept-request.ts";
 import { limits } from "../messages/limits.ts";
+import { spaceOperations } from "./spaces-operations.ts";
 
 const clientMessageId = { type: "string", maxLength: limits.clientMessageIdCharacters } as const;
 const wireFingerprint = { type: "string", pattern: "^[0-9a-f]{64}$" } as const;
@@ -147,6 +148,8 @@ export type OperationSpec = {
     readonly names?: Readonly<Record<string, string>>;
   };
   readonly input: JSONSchema & { readonly properties: Readonly<Record<string, unknown>> };
+  /** Bounds of this operation's request, where they are wider than those of all others. */
+  readonly large?: { readonly bytes: number; readonly jsonDepth: number };
 };
 
 export const operations = {
@@ -178,6 +181,7 @@ export const operations = {
   "topic.delete": { http: { method: "DELETE", path: "/topics/:name" }, input: topicInputSchema },
   "topic.subscribe": { http: { method: "PUT", path: "/topics/:name/subscription" }, input: topicInputSchema },
   "topic.unsubscribe": { http: { method: "DELETE", path: "/topics/:name/subscription" }, input: topicInputSchema },
+  ...spaceOperations,
 } as const satisfies Record<string, OperationSpec>;
 
 export type OperationName = keyof typeof operations;

@@ -10,7 +10,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 1,
-  sha256: "2ed7db7b0353023bd123c82fbd452eb5a68add5fdc6fa4a550a083c5d6b5903f",
+  sha256: "700d3a51196975be9a8246717c3dee6f006a0f4060fb243c8d3c781b9706d2db",
 };
 
 const wire = {

@@ -50,7 +50,7 @@ export class AcceptBatches {
         if (stored !== undefined) return answerStored(stored, send);
       }
       const outcome = await this.#lead(key, send);
-      if (outcome.type !== "forgotten") return answer(outcome, send);
+      if (outcome.type !== "forgotten") return answerOutcome(outcome, send);
     }
     throw new StorageError("conflict", "the id was consumed and forgotten again and again");
   }
@@ -147,7 +147,10 @@ function answerStored(stored: StoredAccept, send: SendToAccept): CommittedAccept
   return { result, recipients: [] };
 }
 
-function answer(outcome: Exclude<AcceptOutcome, { type: "forgotten" }>, send: SendToAccept): CommittedAccept {
+export function answerOutcome(
+  outcome: Exclude<AcceptOutcome, { type: "forgotten" }>,
+  send: SendToAccept,
+): CommittedAccept {
   const { brokerMessageId, clientMessageId } = send;
   if (outcome.type === "stored") return answerStored(outcome.stored, send);
   if (outcome.type === "accepted") {

@@ -51,6 +51,8 @@ import {
 } from "./session-rows.ts";
 import { type LaneProbe, TransactionLanes } from "./transaction-lanes.ts";
 
+export type { LaneProbe } from "./transaction-lanes.ts";
+
 export function postgresSpacesMigrations(): Migration[] {
   return loadMigrations("spaces", new URL("./migrations/", import.meta.url));
 }
