@@ -82,6 +82,11 @@ export class CuttableWire implements SpaceWire {
     for (const { onUp } of [...this.#listeners]) onUp();
   }
 
+  /** A push that comes at this very moment. */
+  inject(push: { readonly type: string }): void {
+    for (const { onPush } of [...this.#listeners]) onPush(push);
+  }
+
   /** Everything on its way is lost, in both directions. */
   cut(): void {
     if (this.#end === undefined) return;

@@ -53,6 +53,8 @@ export class SpaceServer {
   readonly space: string;
   /** The ids of messages that were accepted with commits. */
   readonly sent: string[] = [];
+  /** The last token of each session. */
+  readonly tokens = new Map<string, string>();
   /** What went wrong in here that no broker may do. */
   readonly failures: unknown[] = [];
   /** While true, nobody hears of others' commits; what is missed comes in one frame. */
@@ -163,10 +165,12 @@ export class SpaceServer {
   async #carryOut(end: ServerEnd, type: string, input: Input): Promise<unknown> {
     const { branch, atSeq, source, target } = input as { [key: string]: string } & { atSeq?: number };
     const ports = this.#ports;
+    if (input.space !== this.space) throw new MeshError("space_not_found");
     switch (type) {
       case "space.open": {
         const opened = await openSession(ports, this.#ref, end.member, input as { openId: string });
         end.sessionId = opened.sessionId;
+        this.tokens.set(opened.sessionId, opened.sessionToken);
         return opened;
       }
       case "space.commit":
@@ -226,6 +230,8 @@ export class SpaceServer {
     });
     const { ids = [], prefixes = [] } = input as { ids?: string[]; prefixes?: string[] };
     const watch = { ids, prefixes, sentSeq: seenSeq };
+    // Throws where there is no such branch.
+    await readMany(this.#ports, this.#ref, [], { branch });
     end.watches.set(branch, watch);
     await this.#flush(end);
     return { seq: watch.sentSeq };

@@ -11,7 +11,8 @@ export class Notifier {
   readonly #byEntity = new Map<string, Set<Subscriber>>();
   readonly #byPrefix = new Map<BranchId, Map<string, Set<PrefixSubscriber>>>();
   readonly #onError: (error: unknown) => void;
-  #queue: Notification[] = [];
+  /** One call each, so that a subscriber that starts a transaction lets the others hear of what was before it. */
+  readonly #queue: (() => void)[] = [];
 
   /** `onError` hears what a subscriber throws; the others are told all the same. */
   constructor(onError: (error: unknown) => void) {
@@ -35,36 +36,33 @@ export class Notifier {
       prefixes = new Map();
       this.#byPrefix.set(branch, prefixes);
     }
-    const own: PrefixSubscriber = (id, document, cause) => subscriber(id, document, cause);
+    let isOn = true;
+    const own: PrefixSubscriber = (id, document, cause) => isOn && subscriber(id, document, cause);
     const off = addTo(prefixes, prefix, own);
     return () => {
+      isOn = false;
       off();
       return { isLast: !prefixes.has(prefix) };
     };
   }
 
-  notify(notification: Notification): void {
-    this.#queue.push(notification);
+  notify({ branch, id, document: shown, cause }: Notification): void {
+    const document = frozen(shown);
+    const subscribers = this.#byEntity.get(keyOf(branch, id));
+    for (const each of subscribers ?? []) {
+      this.#queue.push(() => subscribers?.has(each) === true && each(document, cause));
+    }
+    for (const each of this.#prefixSubscribers(branch, id)) this.#queue.push(() => each(id, document, cause));
     this.#drain();
   }
 
   #drain(): void {
-    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
-      const { branch, id, cause } = next;
-      const document = frozen(next.document);
-      const calls = [
-        ...[...(this.#byEntity.get(keyOf(branch, id)) ?? [])].map((each) => () => each(document, cause)),
-        ...this.#prefixSubscribers(branch, id).map((each) => () => each(id, document, cause)),
-      ];
-      for (const call of calls) this.#call(call);
-    }
-  }
-
-  #call(call: () => void): void {
-    try {
-      call();
-    } catch (error) {
-      this.#onError(error);
+    for (let call = this.#queue.shift(); call !== undefined; call = this.#queue.shift()) {
+      try {
+        call();
+      } catch (error) {
+        this.#onError(error);
+      }
     }
   }
 

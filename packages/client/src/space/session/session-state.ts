@@ -256,7 +256,10 @@ export class SessionState {
         this.#caughtUp(ask.branch);
         return [...this.advance(), { kind: "load_failed", branch: ask.branch, error: answer.error }];
       case "progress": {
-        if (answer.loaded !== undefined) this.integration.receiveLoaded(ask.branch, answer.loaded);
+        if (answer.loaded !== undefined) {
+          this.branches.heard(answer.loaded.seq);
+          this.integration.receiveLoaded(ask.branch, answer.loaded);
+        }
         if (ask.part === undefined) this.#caughtUp(ask.branch);
         const sends = answer.messages.map((message) => this.#watchMessage(ask.branch, ask.round, message));
         return [...sends, ...this.advance()];
