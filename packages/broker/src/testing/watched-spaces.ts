@@ -121,6 +121,25 @@ function describeOrder(make: MakeWorld): void {
     }
   });
 
+  test("a peer that does not read holds up nobody, keeps its connection, and is told the last state when it reads", async () => {
+    const { alice, bob } = await withSpace(make);
+    const writer = await openOverHttp(alice);
+    const { peer, held } = await openOverSocket(bob, "b-1");
+    await watchOver(peer, held, { ids: ["big:1"] });
+    peer.socket.pause();
+    const text = "x".repeat(900_000);
+    const commits = 20;
+    for (let n = 1; n <= commits; n += 1) {
+      expect((await commitOverHttp(alice, writer, commitOf(n, [set("big:1", `${n} ${text}`)]))).status).toBe(200);
+    }
+    peer.socket.resume();
+    const seqs: number[] = [];
+    while (seqs.at(-1) !== commits) seqs.push(Number((await nextSync(peer)).toSeq));
+    // Some filled the buffers of the two hosts; what came after that was told as one.
+    expect(seqs.length).toBeLessThan(commits);
+    expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
+  });
+
   test("a change too large for one frame comes in several, and the seq moves with the last", async () => {
     const { alice, bob } = await withSpace(make);
     const writer = await openOverHttp(alice);
