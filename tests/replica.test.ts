@@ -129,7 +129,7 @@ describe("a replica", () => {
     expect(Object.keys(await world.server.documents())).toEqual(["task:1"]);
   });
 
-  it("SPC-7: lets nothing in while a transaction is being built", async () => {
+  it("SPC-14: lets nothing in while a transaction is being built", async () => {
     const { space: a, wire } = await open(alice);
     await a.transact((tx) => tx.set("task:1", task(null)));
     await a.get("task:1");

@@ -77,7 +77,7 @@ type Built<T> =
   | { readonly kind: "missing"; readonly ids: readonly string[] };
 
 /**
- * SPC-7: one run on one snapshot. The function is synchronous, so that nothing can come in between two of its reads;
+ * SPC-14: one run on one snapshot. The function is synchronous, so that nothing can come in between two of its reads;
  * whatever arrives through a side door meanwhile is held until it has ended.
  */
 function buildOnce<T>(replica: Replica, branch: Branch, build: (tx: Tx) => T): Built<T> {

@@ -1,4 +1,4 @@
-// The order in which frames, loaded entities and verdicts take effect (SPC-3 on this side): a frame that may hold own work
+// The order in which frames, loaded entities and verdicts take effect (SPC-15): a frame that may hold own work
 // waits for the verdicts of that work and takes effect with them in one step, so that nothing shows twice or not at all;
 // a verdict takes effect once this connection has caught up, so that what explains it is there. No I/O.
 import type { BranchId, EntityId } from "@claudemesh/protocol/spaces/entity";
@@ -62,7 +62,7 @@ export class Integration {
     return this.#hold !== "free";
   }
 
-  /** SPC-7: while a transaction is being built, nothing takes effect. */
+  /** SPC-14: while a transaction is being built, nothing takes effect. */
   hold(): void {
     this.#hold = "held";
   }

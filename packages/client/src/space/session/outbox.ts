@@ -1,5 +1,5 @@
 // The layers without a verdict, in the order of their localSeq: which are to be sent now, which are under way, which
-// have to be sent again. What is sent for a layer is always the same. Makes no messages itself.
+// have to be sent again (SPC-16). What is sent for a layer is always the same. Makes no messages itself.
 import type { Layer } from "../tiers/layer.ts";
 
 /** Verdicts that are on their way do not keep others waiting, but there is an end to it. */

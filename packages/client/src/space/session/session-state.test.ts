@@ -241,6 +241,53 @@ describe("what was written before it was loaded", () => {
   });
 });
 
+describe("loading", () => {
+  it("asks for fewer at once where the answer would be too large", () => {
+    open();
+    run(state.want(state.branches.get(""), ["e:1", "e:2", "e:3"]));
+    const [watch, query] = sent;
+    answer(watch, ok({ seq: 5 }));
+    answer(query, refused(413, "payload_too_large"));
+    const halves = sent;
+    expect(halves.map(({ input }) => (input as { ids: string[] }).ids)).toEqual([["e:1", "e:2"], ["e:3"]]);
+    for (const half of halves) answer(half, ok({ seq: 5, items: [] }));
+    expect(state.branches.get("").find("e:3")?.isReadable).toBe(true);
+    expect(sent).toEqual([]);
+  });
+
+  it("of more pages than one goes on as of the same seq", () => {
+    open();
+    run(state.want(state.branches.get(""), [], ["e:"]));
+    const [watch, first] = sent;
+    answer(watch, ok({ seq: 6 }));
+    answer(first, ok({ seq: 5, items: [{ id: "e:1", seq: 1, document: value(1) }], nextCursor: "e:1" }));
+    expect(sent[0]?.input).toMatchObject({ prefix: "e:", cursor: "e:1", atSeq: 5 });
+    answer(sent[0], ok({ seq: 5, items: [{ id: "e:2", seq: 2, document: value(2) }], nextCursor: null }));
+    expect(heard()).toEqual([
+      ["e:1", "integrate", { n: 1 }],
+      ["e:2", "integrate", { n: 2 }],
+    ]);
+    expect(state.branches.get("").find("e:3")?.isReadable).toBe(true);
+  });
+
+  it("is done again for what the server no longer tells of", () => {
+    open();
+    load({ "e:1": value(1) });
+    const frame = {
+      type: "sync",
+      space: "plan",
+      sessionId: "s",
+      branch: "",
+      fromSeq: 5,
+      toSeq: 6,
+      caughtUpLocalSeq: 0,
+    };
+    run(state.pushed({ ...frame, upserts: [], removes: ["e:1"] } as { type: string }));
+    expect(sent.map(({ type }) => type)).toEqual(["space.watch", "space.query"]);
+    expect(state.branches.get("").find("e:1")?.isReadable).toBe(false);
+  });
+});
+
 describe("a rejection", () => {
   it("takes back all that rests on it, tells what shows then, and only then settles", () => {
     open();

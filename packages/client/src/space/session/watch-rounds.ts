@@ -26,6 +26,8 @@ export function answerRound(watch: WatchSet, ask: Extract<Ask, { kind: "watch" }
     return { kind: "progress", ...watch.queried(round, part, page) };
   } catch (error) {
     if (!(error instanceof SpaceError)) throw error;
+    const parts = error.code === "payload_too_large" && part !== undefined ? watch.split(round, part) : undefined;
+    if (parts !== undefined) return { kind: "progress", loaded: undefined, messages: parts };
     if (error.retryable) {
       watch.abandon(round);
       return { kind: "again" };

@@ -144,6 +144,14 @@ export class WatchSet {
     return { loaded: this.#finished(current), messages: [] };
   }
 
+  /** These ids are too much for one answer: they are asked for in two. Undefined where that cannot be. */
+  split(round: number, part: QueryPart): readonly WatchMessage[] | undefined {
+    const current = this.#round;
+    if (current?.number !== round || !("ids" in part) || part.ids.length < 2) return undefined;
+    current.openQueries += 1;
+    return chunks(part.ids, Math.ceil(part.ids.length / 2)).map((ids) => this.#query(current, { ids }));
+  }
+
   /** What was loaded is in the snapshot now. */
   markLive({ ids, prefixes }: LoadedRound): void {
     for (const id of ids) if (this.#ids.has(id)) this.#ids.set(id, "live");

@@ -20,7 +20,10 @@ export function openLinkWire({ requestTimeoutMs = defaultRequestTimeoutMs, ...op
     onPush: (push) => listeners.push(push),
     onStatus: (status) => {
       if (status.state === "online") listeners.up();
-      if (status.state === "offline" || status.state === "stopped") listeners.down(stoppedBy(status));
+      if (status.state !== "offline" && status.state !== "stopped") return;
+      const stopped = stoppedBy(status);
+      listeners.down(stopped);
+      if (stopped !== undefined && status.state === "offline") void link.close();
     },
   });
   return {
