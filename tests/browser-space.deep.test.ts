@@ -2,6 +2,7 @@
 // with a key that WebCrypto holds. It works beside a replica in Node, loses its connection, and comes back. Needs
 // Chromium; without it the test says so, and fails where every test must run.
 import { spawn, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { connectSpaces } from "@claudemesh/client/space";
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -16,46 +17,7 @@ if (browser === undefined) {
   process.stdout.write(`${message}\n`);
 }
 
-/** Runs in the browser. What it finds is posted, and judged here. */
-const page = `<!doctype html><script type="module">
-import { connectSpaces, webCryptoIdentity } from "/packages/client/src/space/browser.ts";
-import { encodeHex } from "/packages/protocol/src/encoding/hex.ts";
-import { joinBytes } from "/packages/protocol/src/wire/signing.ts";
-
-const post = async (path, body) => (await fetch(path, { method: "POST", body: JSON.stringify(body) })).json();
-const sockets = [];
-globalThis.WebSocket = class extends WebSocket {
-  constructor(url) {
-    super(url);
-    sockets.push(this);
-  }
-};
-try {
-  const { privateKey, publicKey } = await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]);
-  const pubkey = encodeHex(new Uint8Array(await crypto.subtle.exportKey("raw", publicKey)));
-  const { url, meshId, secret } = await post("/invite", {});
-  const identity = webCryptoIdentity(meshId, pubkey, privateKey);
-  const signature = await identity.sign(joinBytes({ mesh_id: meshId, secret, name: "page", pubkey }));
-  await post("/join", { secret, name: "page", pubkey, signature: encodeHex(signature) });
-  const client = connectSpaces({ url, identity, agent: "page/1", connectBackoff: { minMs: 1, maxMs: 50 } });
-  const space = await client.space("plan");
-  const heard = [];
-  const answered = new Promise((resolve) => space.subscribe("reply:1", (document) => document && resolve(document)));
-  await space.get("page:1");
-  space.subscribe("page:1", (document, cause) => heard.push([cause, document.value.n]));
-  const first = await space.transact((tx) => tx.set("page:1", { value: { n: 1, bytes: new Uint8Array([7]) } }));
-  const reply = await answered;
-  const offline = space.transact((tx) => {
-    const n = tx.get("page:1").value.n;
-    tx.patch("page:1", [{ op: "replace", path: "/value/n", value: n + 1 }]);
-  });
-  sockets.at(-1).close();
-  const second = await offline;
-  await post("/result", { heard, reply: reply.value, attempts: [first.attempts, second.attempts], sockets: sockets.length });
-} catch (error) {
-  await post("/result", { error: String(error?.stack ?? error) });
-}
-</script>`;
+const page = readFileSync(new URL("./support/space-page.html", import.meta.url), "utf8");
 
 describe.runIf(browser !== undefined)("a replica in a browser", () => {
   test("works beside one in Node, and comes back after its connection broke", { timeout: 60_000 }, async () => {

@@ -51,7 +51,6 @@ describe("the task board", () => {
       workThrough(other, "ben", { topic: "board" }),
     ]);
     expect(done.flat().sort()).toEqual(titles.map((_, n) => `task:${String(n + 1).padStart(4, "0")}`));
-    expect(done.every((each) => each.length > 0)).toBe(true);
     const { items } = await board.query({ prefix: "task:" });
     expect(items.map(({ document }) => (document as Task).value.done)).toEqual(titles.map(() => true));
     const { body } = await ann.call("GET", "/history?topic=board&limit=100");

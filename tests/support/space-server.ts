@@ -245,13 +245,13 @@ export class SpaceServer {
       const { toSeq, items } = await changesOfIds(this.#ports, this.#ref, query, watch.ids);
       const found = new Map(items.map((item) => [item.id, item]));
       for (const prefix of watch.prefixes) {
-        const page = await changesByPrefix(this.#ports, this.#ref, {
-          ...query,
-          atSeq: toSeq,
-          prefix,
-          limit: pageLimit,
-        });
-        for (const item of page.items) found.set(item.id, item);
+        let cursor: string | undefined;
+        do {
+          const asked = { ...query, atSeq: toSeq, prefix, cursor, limit: pageLimit };
+          const page = await changesByPrefix(this.#ports, this.#ref, asked);
+          for (const item of page.items) found.set(item.id, item);
+          cursor = page.nextCursor;
+        } while (cursor !== undefined);
       }
       const session = await this.#ports.store.read(this.#ref, (view) => view.findSession(sessionId));
       const fromSeq = watch.sentSeq;

@@ -1,24 +1,9 @@
 // What a replica needs of a connection to a broker: requests with answers, pushes in order, and word of when it comes
 // and goes. The bindings to a link and to a browser's socket are in wires/.
+import type { OperationName } from "@claudemesh/protocol/wire/operations";
 
 /** The frame types of spaces. */
-export const spaceRequestTypes = [
-  "space.create",
-  "space.list",
-  "space.open",
-  "space.commit",
-  "space.verdict",
-  "space.watch",
-  "space.entity",
-  "space.query",
-  "space.log",
-  "space.branch.create",
-  "space.branch.delete",
-  "space.branches",
-  "space.merge.propose",
-  "space.diff",
-] as const;
-export type SpaceRequestType = (typeof spaceRequestTypes)[number];
+export type SpaceRequestType = Extract<OperationName, `space.${string}`>;
 
 /** `not_sent`: no byte of it left this host. `timed_out` and `connection_lost`: it may have been carried out. */
 export type WireOutcome =

@@ -274,6 +274,8 @@ export class SessionState {
 
   #watch(branch: Branch): Effect[] {
     if (this.#phase !== "open") return [];
+    // With nothing in it, the snapshot can as well be the newest that is known.
+    if (!branch.watch.hasLive) branch.tiers.seq = Math.max(branch.tiers.seq, this.branches.knownSeq);
     const round = branch.watch.nextRound(branch.tiers.seq);
     if (round === undefined) return [];
     return round.messages.map((message) => this.#watchMessage(branch.name, round.round, message));

@@ -58,8 +58,8 @@ export class WatchSet {
     return this.#ids.size === 0 && this.#prefixes.size === 0;
   }
 
-  get isLoading(): boolean {
-    return this.#round !== undefined;
+  get hasLive(): boolean {
+    return this.#ids.hasLive || this.#prefixes.hasLive;
   }
 
   isTold(id: EntityId): boolean {
@@ -225,6 +225,10 @@ class Standings {
 
   get hasWanted(): boolean {
     return this.#wanted.size > 0;
+  }
+
+  get hasLive(): boolean {
+    return this.#all.size > this.#wanted.size;
   }
 
   has(name: string): boolean {

@@ -1,5 +1,4 @@
 // The wire over a link to a broker, for Node: the link reconnects by itself, this says so to the spaces.
-import type { OperationName } from "@claudemesh/protocol/wire/operations";
 import { openLink } from "../../link/link.ts";
 import type { LinkOptions, LinkStatus } from "../../link/link-contract.ts";
 import type { SpaceWire } from "../space-wire.ts";
@@ -28,7 +27,7 @@ export function openLinkWire({ requestTimeoutMs = defaultRequestTimeoutMs, ...op
   });
   return {
     isUp: () => link.status().state === "online",
-    request: (type, input) => link.request(type as string as OperationName, input, { timeoutMs: requestTimeoutMs }),
+    request: (type, input) => link.request(type, input, { timeoutMs: requestTimeoutMs }),
     listen: (events) => listeners.add(events),
     close: () => link.close(),
   };
