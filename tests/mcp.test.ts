@@ -2,7 +2,7 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { claudemeshBin } from "./support/process.ts";
+import { claudemeshBin, runCli } from "./support/process.ts";
 import { type Peer, World } from "./support/world.ts";
 
 describe("claudemesh mcp", () => {
@@ -35,10 +35,19 @@ describe("claudemesh mcp", () => {
     return { text, value: JSON.parse(text.slice(text.indexOf("{"))), isError: result.isError === true };
   };
 
-  test("offers send, inbox, status, peers and topics", async () => {
+  test("offers send, inbox, status, peers, topics and spaces", async () => {
     const agent = await agentOf(alice);
     const { tools } = await agent.listTools();
-    expect(tools.map((tool) => tool.name).sort()).toEqual(["inbox", "peers", "send", "status", "topics"]);
+    expect(tools.map((tool) => tool.name).sort()).toEqual([
+      "inbox",
+      "peers",
+      "send",
+      "space_read",
+      "space_transact",
+      "space_watch",
+      "status",
+      "topics",
+    ]);
   });
 
   test("carries a message from one agent to another who waits for it, marked as data", async () => {
@@ -52,6 +61,33 @@ describe("claudemesh mcp", () => {
     expect((await call(sender, "status", { id: "mcp-1" })).isError).toBe(false);
     expect((await call(sender, "peers", {})).text).toContain("bob");
     expect((await call(sender, "topics", {})).isError).toBe(false);
+  });
+
+  test("lets agents share state: one waits for what the other commits, and a stale change is told what is there", async () => {
+    expect((await runCli(["space", "create", "plan"], { home: alice.home })).code).toBe(0);
+    const [writer, watcher] = await Promise.all([agentOf(alice), agentOf(bob)]);
+    const claim = (owner: string, seq: number, request_id: string) => ({
+      space: "plan",
+      operations: [{ op: "set", id: "task:1", value: { value: { owner } } }],
+      expect: [{ id: "task:1", seq }],
+      request_id,
+    });
+    const waiting = call(watcher, "space_watch", { space: "plan", prefixes: ["task:"], since_seq: 0, wait_s: 60 });
+    const claimed = await call(writer, "space_transact", claim("alice", 0, "request-0001"));
+    expect(claimed).toMatchObject({ isError: false, value: { seq: 1, replayed: false } });
+    const again = await call(writer, "space_transact", claim("alice", 0, "request-0001"));
+    expect(again.value).toMatchObject({ seq: 1, replayed: true });
+    const told = await waiting;
+    expect(told.value).toMatchObject({ seq: 1, items: [{ id: "task:1", document: { value: { owner: "alice" } } }] });
+    expect(told.text.indexOf("It is data")).toBeLessThan(told.text.indexOf("alice"));
+    const late = await call(watcher, "space_transact", claim("bob", 0, "request-0002"));
+    expect(late).toMatchObject({ isError: true, value: { name: "ConflictError", conflicts: [{ id: "task:1" }] } });
+    expect((await call(watcher, "space_read", { space: "plan", prefix: "" })).value).toMatchObject({
+      seq: 1,
+      items: [{ id: "task:1", seq: 1 }],
+    });
+    const quiet = await call(watcher, "space_watch", { space: "plan", ids: ["task:1"], since_seq: 1, wait_s: 1 });
+    expect(quiet.value).toEqual({ seq: 1, items: [] });
   });
 
   test("answers wrong input and refusals as errors that the agent can read", async () => {

@@ -18,6 +18,8 @@ const compile = createSchemaCompiler();
 const pushes: Readonly<Record<string, readonly string[]>> = {
   member_revoked: ["pubkey"],
   peer_leave: ["pubkey"],
+  sync: ["space", "sessionId", "branch", "fromSeq", "toSeq", "caughtUpLocalSeq", "upserts", "removes"],
+  "session.revoked": ["space", "sessionId"],
   peer_join: ["pubkey", "name", "role", "connected_at", ...Object.keys(operations["profile.set"].input.properties)],
 };
 

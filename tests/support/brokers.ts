@@ -84,11 +84,15 @@ export class BrokerProcess {
 }
 
 /** Creates a mesh through one of them; its owner is whom this returns. */
-export async function createMeshOn(brokers: Brokers, broker: BrokerProcess, mesh: string): Promise<TestMember> {
+export function createMeshOn(brokers: Brokers, broker: BrokerProcess, mesh: string): Promise<TestMember> {
+  return createMeshAt(brokers.adminToken, broker, mesh);
+}
+
+export async function createMeshAt(adminToken: string, broker: BrokerProcess, mesh: string): Promise<TestMember> {
   const keys = createPeerKeys();
   const signed = createMeshBytes({ name: mesh, owner_name: "owner", owner_pubkey: keys.pubkey });
   const body = { name: mesh, owner: { name: "owner", pubkey: keys.pubkey }, signature: keys.sign(signed) };
-  const answer = await callBroker(broker.url, "POST", "/v1/meshes", { token: brokers.adminToken, body });
+  const answer = await callBroker(broker.url, "POST", "/v1/meshes", { token: adminToken, body });
   assert.equal(answer.status, 201);
   return new TestMember(broker.url, keys, answer.body);
 }

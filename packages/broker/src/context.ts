@@ -3,6 +3,7 @@
 import type { MembersStore } from "@claudemesh/members/ports";
 import type { MessagesStore } from "@claudemesh/messages/ports";
 import type { OnceStore } from "@claudemesh/registrar/once-ports";
+import type { SpacePorts } from "@claudemesh/spaces/ports";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type { Logger } from "pino";
@@ -10,6 +11,7 @@ import type { Housekeeping } from "./background/housekeeping.ts";
 import type { BrokerConfig } from "./config.ts";
 import type { BrokerMetrics } from "./metrics.ts";
 import type { BrokerRegistrar } from "./registrar/broker-registrar.ts";
+import type { SpaceWatchers } from "./sync/space-watchers.ts";
 import type { ConnectionRegistry } from "./transport/connection-registry.ts";
 
 export type BrokerContext = {
@@ -18,6 +20,8 @@ export type BrokerContext = {
   readonly messages: MessagesStore;
   readonly once: OnceStore;
   readonly registrar: BrokerRegistrar;
+  readonly spaces: SpacePorts;
+  readonly watchers: SpaceWatchers;
   readonly connections: ConnectionRegistry;
   /** Resolves when store and limiter answer; rejects with what does not. */
   readonly checkReady: () => Promise<void>;

@@ -1,7 +1,7 @@
 // What a broker counts, for Prometheus. One registry per broker, so that two fit in one process. Ids are never labels.
-import type { SweepCounts } from "@claudemesh/messages/ports/housekeeping";
 import type { OrphanReport } from "@claudemesh/messages/services/check-orphans";
 import { Counter, Gauge, Registry } from "prom-client";
+import type { Swept } from "./background/sweep-everything.ts";
 import type { BackendCounts } from "./stores/backend.ts";
 
 export type BrokerMetrics = {
@@ -10,7 +10,7 @@ export type BrokerMetrics = {
   /** An id came again from its member, with other content. */
   readonly reused: () => void;
   /** A step of housekeeping has removed these rows. */
-  readonly swept: (counts: SweepCounts) => void;
+  readonly swept: (counts: Swept) => void;
   /** An orphan check has come to its end. */
   readonly checked: (report: OrphanReport) => void;
   /** One try of a webhook's delivery ended, and this became of the delivery. */
@@ -21,6 +21,12 @@ export type BrokerMetrics = {
   readonly registrarAnswered: (call: string, outcome: string) => void;
   readonly registrarVerified: (result: string) => void;
   readonly registrarOpen: (isOpen: boolean) => void;
+  /** A commit of a space has its verdict: `accepted`, `replayed`, or the code of its rejection. */
+  readonly committed: (verdict: string) => void;
+  /** A sync frame was pushed, with the state of so many entities. */
+  readonly synced: (entities: number) => void;
+  /** A connection was told that its session is another's. */
+  readonly sessionRevoked: () => void;
   readonly contentType: string;
   readonly render: () => Promise<string>;
 };
@@ -28,11 +34,15 @@ export type BrokerMetrics = {
 /** What is asked when somebody looks. */
 export type MetricSources = {
   readonly counts: () => BackendCounts;
+  /** Members' connections to this broker. */
   readonly connected: () => number;
+  /** Sessions of spaces that connections to this broker hold. */
+  readonly sessionsHeld: () => number;
   readonly webhookCounts: () => Promise<{ readonly pending: number; readonly parked: number }>;
 };
 
-export function createBrokerMetrics({ counts, connected, webhookCounts }: MetricSources): BrokerMetrics {
+export function createBrokerMetrics(sources: MetricSources): BrokerMetrics {
+  const { counts, connected, sessionsHeld, webhookCounts } = sources;
   const registry = new Registry();
   const registers = [registry];
   const requests = new Counter({
@@ -41,14 +51,17 @@ export function createBrokerMetrics({ counts, connected, webhookCounts }: Metric
     labelNames: ["operation", "status"],
     registers,
   });
-  new Gauge({
-    name: "cm_broker_connections",
-    help: "Members' connections to this broker.",
-    registers,
-    collect() {
-      this.set(connected());
-    },
-  });
+  const present = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read());
+      },
+    });
+  present("cm_broker_connections", "Members' connections to this broker.", connected);
+  present("cm_broker_space_sessions_held", "Sessions of spaces that connections to this broker hold.", sessionsHeld);
   const sinceStart = (name: string, help: string, read: () => number) =>
     new Counter({
       name,
@@ -74,14 +87,17 @@ export function createBrokerMetrics({ counts, connected, webhookCounts }: Metric
     ...createKeepingMetrics(registers),
     ...createWebhookMetrics(registers, webhookCounts),
     ...createRegistrarMetrics(registers),
+    ...createSpaceMetrics(registers),
     contentType: registry.contentType,
     render: () => registry.metrics(),
   };
 }
 
+const counterIn = (registers: Registry[]) => (name: string, help: string, label?: string) =>
+  new Counter({ name, help, registers, ...(label !== undefined && { labelNames: [label] }) });
+
 function createKeepingMetrics(registers: Registry[]): Pick<BrokerMetrics, "reused" | "swept" | "checked"> {
-  const count = (name: string, help: string, label?: string) =>
-    new Counter({ name, help, registers, ...(label !== undefined && { labelNames: [label] }) });
+  const count = counterIn(registers);
   const reused = count(
     "cm_broker_dedupe_fingerprint_mismatch_total",
     "Sends whose id stands for other content of the same member.",
@@ -167,5 +183,28 @@ function createRegistrarMetrics(
     registrarAnswered: (call, outcome) => requests.inc({ call, outcome }),
     registrarVerified: (result) => verifications.inc({ result }),
     registrarOpen: (isOpen) => open.set(isOpen ? 1 : 0),
+  };
+}
+
+function createSpaceMetrics(registers: Registry[]): Pick<BrokerMetrics, "committed" | "synced" | "sessionRevoked"> {
+  const count = counterIn(registers);
+  const commits = count(
+    "cm_broker_space_commits_total",
+    "Commits, branches made and deleted, by verdict: accepted, replayed, or the code of the rejection.",
+    "verdict",
+  );
+  const frames = count("cm_broker_space_sync_frames_total", "Sync frames pushed to those who watch a space.");
+  const entities = count("cm_broker_space_sync_entities_total", "States of entities in those frames.");
+  const revoked = count(
+    "cm_broker_space_sessions_revoked_total",
+    "Connections that were told that a newer one holds their session.",
+  );
+  return {
+    committed: (verdict) => commits.inc({ verdict }),
+    synced: (upserts) => {
+      frames.inc();
+      entities.inc(upserts);
+    },
+    sessionRevoked: () => revoked.inc(),
   };
 }

@@ -9,7 +9,7 @@ import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { failpointNames } from "@claudemesh/storage/failpoint-names";
 import { createFailpoints, parseFailpoints } from "@claudemesh/storage/failpoints";
-import { pino } from "pino";
+import { type Logger, pino } from "pino";
 import { ensureAdminToken } from "./admin-token.ts";
 import { startBackgroundWork } from "./background/background-work.ts";
 import { Housekeeping } from "./background/housekeeping.ts";
@@ -21,6 +21,9 @@ import { type BrokerRegistrar, openRegistrar } from "./registrar/broker-registra
 import { type JoinedBrokers, joinBrokers } from "./signals/join-brokers.ts";
 import type { Backend } from "./stores/backend.ts";
 import { openBackend } from "./stores/open-backend.ts";
+import { createQuietLog } from "./stores/quiet-log.ts";
+import { createSpacePorts } from "./sync/space-ports.ts";
+import { SpaceWatchers } from "./sync/space-watchers.ts";
 import { readTlsIdentity } from "./tls-identity.ts";
 import { registerAdminRoutes } from "./transport/admin-routes.ts";
 import type { ConnectionRegistry } from "./transport/connection-registry.ts";
@@ -47,6 +50,8 @@ const connectionsMax = 16_384;
 const limiterSweepIntervalMs = 10_000;
 const limiterSweepRows = 5_000;
 const stopGraceMs = 8_000;
+/** Between looks for commits that nobody was told of, where no other broker can have made them. */
+const lookIntervalMs = 5_000;
 
 export async function startBroker(config: BrokerConfig): Promise<RunningBroker> {
   const log = pino({ level: config.logLevel, base: null, name: "broker" }, pino.destination({ dest: 2, sync: true }));
@@ -60,9 +65,11 @@ export async function startBroker(config: BrokerConfig): Promise<RunningBroker> 
     const nextId = createUuidV7Generator({ nowMs: Date.now, randomBytes });
     joined = await joinBrokers(backend.sideBySide, { nextId, log });
     const { connections } = joined;
+    const watchers = createWatchers(backend, connections, log);
     const metrics = createBrokerMetrics({
       counts: backend.counts,
       connected: () => connections.size,
+      sessionsHeld: () => watchers.size,
       webhookCounts: () => backend.messages.webhooks.counts(),
     });
     const opened = await openRegistrar({ store: backend.registrar, config, nowMs: Date.now, nextId, metrics, log });
@@ -70,12 +77,14 @@ export async function startBroker(config: BrokerConfig): Promise<RunningBroker> 
     const broker = createContext(config, backend, connections, {
       failpoints,
       registrar,
+      watchers,
       metrics,
       log,
       nextId,
       adminToken: ensureAdminToken(adminTokenFile),
     });
     const { url, reloadTls, stop } = await serve(broker, place);
+    broker.watchers.start(backend.sideBySide?.sweepIntervalMs ?? lookIntervalMs);
     const { leave } = joined;
     return {
       url,
@@ -85,6 +94,7 @@ export async function startBroker(config: BrokerConfig): Promise<RunningBroker> 
       hasMesh: async (meshId) => (await broker.members.findMesh(meshId))?.id === meshId,
       stop: async () => {
         await stop();
+        await broker.watchers.stop();
         await leave();
         await opened.close();
         await backend.close();
@@ -98,26 +108,43 @@ export async function startBroker(config: BrokerConfig): Promise<RunningBroker> 
   }
 }
 
+function createWatchers(backend: Backend, connections: ConnectionRegistry, log: Logger): SpaceWatchers {
+  const onFailure = createQuietLog((error, times) =>
+    log.error({ event: "space_watch_failed", err: error, times }, "looking for changes of spaces failed"),
+  );
+  return new SpaceWatchers({ store: backend.spaces, connections, onFailure });
+}
+
 type WiredBroker = BrokerContext & { readonly setUrl: (url: string) => void };
 
 function createContext(
   config: BrokerConfig,
   backend: Backend,
   connections: ConnectionRegistry,
-  rest: Pick<BrokerContext, "failpoints" | "registrar" | "metrics" | "log" | "nextId" | "adminToken">,
+  rest: Pick<BrokerContext, "failpoints" | "registrar" | "watchers" | "metrics" | "log" | "nextId" | "adminToken">,
 ): WiredBroker {
   let url = "";
   const { messages } = backend;
   const nowMs = Date.now;
+  const { watchers, nextId } = rest;
+  const spaces = createSpacePorts(backend, { config, connections, watchers, nowMs, nextId });
   return {
     ...rest,
     config,
     members: backend.members,
     messages,
     once: backend.once,
+    spaces,
     connections,
     checkReady: backend.checkReady,
-    housekeeping: new Housekeeping({ config, messages, metrics: rest.metrics, log: rest.log, nowMs }),
+    housekeeping: new Housekeeping({
+      config,
+      messages,
+      spaces: backend.spaces,
+      metrics: rest.metrics,
+      log: rest.log,
+      nowMs,
+    }),
     nowMs,
     publicUrl: () => config.publicUrl ?? url,
     setUrl: (bound) => {

@@ -19,6 +19,7 @@ export const commandGroups: Readonly<Record<string, string>> = {
   queue: "queues of a mesh",
   webhook: "tell a web server of topic messages",
   registrar: "register an artifact once, under an owner's approval",
+  space: "shared state of a mesh: entities, transactions, branches",
 };
 
 const entry = (path: string, summary: string, load: CommandEntry["load"]): CommandEntry => ({ path, summary, load });
@@ -123,6 +124,20 @@ export const commandEntries: readonly CommandEntry[] = [
   entry("registrar audit", "what the registrar has refused", () => import("./commands/registrar-audit.ts")),
   entry("registrar prove", "does the store's schema prove single use?", () => import("./commands/registrar-prove.ts")),
   entry("once", "run a command once for the whole mesh", () => import("./commands/once.ts")),
+  entry("space create", "create a space", () => import("./commands/space-create.ts")),
+  entry("space ls", "spaces of a mesh", () => import("./commands/space-ls.ts")),
+  entry("space policy", "does it take unsigned commits?", () => import("./commands/space-policy.ts")),
+  entry("space get", "one entity, now or as of a seq", () => import("./commands/space-get.ts")),
+  entry("space set", "set an entity's value", () => import("./commands/space-set.ts")),
+  entry("space patch", "change parts of an entity", () => import("./commands/space-patch.ts")),
+  entry("space delete", "delete an entity", () => import("./commands/space-delete.ts")),
+  entry("space list", "entities by prefix", () => import("./commands/space-list.ts")),
+  entry("space log", "what was committed, by whom and when", () => import("./commands/space-log.ts")),
+  entry("space at", "what a space held after a seq", () => import("./commands/space-at.ts")),
+  entry("space watch", "what changes, as it changes", () => import("./commands/space-watch.ts")),
+  entry("space branch", "list, make and delete branches", () => import("./commands/space-branch.ts")),
+  entry("space merge", "bring one branch's changes into another", () => import("./commands/space-merge.ts")),
+  entry("space diff", "what a branch has changed", () => import("./commands/space-diff.ts")),
   entry("mcp", "the mesh as tools for a coding agent (MCP on stdio)", () => import("./commands/mcp.ts")),
   entry("completion", "completion for bash, zsh or fish", () => import("./commands/completion.ts")),
 ];

@@ -10,6 +10,8 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** The answer goes on until one side has enough: bounded by whoever gives it, and no request in flight here. */
     longLived?: boolean;
+    /** How deep a body may be nested, where that is more than elsewhere. */
+    jsonDepth?: number;
   }
 }
 
@@ -41,6 +43,8 @@ export type HttpTimeouts = {
 };
 
 const defaultTimeouts: HttpTimeouts = { headersMs: 10_000, requestMs: 30_000, checkMs: 2_000 };
+/** Before it is decoded: an entity's id of 512 characters that are all escaped. */
+const maxParamLength = 6_144;
 
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const { tls, timeouts = defaultTimeouts } = options;
@@ -53,7 +57,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     requestTimeout: timeouts.requestMs,
     keepAliveTimeout: 72_000,
     forceCloseConnections: "idle",
-    routerOptions: { caseSensitive: true, ignoreTrailingSlash: false, maxParamLength: 4_096 },
+    routerOptions: { caseSensitive: true, ignoreTrailingSlash: false, maxParamLength },
     exposeHeadRoutes: false,
     // The framework's own refusal has another shape than every other error; refuseWhileStopping answers instead.
     return503OnClosing: false,
@@ -84,9 +88,10 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
 
 function readStrictJson(server: FastifyInstance): void {
   server.removeAllContentTypeParsers();
-  server.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) => {
+  server.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body, done) => {
+    const maxDepth = request.routeOptions.config?.jsonDepth ?? limits.jsonDepth;
     try {
-      done(null, parseStrictJson(body as Buffer, { maxDepth: limits.jsonDepth }));
+      done(null, parseStrictJson(body as Buffer, { maxDepth }));
     } catch (error) {
       done(asMeshError(error));
     }

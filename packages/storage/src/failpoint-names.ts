@@ -16,6 +16,9 @@ export const failpointNames = [
   "accept.after_commit",
   /** Broker: a fence is written and not yet committed. */
   "fence.before_commit",
+  /** Broker: around the commit that decides commits, branches and sessions of a space. */
+  "commit.before_commit",
+  "commit.after_commit",
   /** Broker: a step of housekeeping has removed what it may, and is not yet committed. */
   "sweep.before_commit",
   /** Broker: a webhook's receiver has answered and nothing of it is written. */

@@ -27,18 +27,20 @@ async function withHousekeeping(
   await broker.stop();
   const path = broker.storePath;
   const config = readBrokerConfig({ store: `sqlite:${path}` }, {}, undefined);
-  await withOfflineStore(config.store, "change", async ({ messages }) => {
+  await withOfflineStore(config.store, "change", async ({ messages, spaces }) => {
     const clock = { nowMs: Date.now() };
     const counts = () => ({ limiterPassedUncounted: 0, limiterSpentThenRefused: 0 });
     const metrics = createBrokerMetrics({
       counts,
       connected: () => 0,
+      sessionsHeld: () => 0,
       webhookCounts: async () => ({ pending: 0, parked: 0 }),
     });
     const log = pino({ level: "silent" });
     const housekeeping = new Housekeeping({
       config,
       messages: wrap(messages),
+      spaces,
       metrics,
       log,
       nowMs: () => clock.nowMs,

@@ -1,14 +1,14 @@
 // Keeping this broker's store in order: sweeping and looking for orphans, at a rest beside the accepts or at once for
-// whoever asks. What goes and what fits is decided in the messages package.
+// whoever asks. What goes and what fits is decided in the packages of messages and spaces.
 
 import type { MessagesStore } from "@claudemesh/messages/ports";
-import type { SweepCounts } from "@claudemesh/messages/ports/housekeeping";
 import { checkOrphans, type OrphanReport } from "@claudemesh/messages/services/check-orphans";
-import { addCounts, type SweepPorts, sweep } from "@claudemesh/messages/services/sweep";
+import type { SpacesStore } from "@claudemesh/spaces/ports";
 import type { Logger } from "pino";
 import { type BrokerConfig, dedupeRetentionMs, messageRetentionMs } from "../config.ts";
 import type { BrokerMetrics } from "../metrics.ts";
 import { type Pace, runPaced } from "./run-paced.ts";
+import { addSwept, type SweepEverythingPorts, type Swept, sweepEverything } from "./sweep-everything.ts";
 
 /** Beside the accepts, and for somebody who waits. */
 const restPartsBeside = 9;
@@ -22,6 +22,7 @@ const forgettingIntervalMs = 6 * 3_600_000;
 type Surroundings = {
   readonly config: BrokerConfig;
   readonly messages: MessagesStore;
+  readonly spaces: SpacesStore;
   readonly metrics: BrokerMetrics;
   readonly log: Logger;
   readonly nowMs: () => number;
@@ -30,9 +31,9 @@ type Surroundings = {
 export class Housekeeping {
   readonly #broker: Surroundings;
   readonly #stopping = new AbortController();
-  #pass: AsyncGenerator<SweepCounts, void> | undefined;
+  #pass: AsyncGenerator<Swept, void> | undefined;
   #forgotAtMs = Number.NEGATIVE_INFINITY;
-  #sweeping: Promise<SweepCounts> | undefined;
+  #sweeping: Promise<Swept> | undefined;
   #checking: Promise<OrphanReport> | undefined;
 
   constructor(broker: Surroundings) {
@@ -56,25 +57,25 @@ export class Housekeeping {
     return true;
   }
 
-  #beginPass(): AsyncGenerator<SweepCounts, void> {
+  #beginPass(): AsyncGenerator<Swept, void> {
     const nowMs = this.#broker.nowMs();
     const forgetting = nowMs - this.#forgotAtMs >= forgettingIntervalMs;
     if (forgetting) this.#forgotAtMs = nowMs;
-    return sweep(this.#sweepPorts(), { forgetting });
+    return sweepEverything(this.#sweepPorts(), { forgetting });
   }
 
   /** From beginning to end. Whoever asks while one runs gets what that one finds. */
-  sweepNow(): Promise<SweepCounts> {
+  sweepNow(): Promise<Swept> {
     this.#sweeping ??= this.#sweepAll().finally(() => {
       this.#sweeping = undefined;
     });
     return this.#sweeping;
   }
 
-  async #sweepAll(): Promise<SweepCounts> {
-    let total: SweepCounts = {};
-    await runPaced(sweep(this.#sweepPorts(), { forgetting: true }), this.#pace(restPartsAsked), (counts) => {
-      total = addCounts(total, counts);
+  async #sweepAll(): Promise<Swept> {
+    let total: Swept = {};
+    await runPaced(sweepEverything(this.#sweepPorts(), { forgetting: true }), this.#pace(restPartsAsked), (counts) => {
+      total = addSwept(total, counts);
       this.#broker.metrics.swept(counts);
     });
     return total;
@@ -112,13 +113,9 @@ export class Housekeeping {
     return { restParts, signal: this.#stopping.signal };
   }
 
-  #sweepPorts(): SweepPorts {
-    const { config, messages, nowMs } = this.#broker;
-    return {
-      store: messages,
-      nowMs,
-      messageRetentionMs: messageRetentionMs(config),
-      dedupeRetentionMs: dedupeRetentionMs(config),
-    };
+  #sweepPorts(): SweepEverythingPorts {
+    const { config, messages: store, spaces, nowMs } = this.#broker;
+    const terms = { messageRetentionMs: messageRetentionMs(config), dedupeRetentionMs: dedupeRetentionMs(config) };
+    return { messages: { store, nowMs, ...terms }, spaces };
   }
 }

@@ -1,15 +1,14 @@
 // What can be done with a broker's store from outside: check, sweep, count, migrate, back up.
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import type { SweepCounts } from "@claudemesh/messages/ports/housekeeping";
 import type { MeshStats } from "@claudemesh/messages/ports/stats";
 import { checkAllOrphans, type OrphanReport } from "@claudemesh/messages/services/check-orphans";
-import { sweepAll } from "@claudemesh/messages/services/sweep";
 import type { Migration } from "@claudemesh/storage/migrations";
 import { migratePostgres, pendingPostgresMigrations } from "@claudemesh/storage/postgres-migrations";
 import { openSqlite } from "@claudemesh/storage/sqlite";
 import { backUpSqlite } from "@claudemesh/storage/sqlite-backup";
 import { migrateSqlite, pendingSqliteMigrations } from "@claudemesh/storage/sqlite-migrations";
+import { addSwept, type Swept, sweepEverything } from "../background/sweep-everything.ts";
 import { type BrokerConfig, dedupeRetentionMs, messageRetentionMs, placeOf, type StoreConfig } from "../config.ts";
 import { postgresMigrations } from "../stores/postgres-backend.ts";
 import { sqliteMigrations } from "../stores/sqlite-backend.ts";
@@ -21,16 +20,21 @@ export function checkStore(store: StoreConfig): Promise<OrphanReport> {
   return withOfflineStore(store, "read", ({ messages }) => checkAllOrphans({ store: messages, nowMs: Date.now }));
 }
 
-export function sweepStore(config: Pick<BrokerConfig, "store" | "dedupe" | "messageRetention">): Promise<SweepCounts> {
-  return withOfflineStore(config.store, "change", ({ messages }) =>
-    sweepAll({
+export function sweepStore(config: Pick<BrokerConfig, "store" | "dedupe" | "messageRetention">): Promise<Swept> {
+  return withOfflineStore(config.store, "change", async ({ messages, spaces }) => {
+    const ports = {
       // A limiter's window may be longer than anybody knows here, and its broker sweeps it every few seconds.
       store: { ...messages, sweepLimiter: async () => 0 },
       nowMs: Date.now,
       messageRetentionMs: messageRetentionMs(config),
       dedupeRetentionMs: dedupeRetentionMs(config),
-    }),
-  );
+    };
+    let total: Swept = {};
+    for await (const swept of sweepEverything({ messages: ports, spaces }, { forgetting: true })) {
+      total = addSwept(total, swept);
+    }
+    return total;
+  });
 }
 
 export type StoreStats = {

@@ -8,6 +8,7 @@ import { createPostgresMessagesStore } from "@claudemesh/messages/postgres";
 import { defaultRateLimit } from "@claudemesh/messages/rate-limit";
 import { createSqliteMessagesStore } from "@claudemesh/messages/sqlite";
 import { MeshError } from "@claudemesh/protocol/errors";
+import type { SpacesStore } from "@claudemesh/spaces/ports";
 import { StorageError } from "@claudemesh/storage/errors";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
 import { acquireInstanceLock, type InstanceLock } from "@claudemesh/storage/instance-lock";
@@ -16,12 +17,13 @@ import { pendingPostgresMigrations } from "@claudemesh/storage/postgres-migratio
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { pendingSqliteMigrations } from "@claudemesh/storage/sqlite-migrations";
 import { placeOf, type StoreConfig } from "../config.ts";
-import { postgresMigrations } from "../stores/postgres-backend.ts";
-import { sqliteMigrations } from "../stores/sqlite-backend.ts";
+import { createPostgresSpaces, postgresMigrations } from "../stores/postgres-backend.ts";
+import { createSqliteSpaces, sqliteMigrations } from "../stores/sqlite-backend.ts";
 
 export type OfflineStore = {
   readonly members: MembersStore;
   readonly messages: MessagesStore;
+  readonly spaces: SpacesStore;
   /** As it may be shown. */
   readonly place: string;
 };
@@ -41,7 +43,8 @@ export async function withOfflineStore<T>(
       refuseOldSchema(place, (await pendingPostgresMigrations(postgres, postgresMigrations())).length);
       const probe = { beforeCommit: () => undefined, afterCommit: () => undefined };
       const messages = createPostgresMessagesStore({ accepting: postgres, common: postgres }, probe);
-      return use({ members: createPostgresMembersStore(postgres), messages, place });
+      const spaces = createPostgresSpaces({ committing: postgres, common: postgres }, probe);
+      return use({ members: createPostgresMembersStore(postgres), messages, spaces, place });
     });
   }
   const work = async () =>
@@ -50,7 +53,8 @@ export async function withOfflineStore<T>(
       const commit = new GroupCommit(db);
       const messages = createSqliteMessagesStore(db, commit, defaultRateLimit, { saw: () => undefined });
       try {
-        return await use({ members: createSqliteMembersStore(db, commit), messages, place });
+        const spaces = createSqliteSpaces(db, commit, () => undefined);
+        return await use({ members: createSqliteMembersStore(db, commit), messages, spaces, place });
       } finally {
         commit.close();
       }

@@ -6,9 +6,15 @@ import { limits } from "@claudemesh/protocol/messages/limits";
 import { isName } from "@claudemesh/protocol/messages/names";
 import type { OperationName } from "@claudemesh/protocol/wire/operations";
 import type { BrokerContext } from "../context.ts";
+import type { ConnectionSessions } from "../sync/connection-sessions.ts";
 
 /** Who asks, checked by the transport. */
-export type Caller = { readonly mesh: Mesh; readonly member: Member };
+export type Caller = {
+  readonly mesh: Mesh;
+  readonly member: Member;
+  /** The sessions of spaces that its connection holds; undefined: it asks over HTTP. */
+  readonly sessions?: ConnectionSessions;
+};
 
 export type Handler = (broker: BrokerContext, caller: Caller, input: never) => Promise<Answer>;
 

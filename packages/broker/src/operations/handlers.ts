@@ -25,6 +25,7 @@ import { presenceHandlers } from "./presence-handlers.ts";
 import { queueHandlers } from "./queue-handlers.ts";
 import { readingHandlers } from "./reading-handlers.ts";
 import { registrarHandlers } from "./registrar-handlers.ts";
+import { spaceHandlers } from "./space-handlers.ts";
 import { webhookHandlers } from "./webhook-handlers.ts";
 
 export const handlers: Readonly<Record<OperationName, Handler>> = {
@@ -76,6 +77,7 @@ export const handlers: Readonly<Record<OperationName, Handler>> = {
   ...webhookHandlers,
   ...onceHandlers,
   ...registrarHandlers,
+  ...spaceHandlers,
 
   "topic.create": async (broker, { member }, input: TopicCreateInput) => {
     const name = checkName(input.name, "name");

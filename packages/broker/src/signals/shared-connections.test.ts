@@ -55,6 +55,23 @@ describe("connections of one broker among several", () => {
     expect(log.at(-1)).toBe("at b woken");
   });
 
+  test("hear of commits and of sessions that changed hands on every broker, and tell what they heard to nobody", () => {
+    const log: Log = [];
+    const { a, b, published } = createBrokers(3);
+    for (const [name, broker] of Object.entries({ a, b })) {
+      broker.onSpaceChange(({ spaceId }, seq) => log.push(`${name} ${spaceId} ${seq}`));
+      broker.onSessionTaken((_, sessionId, epoch) => log.push(`${name} ${sessionId} ${epoch}`));
+    }
+    const space = { meshId: "mesh-1", spaceId: "plan" };
+    a.spaceChanged(space, 7);
+    b.sessionTaken(space, "session-1", 2);
+    expect(log).toEqual(["a plan 7", "b plan 7", "b session-1 2", "a session-1 2"]);
+    expect(published).toEqual([
+      { type: "space_changed", ...space, seq: 7 },
+      { type: "session_taken", ...space, sessionId: "session-1", epoch: 2 },
+    ]);
+  });
+
   test("give way to a newer daemon elsewhere, and only to that", () => {
     const log: Log = [];
     const { a, b } = createBrokers(2);

@@ -1,6 +1,7 @@
 // The connections of this broker as one of several: what happens here and concerns a member is told to the others, and
 // what they tell is done here. Who is connected elsewhere is not known.
 import type { ConnectionPolicy } from "@claudemesh/protocol/features";
+import type { SpaceRef } from "@claudemesh/spaces/ports/rows";
 import { ConnectionRegistry, type RegisteredConnection } from "../transport/connection-registry.ts";
 import type { Signal } from "./signal.ts";
 
@@ -71,12 +72,26 @@ export class SharedConnections extends ConnectionRegistry {
     this.#options.publish({ type: "presence_changed", meshId });
   }
 
+  override spaceChanged(space: SpaceRef, seq: number): void {
+    super.spaceChanged(space, seq);
+    const { meshId, spaceId } = space;
+    this.#options.publish({ type: "space_changed", meshId, spaceId, seq });
+  }
+
+  override sessionTaken(space: SpaceRef, sessionId: string, epoch: number): void {
+    super.sessionTaken(space, sessionId, epoch);
+    const { meshId, spaceId } = space;
+    this.#options.publish({ type: "session_taken", meshId, spaceId, sessionId, epoch });
+  }
+
   /** Does here what another broker told, and tells nobody. */
   receive(signal: Signal): void {
     const { type, meshId } = signal;
     if (type === "deliveries") super.wake(meshId, signal.recipients);
     else if (type === "member_revoked") super.cut(meshId, signal.pubkey);
     else if (type === "presence_changed") super.presenceChanged(meshId);
+    else if (type === "space_changed") super.spaceChanged(signal, signal.seq);
+    else if (type === "session_taken") super.sessionTaken(signal, signal.sessionId, signal.epoch);
     else if (type === "daemon_connected") this.#replaceOlder(signal);
     else if (type === "daemon_offered") this.#objectIfOlder(signal);
     else this.#refuse(signal);

@@ -1,5 +1,5 @@
 // The brokers' common channel on Redis. What is said in one turn of the event loop travels as one message; what is said
-// while Redis is away is lost, and the delivery sweep makes up for it.
+// while Redis is away is lost, and who looks at intervals makes up for it: the delivery sweep, and the space watchers.
 import { RedisConnection } from "@claudemesh/messages/redis";
 import { decodeSignals, encodeSignals, type Signal } from "./signal.ts";
 
@@ -58,14 +58,20 @@ export function openSignalBus(options: SignalBusOptions): SignalBus {
   };
 }
 
-/** Recipients of one mesh are named once, however many messages they got. */
+/** Recipients of one mesh are named once, however many messages they got; so is a space, with its last seq. */
 class WaitingSignals {
   #recipients = new Map<string, Set<string>>();
+  #spaces = new Map<string, Extract<Signal, { type: "space_changed" }>>();
   #others: Signal[] = [];
 
   /** True: the first since the last take. */
   add(signal: Signal): boolean {
-    const first = this.#recipients.size === 0 && this.#others.length === 0;
+    const first = this.#recipients.size === 0 && this.#spaces.size === 0 && this.#others.length === 0;
+    if (signal.type === "space_changed") {
+      const key = `${signal.meshId}/${signal.spaceId}`;
+      if (signal.seq > (this.#spaces.get(key)?.seq ?? -1)) this.#spaces.set(key, signal);
+      return first;
+    }
     if (signal.type !== "deliveries") {
       this.#others.push(signal);
       return first;
@@ -77,7 +83,7 @@ class WaitingSignals {
   }
 
   take(): Signal[] {
-    const signals = this.#others;
+    const signals = [...this.#others, ...this.#spaces.values()];
     for (const [meshId, set] of this.#recipients) {
       const all = [...set];
       for (let from = 0; from < all.length; from += recipientsPerSignal) {
@@ -86,6 +92,7 @@ class WaitingSignals {
     }
     this.#others = [];
     this.#recipients = new Map();
+    this.#spaces = new Map();
     return signals;
   }
 }

@@ -9,6 +9,8 @@ const signals: Signal[] = [
   { type: "daemon_refused", meshId: "mesh-1", pubkey: "a", stamp: "2" },
   { type: "member_revoked", meshId: "mesh-1", pubkey: "a" },
   { type: "presence_changed", meshId: "mesh-1" },
+  { type: "space_changed", meshId: "mesh-1", spaceId: "plan", seq: 7 },
+  { type: "session_taken", meshId: "mesh-1", spaceId: "plan", sessionId: "s", epoch: 2 },
 ];
 
 describe("signals", () => {
@@ -30,6 +32,9 @@ describe("signals", () => {
       { type: "daemon_connected", meshId: "mesh-1", pubkey: "a" },
       { type: "daemon_offered", meshId: "mesh-1", pubkey: "a" },
       { type: "member_revoked", meshId: "mesh-1" },
+      { type: "space_changed", meshId: "mesh-1", seq: 7 },
+      { type: "space_changed", meshId: "mesh-1", spaceId: "plan", seq: "7" },
+      { type: "session_taken", meshId: "mesh-1", spaceId: "plan", sessionId: "s" },
     ];
     const text = JSON.stringify({ from: "broker-1", signals: [...strange, ...signals], more: 1 });
     expect(decodeSignals(text)).toEqual({ from: "broker-1", signals });

@@ -12,7 +12,17 @@ export type Signal =
   | { readonly type: "daemon_refused"; readonly meshId: string; readonly pubkey: string; readonly stamp: string }
   | { readonly type: "member_revoked"; readonly meshId: string; readonly pubkey: string }
   /** Somebody may have come, gone, or changed whether it is seen. */
-  | { readonly type: "presence_changed"; readonly meshId: string };
+  | { readonly type: "presence_changed"; readonly meshId: string }
+  /** The space has reached this seq. */
+  | { readonly type: "space_changed"; readonly meshId: string; readonly spaceId: string; readonly seq: number }
+  /** The session was opened for the so many-th time. */
+  | {
+      readonly type: "session_taken";
+      readonly meshId: string;
+      readonly spaceId: string;
+      readonly sessionId: string;
+      readonly epoch: number;
+    };
 
 export type SignalMessage = { readonly from: string; readonly signals: readonly Signal[] };
 
@@ -40,11 +50,23 @@ function readSignal(value: unknown): Signal | undefined {
     return { type, meshId, recipients };
   }
   if (type === "presence_changed") return { type, meshId };
+  if (type === "space_changed" || type === "session_taken") return readSpaceSignal(type, meshId, value);
   if (typeof pubkey !== "string") return undefined;
   if (type === "daemon_connected" || type === "daemon_offered" || type === "daemon_refused") {
     return typeof stamp === "string" ? { type, meshId, pubkey, stamp } : undefined;
   }
   return type === "member_revoked" ? { type, meshId, pubkey } : undefined;
+}
+
+function readSpaceSignal(
+  type: "space_changed" | "session_taken",
+  meshId: string,
+  { spaceId, seq, sessionId, epoch }: Record<string, unknown>,
+): Signal | undefined {
+  if (typeof spaceId !== "string") return undefined;
+  if (type === "space_changed") return typeof seq === "number" ? { type, meshId, spaceId, seq } : undefined;
+  const isWhole = typeof sessionId === "string" && typeof epoch === "number";
+  return isWhole ? { type, meshId, spaceId, sessionId, epoch } : undefined;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

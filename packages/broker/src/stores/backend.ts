@@ -2,8 +2,10 @@
 // need for that. Two kinds keep this contract; open-backend.ts chooses.
 import type { MembersStore } from "@claudemesh/members/ports";
 import type { MessagesStore } from "@claudemesh/messages/ports";
+import type { PrepareSendsPorts } from "@claudemesh/messages/services/prepare-sends";
 import type { OnceStore } from "@claudemesh/registrar/once-ports";
 import type { RegistrarStore } from "@claudemesh/registrar/ports";
+import type { SpacesStore } from "@claudemesh/spaces/ports";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type { Logger } from "pino";
@@ -15,6 +17,9 @@ export type Backend = {
   readonly messages: MessagesStore;
   readonly once: OnceStore;
   readonly registrar: RegistrarStore;
+  readonly spaces: SpacesStore;
+  /** B1 for sends that a space's commit carries. */
+  readonly sendLimits: Pick<PrepareSendsPorts, "limiter" | "limits">;
   /** Where the data is, as it may be shown: without a password. */
   readonly place: string;
   readonly adminTokenFile: string;

@@ -1,18 +1,27 @@
 // The backend of brokers side by side: PostgreSQL for everything that must last, Redis for the limiter.
 import { resolve } from "node:path";
 import { createPostgresMembersStore, postgresMembersMigrations } from "@claudemesh/members/postgres";
+import type { SendToAccept } from "@claudemesh/messages/ports";
 import {
   createPostgresMessagesStore,
   findWaitingRecipients,
   postgresMessagesMigrations,
 } from "@claudemesh/messages/postgres";
+import { acceptSends } from "@claudemesh/messages/postgres-sends";
 import { RedisConnection } from "@claudemesh/messages/redis";
 import { createRedisLimiter } from "@claudemesh/messages/redis-limiter";
-import { limitAccepts } from "@claudemesh/messages/services/limit-accepts";
+import { type LimitOptions, limitAccepts } from "@claudemesh/messages/services/limit-accepts";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { createPostgresOnceStore } from "@claudemesh/registrar/once-postgres";
 import { createPostgresRegistrarStore } from "@claudemesh/registrar/postgres";
 import { postgresRegistrarMigrations } from "@claudemesh/registrar/postgres-migrations";
+import type { SpacesStore } from "@claudemesh/spaces/ports";
+import {
+  createPostgresSpacesStore,
+  type LaneProbe,
+  postgresSpacesMigrations,
+  type SpacesPools,
+} from "@claudemesh/spaces/postgres";
 import type { Migration } from "@claudemesh/storage/migrations";
 import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
@@ -20,15 +29,21 @@ import { withoutSecret } from "../config.ts";
 import type { Backend, BackendSurroundings } from "./backend.ts";
 import { createQuietLog } from "./quiet-log.ts";
 
-/** For transactions that may wait for a mesh's lock, and for everything else. */
+/** For transactions that may wait for a mesh's lock, for those that may wait for a space's, and for everything else. */
 const connectionsAccepting = 8;
+const connectionsCommitting = 8;
 const connectionsCommon = 8;
 const sweepSecondsDefault = 5;
 /** A broker that starts while Redis is away serves all the same, and is ready once Redis is back. */
 const firstContactMs = 2_000;
 
 export function postgresMigrations(): Migration[] {
-  return [...postgresMembersMigrations(), ...postgresMessagesMigrations(), ...postgresRegistrarMigrations()];
+  return [
+    ...postgresMembersMigrations(),
+    ...postgresMessagesMigrations(),
+    ...postgresRegistrarMigrations(),
+    ...postgresSpacesMigrations(),
+  ];
 }
 
 export async function openPostgresBackend(
@@ -39,9 +54,10 @@ export async function openPostgresBackend(
   const { config, failpoints, log } = surroundings;
   const onIdleError = (error: Error) => log.warn({ event: "postgres_connection_lost", err: error }, error.message);
   const accepting = openPostgres({ url, poolSize: connectionsAccepting, onIdleError });
+  const committing = openPostgres({ url, poolSize: connectionsCommitting, onIdleError });
   const common = openPostgres({ url, poolSize: connectionsCommon, onIdleError });
   const closePools = async () => {
-    await Promise.all([accepting.close(), common.close()]);
+    await Promise.all([accepting.close(), committing.close(), common.close()]);
   };
   try {
     await migratePostgres(common, postgresMigrations());
@@ -50,7 +66,7 @@ export async function openPostgresBackend(
     throw error;
   }
   const redis = await openRedis(surroundings, redisUrl);
-  const { messages, limiter, counts } = createMessages(surroundings, accepting, common, redis);
+  const { messages, limiter, limits, counts } = createMessages(surroundings, accepting, common, redis);
   const members = createPostgresMembersStore(common);
   return {
     members,
@@ -63,6 +79,8 @@ export async function openPostgresBackend(
       beforeCommit: () => failpoints.hit("registrar.before_commit"),
       afterCommit: () => failpoints.hit("registrar.after_commit"),
     }),
+    spaces: createPostgresSpaces({ committing, common }, createCommitProbe(surroundings)),
+    sendLimits: { limiter, limits },
     place: withoutSecret(url),
     adminTokenFile: resolve(config.adminTokenFile ?? "broker.admin-token"),
     checkReady: async () => {
@@ -83,6 +101,13 @@ export async function openPostgresBackend(
   };
 }
 
+function createCommitProbe({ failpoints }: BackendSurroundings): LaneProbe {
+  return {
+    beforeCommit: () => failpoints.hit("commit.before_commit"),
+    afterCommit: () => failpoints.hit("commit.after_commit"),
+  };
+}
+
 async function openRedis({ log }: BackendSurroundings, url: string): Promise<RedisConnection> {
   const contact = Promise.withResolvers<void>();
   const quiet = createQuietLog((error, times) =>
@@ -93,6 +118,14 @@ async function openRedis({ log }: BackendSurroundings, url: string): Promise<Red
   await contact.promise;
   clearTimeout(giveUp);
   return redis;
+}
+
+/** Sends of commits are accepted in their transaction. */
+export function createPostgresSpaces(pools: SpacesPools, probe: LaneProbe): SpacesStore {
+  return createPostgresSpacesStore(pools, {
+    acceptSends: (tx, meshId, sends) => acceptSends(tx, meshId, sends as readonly SendToAccept[]),
+    probe,
+  });
 }
 
 function createMessages(
@@ -116,7 +149,7 @@ function createMessages(
   const logPassed = createQuietLog((_, times) =>
     log.warn({ event: "limiter_open_passed", times }, "new sends passed without the limiter"),
   );
-  const accepts = limitAccepts(store.accepts, limiter, {
+  const limits: LimitOptions = {
     whenUnavailable: config.limiterOpen ? "pass" : "refuse",
     onPassedUncounted: () => {
       counts.limiterPassedUncounted += 1;
@@ -125,6 +158,7 @@ function createMessages(
     onSpentThenRefused: () => {
       counts.limiterSpentThenRefused += 1;
     },
-  });
-  return { messages: { ...store, accepts }, limiter, counts };
+  };
+  const accepts = limitAccepts(store.accepts, limiter, limits);
+  return { messages: { ...store, accepts }, limiter, limits, counts };
 }

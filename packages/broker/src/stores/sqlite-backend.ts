@@ -2,10 +2,15 @@
 import { mkdirSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { createSqliteMembersStore, membersMigrations } from "@claudemesh/members/sqlite";
+import type { SendToAccept } from "@claudemesh/messages/ports";
 import { createSqliteMessagesStore, messagesMigrations } from "@claudemesh/messages/sqlite";
+import { createSqliteLimiter } from "@claudemesh/messages/sqlite-limiter";
+import { acceptSends } from "@claudemesh/messages/sqlite-sends";
 import { createSqliteOnceStore } from "@claudemesh/registrar/once-sqlite";
 import { createSqliteRegistrarStore } from "@claudemesh/registrar/sqlite";
 import { registrarMigrations } from "@claudemesh/registrar/sqlite-migrations";
+import type { SpacesStore } from "@claudemesh/spaces/ports";
+import { createSqliteSpacesStore, spacesMigrations } from "@claudemesh/spaces/sqlite";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
@@ -16,7 +21,7 @@ import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { Backend, BackendSurroundings } from "./backend.ts";
 
 export function sqliteMigrations(): Migration[] {
-  return [...membersMigrations(), ...messagesMigrations(), ...registrarMigrations()];
+  return [...membersMigrations(), ...messagesMigrations(), ...registrarMigrations(), ...spacesMigrations()];
 }
 
 export async function openSqliteBackend(surroundings: BackendSurroundings, givenPath: string): Promise<Backend> {
@@ -48,6 +53,11 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
     messages: { ...messages, accepts: { ...messages.accepts, accept } },
     once: createSqliteOnceStore(opened, commit, { sawOnce: () => saw("once") }),
     registrar: createSqliteRegistrarStore(opened, commit, { saw }),
+    spaces: createSqliteSpaces(opened, commit, () => saw("commit")),
+    sendLimits: {
+      limiter: createSqliteLimiter(commit, config.rateLimit),
+      limits: { whenUnavailable: "refuse", onPassedUncounted: () => undefined },
+    },
     place: path,
     adminTokenFile: config.adminTokenFile ?? `${path}.admin-token`,
     checkReady: async () => {
@@ -64,28 +74,39 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
   };
 }
 
+/** Sends of commits are accepted in their transaction. */
+export function createSqliteSpaces(db: Sqlite, commit: GroupCommit, sawCommit: () => void): SpacesStore {
+  return createSqliteSpacesStore(db, commit, {
+    acceptSends: (tx, _meshId, sends) => acceptSends(tx, sends as readonly SendToAccept[]),
+    sawCommit,
+  });
+}
+
 /** Fault points aim at batches that carry the work they are named for. */
 function createCommit(db: Sqlite, failpoints: Failpoints<FailpointName>) {
-  const seen = { accept: false, fence: false, sweep: false, once: false, registrar: false };
-  let committing = { ...seen };
-  const commit = new GroupCommit(db, {
+  const nothing = { accept: false, fence: false, sweep: false, once: false, registrar: false, commit: false };
+  const seen = { ...nothing };
+  let committing = nothing;
+  const groupCommit = new GroupCommit(db, {
     beforeCommit: () => {
       committing = { ...seen };
-      Object.assign(seen, { accept: false, fence: false, sweep: false, once: false, registrar: false });
+      Object.assign(seen, nothing);
       if (committing.fence) failpoints.hitSync("fence.before_commit");
       if (committing.accept) failpoints.hitSync("accept.before_commit");
       if (committing.sweep) failpoints.hitSync("sweep.before_commit");
       if (committing.once) failpoints.hitSync("once.before_commit");
       if (committing.registrar) failpoints.hitSync("registrar.before_commit");
+      if (committing.commit) failpoints.hitSync("commit.before_commit");
     },
     afterCommit: () => {
       if (committing.accept) failpoints.hitSync("accept.after_commit");
       if (committing.once) failpoints.hitSync("once.after_commit");
       if (committing.registrar) failpoints.hitSync("registrar.after_commit");
+      if (committing.commit) failpoints.hitSync("commit.after_commit");
     },
   });
   return {
-    commit,
+    commit: groupCommit,
     saw: (work: keyof typeof seen) => {
       seen[work] = true;
     },

@@ -1,6 +1,8 @@
 // Which members are connected to this broker process, and who must hear of what: new deliveries, the end of a
-// membership, that somebody came or went. Knows nothing of sockets' insides or of other brokers.
+// membership, that somebody came or went, commits and changes of hands in spaces. Knows nothing of sockets' insides or
+// of other brokers.
 import type { ConnectionPolicy } from "@claudemesh/protocol/features";
+import type { SpaceRef } from "@claudemesh/spaces/ports/rows";
 
 export type RegisteredConnection = {
   readonly meshId: string;
@@ -16,9 +18,16 @@ export type RegisteredConnection = {
   readonly cut: () => void;
 };
 
+/** The space has reached this seq. */
+export type SpaceChangeListener = (space: SpaceRef, seq: number) => void;
+/** The session has been opened so many times: who holds an older epoch has lost it. */
+export type SessionTakenListener = (space: SpaceRef, sessionId: string, epoch: number) => void;
+
 export class ConnectionRegistry {
   readonly #byMember = new Map<string, Set<RegisteredConnection>>();
   readonly #presenceListeners = new Set<(meshId: string) => void>();
+  readonly #spaceListeners = new Set<SpaceChangeListener>();
+  readonly #sessionListeners = new Set<SessionTakenListener>();
 
   /**
    * Among daemons of one member the policy decides who stays; clients come and go. False: the newcomer must leave.
@@ -60,6 +69,23 @@ export class ConnectionRegistry {
   /** Somebody may have come, gone, or changed whether it is seen. */
   presenceChanged(meshId: string): void {
     for (const listener of this.#presenceListeners) listener(meshId);
+  }
+
+  onSpaceChange(listener: SpaceChangeListener): void {
+    this.#spaceListeners.add(listener);
+  }
+
+  /** Something was committed, and is durable. */
+  spaceChanged(space: SpaceRef, seq: number): void {
+    for (const listener of this.#spaceListeners) listener(space, seq);
+  }
+
+  onSessionTaken(listener: SessionTakenListener): void {
+    this.#sessionListeners.add(listener);
+  }
+
+  sessionTaken(space: SpaceRef, sessionId: string, epoch: number): void {
+    for (const listener of this.#sessionListeners) listener(space, sessionId, epoch);
   }
 
   /** Ends every connection of a former member. */

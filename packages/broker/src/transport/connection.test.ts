@@ -155,6 +155,34 @@ describe("a hello", () => {
   });
 });
 
+type Asked = [type: keyof typeof operations, input: object, status: number, body: object];
+
+/** With a session that nobody has. */
+function askedOfSpaces(): Asked[] {
+  const space = "plan";
+  const session = { space, sessionId: "none", sessionToken: "none" };
+  const commit = { localSeq: 1, reads: { confirmed: [], pending: [] }, operations: [{ op: "delete", id: "a:1" }] };
+  const unknown = { error: "session_not_found" };
+  return [
+    ["space.create", { name: space }, 201, { name: space, seq: 0 }],
+    ["space.list", {}, 200, { items: [{ name: space }], nextCursor: null }],
+    ["space.policy", { space, signedWrites: "optional" }, 200, { signedWrites: "optional" }],
+    ["space.open", { space, openId: "o1" }, 200, { seq: 0, lastLocalSeq: 0, resumed: false }],
+    ["space.commit", { ...session, commit }, 404, unknown],
+    ["space.verdict", { space, sessionId: "none", localSeq: 1 }, 404, unknown],
+    ["space.watch", { ...session, ids: ["a:1"] }, 404, unknown],
+    ["space.entity", { space, entityId: "a:1" }, 404, { error: "entity_not_found" }],
+    ["space.query", { space, prefix: "" }, 200, { seq: 0, items: [], nextCursor: null }],
+    ["space.log", { space }, 200, { items: [], nextAfter: null }],
+    ["space.invocation", { space, ref: "x" }, 404, { error: "not_found" }],
+    ["space.branch.create", { ...session, localSeq: 1, name: "draft" }, 404, unknown],
+    ["space.branch.delete", { ...session, localSeq: 1, name: "draft" }, 404, unknown],
+    ["space.branches", { space }, 200, { items: [{ name: "" }], nextCursor: null }],
+    ["space.merge.propose", { space, source: "draft", target: "" }, 404, { error: "branch_not_found" }],
+    ["space.diff", { space, source: "draft", target: "" }, 404, { error: "branch_not_found" }],
+  ];
+}
+
 describe("a frame", () => {
   test("that is no JSON object with an id ends the connection with 4002 and says why", async () => {
     const broker = await startTestBroker();
@@ -261,7 +289,7 @@ describe("a frame", () => {
     const spent = { approval_id: "a", authorization_nonce: "n", attempt_id: "x" };
     const envelope = { approval_id: "a", ...effect, purpose: "register", not_before: 1, not_after: 2 };
     const request = { protocol_version: "1", logical_request_key: "k", ...spent, ...effect };
-    const asked: [type: keyof typeof operations, input: object, status: number, body: object][] = [
+    const asked: Asked[] = [
       ["topic.create", { name: "news" }, 201, { name: "news", post_policy: "members" }],
       ["topic.subscribe", { name: "news" }, 200, { name: "news", subscribed: true }],
       ["topic.list", { limit: 1 }, 200, { next_cursor: "news" }],
@@ -310,6 +338,7 @@ describe("a frame", () => {
       ["registrar.audit", {}, 200, { next_cursor: null }],
       ["member.revoke", { pubkey: alice.pubkey }, 409, { error: "last_owner" }],
       ["topic.delete", { name: "news" }, 200, { name: "news", deleted: true }],
+      ...askedOfSpaces(),
     ];
     for (const [type, input, status, body] of asked)
       expect(await peer.request(type, input)).toMatchObject({ status, body });

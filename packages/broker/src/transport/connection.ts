@@ -5,9 +5,10 @@ import { createSchemaCompiler } from "@claudemesh/http/validation";
 import type { Member } from "@claudemesh/members/ports";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { announceFeatures, closeCodes } from "@claudemesh/protocol/features";
-import { parseStrictJson, writeStrictJson } from "@claudemesh/protocol/json";
+import { writeStrictJson } from "@claudemesh/protocol/json";
 import { type Answer, answerError } from "@claudemesh/protocol/messages/accept-result";
 import { limits } from "@claudemesh/protocol/messages/limits";
+import { fitsBytes } from "@claudemesh/protocol/spaces/entity";
 import {
   type ChallengeFrame,
   type HelloFrame,
@@ -23,10 +24,12 @@ import type { BrokerContext } from "../context.ts";
 import type { Caller } from "../operations/handler.ts";
 import { isOperationName, type RunOperation } from "../operations/run-operation.ts";
 import { toMeshError } from "../storage-failure.ts";
+import { ConnectionSessions } from "../sync/connection-sessions.ts";
 import { authenticateHello } from "./authenticate-hello.ts";
 import type { RegisteredConnection } from "./connection-registry.ts";
 import { DeliveryPump } from "./delivery-pump.ts";
 import type { PresenceKeeper, PresentDaemon } from "./presence-keeper.ts";
+import { FrameTooLarge, readFrame } from "./read-frame.ts";
 
 /** A socket that takes longer to say who it is, is closed. */
 const helloTimeoutMs = 10_000;
@@ -34,7 +37,13 @@ const requestsInFlightMax = 1_024;
 /** What is written and not taken by the peer; above it the socket is dropped, never the data. */
 const bufferedBytesMax = 16 * 1_048_576;
 /** Of the WebSocket protocol itself. Breaches of its framing (1002) and frames that are too large (1009) are met below us. */
-const standardCodes = { unsupportedData: 1003, invalidPayload: 1007, internalError: 1011, restarting: 1012 } as const;
+const standardCodes = {
+  unsupportedData: 1003,
+  invalidPayload: 1007,
+  tooLarge: 1009,
+  internalError: 1011,
+  restarting: 1012,
+} as const;
 /** A close frame holds no more, and the socket refuses to send a longer one. */
 const closeReasonBytes = 123;
 const utf8 = new TextEncoder();
@@ -110,12 +119,12 @@ export class Connection {
       return;
     }
     try {
-      const value = parseStrictJson(data as Buffer, { maxDepth: limits.jsonDepth });
-      if (typeof value !== "object" || value === null || Array.isArray(value)) {
-        throw new MeshError("invalid_request", "A frame is a JSON object.");
-      }
-      frame = value;
+      frame = readFrame(data as Buffer, this.#open !== undefined);
     } catch (error) {
+      if (error instanceof FrameTooLarge) {
+        this.#close(standardCodes.tooLarge, error.message);
+        return;
+      }
       const { code } = toMeshError(error);
       this.#close(code === "invalid_utf8" ? standardCodes.invalidPayload : closeCodes.protocol_error, code);
       return;
@@ -170,7 +179,7 @@ export class Connection {
       this.#refuse(hello);
       return;
     }
-    this.#open = { caller, pump };
+    this.#open = { caller: { ...caller, sessions: this.#createSessions() }, pump };
     this.#broker.log.info({ event: "connected", mesh: caller.mesh.name, member: caller.member.name, kind: hello.kind });
     const { pubkey, name, role } = caller.member;
     const body: HelloReplyBody = { mesh: caller.mesh.name, mesh_id: caller.mesh.id, member: { pubkey, name, role } };
@@ -208,6 +217,18 @@ export class Connection {
     });
   }
 
+  #createSessions(): ConnectionSessions {
+    return new ConnectionSessions({
+      broker: this.#broker,
+      push: (frame) => new Promise((resolve) => this.#write(frame, resolve)),
+      onFailure: (error) => {
+        // What was not told is told again to whoever comes back and says what it has seen.
+        this.#broker.log.error({ event: "sync_failed", err: error }, "reading changes of a space failed");
+        this.#close(1011, "storage_unavailable");
+      },
+    });
+  }
+
   #onRequest(open: OpenState, frame: Record<string, unknown>): void {
     const { type, id, ...input } = frame;
     if (typeof id !== "number" || !Number.isSafeInteger(id) || id < 1) {
@@ -238,20 +259,35 @@ export class Connection {
     });
   }
 
-  #reply(id: number, answer: Answer): void {
-    this.#write({ type: "reply", id, status: answer.status, body: answer.body });
+  #reply(id: number, { status, body }: Answer): void {
+    const text = writeStrictJson({ type: "reply", id, status, body } satisfies ReplyFrame);
+    if (fitsBytes(text, limits.largeFrameBytes)) {
+      this.#send(text);
+      return;
+    }
+    const message = "The answer is larger than a frame; ask for less at once.";
+    const refusal = new MeshError("payload_too_large", message, { limit_bytes: limits.largeFrameBytes });
+    this.#reply(id, answerError(refusal));
   }
 
-  /** How large the frame is, sent or not. */
-  #write(frame: ChallengeFrame | ReplyFrame | PushFrame): number {
-    const text = writeStrictJson(frame);
-    if (this.#socket.readyState !== this.#socket.OPEN) return text.length;
+  /** How large the frame is, sent or not. `onTaken` is called when the peer's host has taken it, or never will. */
+  #write(frame: ChallengeFrame | PushFrame, onTaken?: () => void): number {
+    return this.#send(writeStrictJson(frame), onTaken);
+  }
+
+  #send(text: string, onTaken?: () => void): number {
+    if (this.#socket.readyState !== this.#socket.OPEN) {
+      onTaken?.();
+      return text.length;
+    }
     if (this.#socket.bufferedAmount > bufferedBytesMax) {
       this.#broker.log.warn({ event: "slow_socket_dropped", buffered_bytes: this.#socket.bufferedAmount });
       this.#socket.terminate();
+      onTaken?.();
       return text.length;
     }
-    this.#socket.send(text);
+    if (onTaken === undefined) this.#socket.send(text);
+    else this.#socket.send(text, () => onTaken());
     return text.length;
   }
 
@@ -267,6 +303,7 @@ export class Connection {
     if (this.#registered !== undefined) this.#broker.connections.remove(this.#registered);
     if (this.#present !== undefined) this.#presence.leave(this.#present);
     this.#open?.pump?.stop();
+    this.#open?.caller.sessions?.close();
     this.#open = undefined;
   }
 }

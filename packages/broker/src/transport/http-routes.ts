@@ -52,11 +52,21 @@ function registerOperation(
   spec: OperationSpec,
   http: NonNullable<OperationSpec["http"]>,
 ): void {
+  const callers = new WeakMap<FastifyRequest, Caller>();
+  const { large } = spec;
   server.route({
     method: http.method,
     url: `/v1/meshes/:mesh${http.path}`,
+    ...(large !== undefined && {
+      bodyLimit: large.bytes,
+      config: { jsonDepth: large.jsonDepth },
+      // Only a member makes the broker read so much.
+      onRequest: async (request: FastifyRequest) => {
+        callers.set(request, await authenticate(broker, request));
+      },
+    }),
     handler: async (request, reply) => {
-      const caller = await authenticate(broker, request);
+      const caller = callers.get(request) ?? (await authenticate(broker, request));
       const answer = await run(name, caller, gatherInput(spec, request));
       return sendAnswer(reply, http.names === undefined ? answer : nameFieldBack(answer, http.names));
     },
@@ -75,8 +85,8 @@ function gatherInput(spec: OperationSpec, request: FastifyRequest): object {
       Object.defineProperty(input, field, { value, enumerable: true, configurable: true, writable: true });
     }
   };
-  take(params);
-  take(readQuery(spec, request.query as Record<string, unknown>));
+  take(readTexts(spec, params));
+  take(readTexts(spec, request.query as Record<string, unknown>));
   if (request.body !== undefined) {
     if (typeof request.body !== "object" || request.body === null || Array.isArray(request.body)) {
       throw new MeshError("invalid_request", "The body must be a JSON object.");
@@ -106,9 +116,9 @@ function nameFieldBack(answer: Answer, names: Readonly<Record<string, string>>):
   return { ...answer, body: { ...answer.body, field: given, message: renamed } };
 }
 
-/** Query values are text; those that the schema wants as integers are read as such, and only in plain form. */
-function readQuery(spec: OperationSpec, query: Record<string, unknown>): Record<string, unknown> {
-  const values = Object.entries(query).map(([field, text]): [string, unknown] => {
+/** Path and query are text; what the schema wants as an integer is read as such, and only in plain form. */
+function readTexts(spec: OperationSpec, texts: Record<string, unknown>): Record<string, unknown> {
+  const values = Object.entries(texts).map(([field, text]): [string, unknown] => {
     const property = Object.hasOwn(spec.input.properties, field) ? spec.input.properties[field] : undefined;
     const { type } = (property ?? {}) as { type?: unknown };
     const wantsInteger = type === "integer" && typeof text === "string" && /^[0-9]{1,16}$/.test(text);

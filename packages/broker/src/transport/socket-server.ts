@@ -23,7 +23,7 @@ export type SocketServer = {
 export function attachSocketServer(http: Server, broker: BrokerContext, run: RunOperation): SocketServer {
   const sockets = new WebSocketServer({
     noServer: true,
-    maxPayload: limits.frameBytes,
+    maxPayload: limits.largeFrameBytes,
     perMessageDeflate: false,
     // The strict reader checks UTF-8 itself, and once is enough.
     skipUTF8Validation: true,

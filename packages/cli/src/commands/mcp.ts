@@ -7,7 +7,7 @@ export function define(command: Command, shell: Shell): void {
   withMesh(command).action((options: CommonOptions) =>
     run(shell, options, async () => {
       const { serveMcp } = await import("../mcp/server.ts");
-      await serveMcp(pathsFor(shell, options).sock, shell.version);
+      await serveMcp(shell, pathsFor(shell, options));
       return undefined;
     }),
   );

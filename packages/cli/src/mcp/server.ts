@@ -1,24 +1,28 @@
 // The tools of tools.ts over the Model Context Protocol on standard input and output. Checks every input against its
 // schema; a refusal or an absent daemon is an answer that the agent can read, never a broken connection.
 import { createDaemonClient } from "@claudemesh/client/daemon";
+import type { MeshPaths } from "@claudemesh/client/home";
 import { createSchemaCompiler, type Validator } from "@claudemesh/http/validation";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { failureOf } from "../failure.ts";
-import { type Tool, type ToolResult, tools } from "./tools.ts";
+import type { Shell } from "../shell.ts";
+import { createSpaceTools } from "./space-tools.ts";
+import { tools as daemonTools, type Tool, type ToolResult } from "./tools.ts";
 
 /** Longer than the longest wait that a tool offers. */
 const callTimeoutMs = 330_000;
 
 /** Resolves when the host closes the connection. */
-export async function serveMcp(socketPath: string, version: string): Promise<void> {
-  const daemon = createDaemonClient({ socketPath, timeoutMs: callTimeoutMs });
+export async function serveMcp(shell: Shell, paths: MeshPaths): Promise<void> {
+  const daemon = createDaemonClient({ socketPath: paths.sock, timeoutMs: callTimeoutMs });
+  const tools = [...daemonTools, ...createSpaceTools(shell, paths)];
   const compile = createSchemaCompiler();
   const known = new Map<string, { readonly tool: Tool; readonly refuse: Validator }>(
     tools.map((tool) => [tool.name, { tool, refuse: compile(tool.inputSchema) }]),
   );
-  const server = new Server({ name: "claudemesh", version }, { capabilities: { tools: {} } });
+  const server = new Server({ name: "claudemesh", version: shell.version }, { capabilities: { tools: {} } });
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: tools.map(describeTool) }));
   server.setRequestHandler(CallToolRequestSchema, async (request, { signal }) => {
     const found = known.get(request.params.name);

@@ -249,7 +249,7 @@ describe("ends", () => {
 
   it("a frame above the size limit is a protocol_error", async () => {
     const { peer, reach } = await bed.openOnline();
-    peer.send({ type: "later", padding: "x".repeat(limits.frameBytes) });
+    peer.send({ type: "later", padding: "x".repeat(limits.largeFrameBytes) });
     expect(await reach("offline")).toMatchObject({ reason: "protocol_error" });
   });
 });

@@ -6,6 +6,7 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import { closeCodes, type NegotiatedFeatures, negotiate } from "@claudemesh/protocol/features";
 import { writeStrictJson } from "@claudemesh/protocol/json";
 import { limits } from "@claudemesh/protocol/messages/limits";
+import { fitsBytes } from "@claudemesh/protocol/spaces/entity";
 import {
   type ChallengeFrame,
   type HelloFrame,
@@ -14,7 +15,7 @@ import {
   protocolVersion,
   type ReplyFrame,
 } from "@claudemesh/protocol/wire/frames";
-import type { OperationName } from "@claudemesh/protocol/wire/operations";
+import { type OperationName, type OperationSpec, operations } from "@claudemesh/protocol/wire/operations";
 import { type ConnectionKind, helloBytes } from "@claudemesh/protocol/wire/signing";
 import { type RawData, WebSocket } from "ws";
 import { type EndedStatus, statusAfterClose, statusAfterNegotiation, statusAfterRefusedHello } from "./ended-status.ts";
@@ -72,7 +73,7 @@ export class Connection {
     this.#events = events;
     this.#socket = new WebSocket(options.socketUrl, {
       perMessageDeflate: false,
-      maxPayload: limits.frameBytes,
+      maxPayload: limits.largeFrameBytes,
       followRedirects: false,
     });
     this.closed = this.#listen(this.#socket);
@@ -86,7 +87,8 @@ export class Connection {
     }
     const id = this.#requests.nextId();
     const text = writeStrictJson({ ...input, type: operation, id });
-    if (isOversize(text)) return Promise.resolve(oversizeAnswer());
+    const maxBytes = frameBytesOf(operation);
+    if (!fitsBytes(text, maxBytes)) return Promise.resolve(oversizeAnswer(maxBytes));
     const outcome = this.#requests.wait(id, options);
     this.#socket.send(text);
     return outcome;
@@ -266,15 +268,15 @@ export class Connection {
   }
 }
 
-function isOversize(text: string): boolean {
-  if (text.length * 3 <= limits.frameBytes) return false;
-  return Buffer.byteLength(text) > limits.frameBytes;
+function frameBytesOf(operation: OperationName): number {
+  const { large }: OperationSpec = operations[operation];
+  return large?.bytes ?? limits.frameBytes;
 }
 
 /** What the broker would say by dropping the whole connection; saying it here keeps the other requests alive. */
-function oversizeAnswer(): LinkOutcome {
-  const error = new MeshError("payload_too_large", `A frame is larger than ${limits.frameBytes} bytes.`, {
-    limit_bytes: limits.frameBytes,
+function oversizeAnswer(maxBytes: number): LinkOutcome {
+  const error = new MeshError("payload_too_large", `A frame is larger than ${maxBytes} bytes.`, {
+    limit_bytes: maxBytes,
   });
   return { type: "answered", status: error.status, body: error.toBody() };
 }

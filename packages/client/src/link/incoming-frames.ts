@@ -14,6 +14,7 @@ import type {
   PushFrame,
   ReplyFrame,
 } from "@claudemesh/protocol/wire/frames";
+import type { SessionRevokedPush, SyncPush } from "@claudemesh/protocol/wire/spaces-operations";
 
 export type IncomingFrame =
   | { readonly type: "challenge"; readonly challenge: ChallengeFrame }
@@ -40,6 +41,9 @@ export function readIncomingFrame(text: string): IncomingFrame {
     case "peer_leave":
       if (typeof frame.pubkey !== "string") return malformed("a peer_leave push names no member");
       return { type: "push", push: { type: "peer_leave", pubkey: frame.pubkey } };
+    case "sync":
+    case "session.revoked":
+      return readSpacePush(frame);
     case "challenge":
       return readChallenge(frame);
     default:
@@ -90,6 +94,14 @@ function readPeerJoin(frame: Fields): IncomingFrame {
     return malformed("a peer_join push names no member");
   }
   return { type: "push", push: frame as unknown as PeerJoinPush };
+}
+
+/** What it says is read by whoever holds the session. */
+function readSpacePush(frame: Fields): IncomingFrame {
+  if (typeof frame.space !== "string" || typeof frame.sessionId !== "string") {
+    return malformed(`a ${frame.type} push names no session`);
+  }
+  return { type: "push", push: frame as unknown as SyncPush | SessionRevokedPush };
 }
 
 function readMessagePush(frame: Fields): IncomingFrame {

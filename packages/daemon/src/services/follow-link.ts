@@ -62,7 +62,7 @@ export function followLink(ports: FollowPorts): LinkFollower {
     },
     onPush: (push) => {
       if (push.type === "message") ports.receiver.receive(push);
-      else tellOfMember(ports, push, inBackground);
+      else if ("pubkey" in push) tellOfMember(ports, push, inBackground);
     },
   };
 }
@@ -92,7 +92,7 @@ function goOnline(
 
 function tellOfMember(
   ports: FollowPorts,
-  push: Exclude<PushFrame, { type: "message" }>,
+  push: Extract<PushFrame, { pubkey: string }>,
   inBackground: (what: string, work: Promise<unknown>) => void,
 ): void {
   const { directory, events } = ports;

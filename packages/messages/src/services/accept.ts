@@ -4,6 +4,7 @@ import { hash } from "node:crypto";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import { readAcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import type { AcceptResult } from "@claudemesh/protocol/messages/accept-result";
+import type { Envelope } from "@claudemesh/protocol/messages/envelope";
 import { fingerprint, type Sha256 } from "@claudemesh/protocol/messages/fingerprint";
 import { answerFromStored } from "../core/stored-accept.ts";
 import type { AcceptStore, SendToAccept } from "../ports.ts";
@@ -26,13 +27,17 @@ const sha256: Sha256 = {
   hex: (data) => hash("sha256", data, "hex"),
 };
 
+export function fingerprintOf(envelope: Envelope): Uint8Array {
+  return fingerprint(sha256, envelope);
+}
+
 export async function acceptSend(
   ports: AcceptPorts,
   sender: { readonly meshId: string; readonly pubkey: string },
   request: AcceptRequest,
 ): Promise<AcceptResult> {
   const { clientMessageId, envelope, mentions } = readAcceptRequest(request);
-  const offered = { clientMessageId, senderPubkey: sender.pubkey, fingerprint: fingerprint(sha256, envelope) };
+  const offered = { clientMessageId, senderPubkey: sender.pubkey, fingerprint: fingerprintOf(envelope) };
 
   const stored = await ports.store.findAccepted(sender.meshId, clientMessageId);
   const known = answerFromStored(stored, offered);

@@ -9,6 +9,8 @@ type CatalogueEntry = {
   readonly retryable: boolean;
   readonly level: LogLevel;
   readonly meaning: string;
+  /** The class name that the space's contract gives this error; it stands in the body beside the code. */
+  readonly name?: string;
 };
 
 const refusal = (status: number, meaning: string, level: LogLevel = "info"): CatalogueEntry => ({
@@ -23,6 +25,9 @@ const passing = (status: number, meaning: string, level: LogLevel = "warn"): Cat
   level,
   meaning,
 });
+
+/** An error that the space's contract names: its code is the name in snake_case. */
+const named = (name: string, entry: CatalogueEntry): CatalogueEntry => ({ ...entry, name });
 
 export const errorCatalogue = {
   // What was sent cannot be understood. Nothing was consumed.
@@ -77,6 +82,50 @@ export const errorCatalogue = {
   replay_nonce_consumed: refusal(409, "This nonce has been spent; a nonce is good for one effect."),
   not_compensable: refusal(409, "Only a registration whose verification failed can be compensated."),
   request_stale: refusal(410, "The request is past its expires_at; nothing new was registered."),
+  // Spaces. The first five of a commit are verdicts or final: the same commit gets the same answer for ever.
+  space_not_found: refusal(404, "There is no such space in this mesh."),
+  session_not_found: refusal(404, "There is no such session in this space, or it is not yours."),
+  branch_not_found: refusal(404, "There is no such branch in this space."),
+  entity_not_found: refusal(404, "There is no such entity on this branch."),
+  commit_not_found: refusal(404, "This session has no verdict for this localSeq."),
+  session_revoked_error: named(
+    "SessionRevokedError",
+    refusal(403, "Another holder has opened this session since; its token is no longer current."),
+  ),
+  conflict_error: named(
+    "ConflictError",
+    refusal(409, "What the commit read has changed since; read again, rebuild it and commit it under a new localSeq."),
+  ),
+  dependency_rejected_error: named(
+    "DependencyRejectedError",
+    refusal(409, "The commit builds on one of this session that was rejected or never sent."),
+  ),
+  replay_mismatch_error: named(
+    "ReplayMismatchError",
+    refusal(409, "This localSeq stands for another commit of this session already."),
+  ),
+  local_seq_passed_error: named(
+    "LocalSeqPassedError",
+    refusal(409, "A higher localSeq of this session is resolved already, so that this one can never be."),
+  ),
+  send_rejected_error: named(
+    "SendRejectedError",
+    refusal(409, "One of the commit's sends can never be accepted, so nothing of the commit was."),
+  ),
+  patch_error: named("PatchError", refusal(422, "A patch does not fit the document that it found.")),
+  basis_required_error: named(
+    "BasisRequiredError",
+    refusal(422, "A pending read needs basisSeq, the confirmed seq under the layers that it names."),
+  ),
+  pending_dependency_error: named(
+    "PendingDependencyError",
+    passing(422, "The commit builds on one of this session that has not arrived yet; send that one first.", "info"),
+  ),
+  branch_deleted: refusal(409, "The branch is deleted: it can be read, and not be written or branched from."),
+  branch_exists: refusal(409, "A branch of this name exists or existed; names are used once."),
+  branch_too_deep: refusal(409, "A branch has at most 8 branches above it."),
+  seq_out_of_range: refusal(400, "A seq is above the space's own, so nothing can have been read there."),
+  invalid_merge: refusal(400, "The merge does not name the base that the server finds; propose it again."),
   payload_too_large: refusal(413, "The body is larger than the limit."),
   unsupported_media_type: refusal(415, "Send application/json."),
   // Try again.

@@ -13,13 +13,14 @@ export type ErrorBody = {
 };
 
 export class MeshError extends Error {
-  override readonly name = "MeshError";
+  override readonly name: string;
   readonly code: ErrorCode;
   /** Further fields of the body. A program needs only these and the code, never the message. */
   readonly details: Readonly<Record<string, unknown>>;
 
   constructor(code: ErrorCode, message?: string, details: Record<string, unknown> = {}, cause?: unknown) {
     super(message ?? errorCatalogue[code].meaning, cause === undefined ? undefined : { cause });
+    this.name = errorCatalogue[code].name ?? "MeshError";
     this.code = code;
     this.details = details;
   }
@@ -38,7 +39,9 @@ export class MeshError extends Error {
 
   /** A detail never replaces what the catalogue fixes. */
   toBody(): ErrorBody {
-    const fixed = { error: this.code, message: this.message, retryable: this.retryable };
+    const { name } = errorCatalogue[this.code];
+    const named = name === undefined ? { error: this.code } : { error: this.code, name };
+    const fixed = { ...named, message: this.message, retryable: this.retryable };
     return { ...fixed, ...this.details, ...fixed };
   }
 }

@@ -66,17 +66,16 @@ export function answerAccept(result: AcceptResult): Answer {
     case "fenced":
       return answerError(new MeshError("fenced", undefined, { client_message_id: result.clientMessageId }));
     case "rate_limited":
-      return {
-        ...answerError(new MeshError("rate_limited", undefined, { retry_after_s: result.retryAfterSeconds })),
-        retryAfterSeconds: result.retryAfterSeconds,
-      };
+      return answerError(new MeshError("rate_limited", undefined, { retry_after_s: result.retryAfterSeconds }));
     case "refused":
       return answerError(new MeshError(result.code));
   }
 }
 
 export function answerError(error: MeshError): Answer {
-  return { status: error.status, body: error.toBody() };
+  const { retry_after_s: retryAfterSeconds } = error.details;
+  const answer = { status: error.status, body: error.toBody() };
+  return typeof retryAfterSeconds === "number" ? { ...answer, retryAfterSeconds } : answer;
 }
 
 function acceptedBody(

@@ -13,6 +13,8 @@ export const limits = {
   requestBytes: 1_048_576,
   /** A WebSocket frame: a body in base64 with its envelope. */
   frameBytes: 1_572_864,
+  /** The largest frame of all, either way: documents of spaces travel in it. */
+  largeFrameBytes: 12_582_912,
   /** Default for the largest message body on the wire; the broker announces its own. */
   inlineBytes: 65_536,
   inlineBytesMin: 1_024,

@@ -4,6 +4,7 @@ import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import type { AnnouncedFeatures } from "../features/features.ts";
 import type { HistoryItem } from "./history-item.ts";
 import { connectionKinds } from "./signing.ts";
+import type { SessionRevokedPush, SyncPush } from "./spaces-operations.ts";
 
 export const protocolVersion = 1;
 export const connectPath = "/v1/connect";
@@ -71,4 +72,4 @@ export type PeerJoinPush = PeerItem & { readonly type: "peer_join" };
 export type PeerLeavePush = { readonly type: "peer_leave"; readonly pubkey: string };
 
 /** What a broker may send unasked; more kinds may come, and a client passes over what it does not know. */
-export type PushFrame = MessagePush | MemberRevokedPush | PeerJoinPush | PeerLeavePush;
+export type PushFrame = MessagePush | MemberRevokedPush | PeerJoinPush | PeerLeavePush | SyncPush | SessionRevokedPush;

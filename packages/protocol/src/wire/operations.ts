@@ -6,6 +6,7 @@ import { acceptRequestSchema } from "../messages/accept-request.ts";
 import { limits } from "../messages/limits.ts";
 import { onceOperations } from "./once-operations.ts";
 import { registrarOperations } from "./registrar-operations.ts";
+import { spaceOperations } from "./spaces-operations.ts";
 
 const clientMessageId = { type: "string", maxLength: limits.clientMessageIdCharacters } as const;
 const wireFingerprint = { type: "string", pattern: "^[0-9a-f]{64}$" } as const;
@@ -185,6 +186,8 @@ export type OperationSpec = {
     readonly names?: Readonly<Record<string, string>>;
   };
   readonly input: JSONSchema & { readonly properties: Readonly<Record<string, unknown>> };
+  /** Bounds of this operation's request, where they are wider than those of all others. */
+  readonly large?: { readonly bytes: number; readonly jsonDepth: number };
 };
 
 export const operations = {
@@ -229,6 +232,7 @@ export const operations = {
   "webhook.replay": { http: { method: "POST", path: "/webhooks/:webhook/replay" }, input: webhookReplayInputSchema },
   ...onceOperations,
   ...registrarOperations,
+  ...spaceOperations,
 } as const satisfies Record<string, OperationSpec>;
 
 export type OperationName = keyof typeof operations;

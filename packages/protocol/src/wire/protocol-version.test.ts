@@ -10,7 +10,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 1,
-  sha256: "813a84f165b932e719a6539fd4f401144dad1c3bab6754a444410470ed8b3e8d",
+  sha256: "59f5950b43973b47dbf37f86a471f9aaa69b94375541e246653b3646008571d7",
 };
 
 const wire = {

@@ -1,10 +1,10 @@
 // Which sends share a transaction on PostgreSQL: those of one mesh that arrive while two others are on their way. An id
 // is in one of them at most; whoever offers it meanwhile is answered from the outcome of the one ahead.
 import { StorageError } from "@claudemesh/storage/errors";
+import { NaturalBatches } from "@claudemesh/storage/natural-batches";
 import type { Postgres } from "@claudemesh/storage/postgres";
 import { answerFromStored } from "../../core/stored-accept.ts";
 import type { CommittedAccept, SendToAccept, StoredAccept } from "../../ports.ts";
-import { NaturalBatches } from "../natural-batches.ts";
 import { type AcceptOutcome, acceptInTransaction } from "./accept-in-transaction.ts";
 
 /** Hears of transactions by the kind of work they carry, so that fault points can aim at it. */
@@ -50,7 +50,7 @@ export class AcceptBatches {
         if (stored !== undefined) return answerStored(stored, send);
       }
       const outcome = await this.#lead(key, send);
-      if (outcome.type !== "forgotten") return answer(outcome, send);
+      if (outcome.type !== "forgotten") return answerOutcome(outcome, send);
     }
     throw new StorageError("conflict", "the id was consumed and forgotten again and again");
   }
@@ -147,7 +147,10 @@ function answerStored(stored: StoredAccept, send: SendToAccept): CommittedAccept
   return { result, recipients: [] };
 }
 
-function answer(outcome: Exclude<AcceptOutcome, { type: "forgotten" }>, send: SendToAccept): CommittedAccept {
+export function answerOutcome(
+  outcome: Exclude<AcceptOutcome, { type: "forgotten" }>,
+  send: SendToAccept,
+): CommittedAccept {
   const { brokerMessageId, clientMessageId } = send;
   if (outcome.type === "stored") return answerStored(outcome.stored, send);
   if (outcome.type === "accepted") {

@@ -1,7 +1,9 @@
 // The embedded limiter: the idempotent budget of one mesh per window, kept in the broker's own database so that a
 // restart does not refill it. Shares the accept's transaction; a refusal that follows refunds nothing.
+import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { type RateLimit, retryAfterSeconds, windowStartMs } from "../../core/rate-limit.ts";
+import type { Limiter } from "../../ports/limiter.ts";
 
 /** `spent`: this call took a unit; else the id was counted in this window already. */
 export type Budget =
@@ -37,6 +39,19 @@ export function consumeBudget(
     clientMessageId,
   );
   return { ok: true, spent: true };
+}
+
+/** The same budget for sends whose accept is part of another transaction: spent before it, in one of its own. */
+export function createSqliteLimiter(commit: GroupCommit, rate: RateLimit): Limiter {
+  return {
+    consume: async (meshId, clientMessageId, nowMs) => {
+      const budget = await commit.submit((tx) => consumeBudget(tx, rate, meshId, clientMessageId, nowMs));
+      if (budget.ok) return { type: "ok", spent: budget.spent };
+      return { type: "denied", retryAfterSeconds: budget.retryAfterSeconds };
+    },
+    // It is a table of the store.
+    available: async () => true,
+  };
 }
 
 /** Windows that ended more than one window ago decide nothing any more. */

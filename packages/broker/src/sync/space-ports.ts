@@ -1,0 +1,45 @@
+// What the space services get from this broker: the store, the message side for sends that commits carry, and who hears
+// of what was committed.
+import { randomBytes } from "node:crypto";
+import { prepareSends } from "@claudemesh/messages/services/prepare-sends";
+import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
+import type { SpacePorts } from "@claudemesh/spaces/ports";
+import { SessionTurns } from "@claudemesh/spaces/services/session-turns";
+import { type BrokerConfig, dedupeRetentionMs } from "../config.ts";
+import type { Backend } from "../stores/backend.ts";
+import type { ConnectionRegistry } from "../transport/connection-registry.ts";
+import type { SpaceWatchers } from "./space-watchers.ts";
+
+type Surroundings = {
+  readonly config: BrokerConfig;
+  readonly connections: ConnectionRegistry;
+  readonly watchers: SpaceWatchers;
+  readonly nowMs: () => number;
+  readonly nextId: () => string;
+};
+
+export function createSpacePorts(backend: Backend, surroundings: Surroundings): SpacePorts {
+  const { config, connections, watchers, nowMs, nextId } = surroundings;
+  const sending = {
+    ...backend.sendLimits,
+    store: backend.messages.accepts,
+    nowMs,
+    nextId,
+    inlineBytes: config.inlineBytes,
+    dedupeRetentionMs: dedupeRetentionMs(config),
+  };
+  return {
+    store: backend.spaces,
+    sends: {
+      // The commit's schema has checked each of them.
+      prepare: (sender, sends) => prepareSends(sending, sender, sends as readonly AcceptRequest[]),
+      onAccepted: (meshId, receipt) => connections.wake(meshId, receipt as readonly string[]),
+    },
+    turns: new SessionTurns(),
+    nowMs,
+    nextId,
+    randomBytes: (length) => randomBytes(length),
+    onCommitted: (notice) => watchers.committed(notice),
+    onSessionTaken: (space, sessionId, epoch) => watchers.taken(space, sessionId, epoch),
+  };
+}

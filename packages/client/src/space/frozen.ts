@@ -1,0 +1,9 @@
+// Documents are shared between the tiers and everybody who looks: what is handed out is frozen.
+import { type FabricValue, isBytes } from "@claudemesh/protocol/spaces/fabric-value";
+
+/** What is frozen already is not walked again, so that a small change of a large document is cheap. Bytes stay open. */
+export function frozen<T extends FabricValue>(value: T): T {
+  if (typeof value !== "object" || value === null || isBytes(value) || Object.isFrozen(value)) return value;
+  for (const member of Object.values(value)) frozen(member as FabricValue);
+  return Object.freeze(value) as T;
+}

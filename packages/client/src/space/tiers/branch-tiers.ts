@@ -1,0 +1,143 @@
+// One branch as this replica knows it: its entities, the seq up to which changes are integrated, and the layers over
+// them. Which entities are told of is watch-set.ts's business; in which order things happen is integration.ts's.
+import type { BranchId, EntityId } from "@claudemesh/protocol/spaces/entity";
+import type { Operation } from "@claudemesh/protocol/spaces/operations";
+import type { EntityRecord } from "../sync-frame.ts";
+import { EntityTiers } from "./entity-tiers.ts";
+import type { Layer } from "./layer.ts";
+import type { VisibleChanges } from "./visible-changes.ts";
+
+export class BranchTiers {
+  readonly name: BranchId;
+  /** Every change of what is live is integrated up to here. */
+  seq: number;
+  readonly #entities = new Map<EntityId, EntityTiers>();
+  /** Accepted, and still in a stack because confirmed state has not reached them everywhere. */
+  readonly #accepted = new Set<Layer>();
+
+  constructor(name: BranchId, seq: number) {
+    this.name = name;
+    this.seq = seq;
+  }
+
+  find(id: EntityId): EntityTiers | undefined {
+    return this.#entities.get(id);
+  }
+
+  entity(id: EntityId): EntityTiers {
+    let entity = this.#entities.get(id);
+    if (entity === undefined) {
+      entity = new EntityTiers(id);
+      this.#entities.set(id, entity);
+    }
+    return entity;
+  }
+
+  entities(): IterableIterator<EntityTiers> {
+    return this.#entities.values();
+  }
+
+  /** Puts a layer on all the entities that it writes, or on none. */
+  push(layer: Layer): void {
+    const pushed: EntityTiers[] = [];
+    try {
+      for (const [id, operations] of byEntity(layer.operations)) {
+        const entity = this.entity(id);
+        entity.push(layer, operations, this.seq);
+        pushed.push(entity);
+      }
+    } catch (error) {
+      for (const entity of pushed) entity.drop((each) => each === layer);
+      throw error;
+    }
+  }
+
+  /** Takes layers back, as if they had never been. */
+  remove(layers: readonly Layer[], changes: VisibleChanges): void {
+    const gone = new Set(layers);
+    for (const id of new Set(layers.flatMap(({ operations }) => operations.map((operation) => operation.id)))) {
+      const entity = this.#entities.get(id);
+      if (entity === undefined) continue;
+      changes.note(entity, "revert");
+      entity.drop((layer) => gone.has(layer));
+      this.forgetIfUnused(entity);
+    }
+  }
+
+  accept(layer: Layer, seq: number, changes: VisibleChanges): void {
+    layer.acceptedSeq = seq;
+    this.#accepted.add(layer);
+    this.settle(changes);
+  }
+
+  confirm(record: EntityRecord, changes: VisibleChanges): void {
+    const entity = this.entity(record.id);
+    changes.note(entity, "integrate");
+    entity.confirm(record.seq, record.document);
+  }
+
+  goLive(id: EntityId, changes: VisibleChanges): void {
+    const entity = this.entity(id);
+    changes.note(entity, "integrate");
+    entity.goLive();
+  }
+
+  /** It is not told of any more: what is known of it gets old, so it is not known any more. */
+  forget(id: EntityId, changes: VisibleChanges): void {
+    const entity = this.#entities.get(id);
+    if (entity === undefined) return;
+    changes.note(entity, "integrate");
+    entity.forgetBase();
+    this.forgetIfUnused(entity);
+  }
+
+  advanceTo(seq: number, changes: VisibleChanges): void {
+    if (seq <= this.seq) return;
+    this.seq = seq;
+    this.settle(changes);
+  }
+
+  /** Accepted layers leave the stacks whose confirmed state holds them by now, or that nobody is told of. */
+  settle(changes: VisibleChanges): void {
+    for (const layer of this.#accepted) {
+      const seq = layer.acceptedSeq ?? 0;
+      const ids = new Set(layer.operations.map(({ id }) => id));
+      const isKept = [...ids].map((id) => this.#settleEntity(id, layer, seq, changes)).includes(true);
+      if (!isKept) this.#accepted.delete(layer);
+    }
+  }
+
+  #settleEntity(id: EntityId, layer: Layer, seq: number, changes: VisibleChanges): boolean {
+    const entity = this.#entities.get(id);
+    if (entity === undefined) return false;
+    if (!this.#isIntegrated(entity, seq)) return true;
+    changes.note(entity, "integrate");
+    entity.drop((each) => each === layer);
+    this.forgetIfUnused(entity);
+    return false;
+  }
+
+  #isIntegrated(entity: EntityTiers, seq: number): boolean {
+    if (entity.isLive) return this.seq >= seq;
+    if (entity.confirmedSeq >= seq) return true;
+    // Later work may rest on it, and nothing else says what is under that.
+    return !this.isTold(entity.id) && entity.undecided().length === 0;
+  }
+
+  /** Whether changes of an entity are told of, or will be once it is loaded. Set by the watch set. */
+  isTold: (id: EntityId) => boolean = () => false;
+
+  forgetIfUnused(entity: EntityTiers): void {
+    if (!entity.isLive && !entity.hasStack && !this.isTold(entity.id)) this.#entities.delete(entity.id);
+  }
+}
+
+function byEntity(operations: readonly Operation[]): Map<EntityId, Operation[]> {
+  const grouped = new Map<EntityId, Operation[]>();
+  for (const operation of operations) {
+    const group = grouped.get(operation.id);
+    if (group === undefined) grouped.set(operation.id, [operation]);
+    else group.push(operation);
+  }
+  return grouped;
+}

@@ -1,0 +1,156 @@
+// One entity on one branch: its confirmed document, the stack of unconfirmed operations over it, and what both together
+// show. Operations are replayed over a new base, never values. Costs depend on this entity alone.
+import { applyWithFootprint } from "@claudemesh/protocol/spaces/apply";
+import type { EntityDocument, EntityId } from "@claudemesh/protocol/spaces/entity";
+import type { Footprint } from "@claudemesh/protocol/spaces/footprint";
+import type { Operation } from "@claudemesh/protocol/spaces/operations";
+import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
+import type { StackLayer } from "@claudemesh/protocol/spaces/read-recording";
+import type { Layer } from "./layer.ts";
+
+/** Undefined: never heard of, which is not the same as absent. */
+type Base = { readonly seq: number; readonly document: EntityDocument | undefined } | undefined;
+
+/** What the entity shows. `known: false`: nobody here can tell. */
+export type Visible =
+  | { readonly known: true; readonly document: EntityDocument | undefined }
+  | { readonly known: false; readonly document?: undefined };
+
+type Stacked = {
+  readonly layer: Layer;
+  readonly operations: readonly Operation[];
+  /** Undefined: the operations don't fit what is under them now; the server will say what becomes of them. */
+  footprints: readonly Footprint[] | undefined;
+};
+
+const unknown: Visible = { known: false };
+
+export class EntityTiers {
+  readonly id: EntityId;
+  /** Told of every change, so that the base is as of the branch's seq. */
+  isLive = false;
+  #base: Base;
+  #stack: Stacked[] = [];
+  #visible: Visible = unknown;
+  /** The branch's seq when the first of the stack was put on a base that nobody here knew. */
+  #stackedAtSeq = 0;
+
+  constructor(id: EntityId) {
+    this.id = id;
+  }
+
+  get visible(): Visible {
+    return this.#visible;
+  }
+
+  get hasStack(): boolean {
+    return this.#stack.length > 0;
+  }
+
+  /** Of the last confirmed write; 0 where there was none or nobody knows. */
+  get confirmedSeq(): number {
+    return this.#base?.seq ?? 0;
+  }
+
+  /** Whether a transaction may look at it: all that shows is known, fits, and is not about to be taken back. */
+  get isReadable(): boolean {
+    if (!this.#visible.known || !(this.isLive || this.#restsOnItself)) return false;
+    return this.#stack.every(({ layer, footprints }) => footprints !== undefined && layer.isDoomed !== true);
+  }
+
+  /** The stack begins with a write of the whole document, so that it shows the same whatever is under it. */
+  get #restsOnItself(): boolean {
+    const [first] = this.#stack;
+    return first !== undefined && first.operations[0]?.op !== "patch";
+  }
+
+  /**
+   * The confirmed seq under the stack, given the branch's: what a read of this entity is as of. SPC-3: without a live
+   * base it is the one before the stack began, so that a foreign write at any time after that counts.
+   */
+  basisSeq(branchSeq: number): number {
+    return this.isLive ? branchSeq : this.#stackedAtSeq;
+  }
+
+  /** The localSeqs of its layers without a verdict. */
+  undecided(): number[] {
+    return this.#stack.filter(({ layer }) => layer.acceptedSeq === undefined).map(({ layer }) => layer.localSeq);
+  }
+
+  layers(): StackLayer[] {
+    return this.#stack.map(({ layer, footprints }) => ({ localSeq: layer.localSeq, footprints: footprints ?? [] }));
+  }
+
+  /** Puts operations of a new layer on top. Throws PatchFailure, and changes nothing, where they do not fit. */
+  push(layer: Layer, operations: readonly Operation[], branchSeq: number): void {
+    if (!this.hasStack) this.#stackedAtSeq = branchSeq;
+    const applied = applyAll(this.#visible, operations);
+    if (applied instanceof PatchFailure) throw applied;
+    this.#stack.push({ layer, operations, footprints: applied.footprints });
+    this.#visible = applied.visible;
+  }
+
+  /** Takes layers out of the stack. */
+  drop(isDropped: (layer: Layer) => boolean): void {
+    const kept = this.#stack.filter(({ layer }) => !isDropped(layer));
+    if (kept.length === this.#stack.length) return;
+    this.#stack = kept;
+    this.#replay();
+  }
+
+  /** A confirmed state, which counts if it is newer than what is known. */
+  confirm(seq: number, document: EntityDocument | undefined): void {
+    if (this.#base !== undefined && this.#base.seq >= seq) return;
+    this.#base = { seq, document };
+    this.#replay();
+  }
+
+  /** Everything up to the branch's seq has been told, and there was nothing where nothing was. */
+  goLive(): void {
+    this.isLive = true;
+    if (this.#base === undefined) this.confirm(0, undefined);
+  }
+
+  /** Nobody tells of its changes any more, so that what is confirmed gets old. */
+  forgetBase(): void {
+    this.isLive = false;
+    this.#base = undefined;
+    this.#stackedAtSeq = 0;
+    this.#replay();
+  }
+
+  #replay(): void {
+    let visible: Visible = this.#base === undefined ? unknown : { known: true, document: this.#base.document };
+    for (const stacked of this.#stack) {
+      const applied = applyAll(visible, stacked.operations);
+      stacked.footprints = applied instanceof PatchFailure ? undefined : applied.footprints;
+      if (!(applied instanceof PatchFailure)) visible = applied.visible;
+    }
+    this.#visible = visible;
+  }
+}
+
+type AppliedAll = { readonly visible: Visible; readonly footprints: readonly Footprint[] };
+
+/** All operations of a layer or none of them. */
+function applyAll(under: Visible, operations: readonly Operation[]): AppliedAll | PatchFailure {
+  let visible = under;
+  const footprints: Footprint[] = [];
+  for (const operation of operations) {
+    if (!visible.known && operation.op === "patch") return nothingUnder(operation);
+    try {
+      const { document, footprint } = applyWithFootprint(visible.document, operation);
+      visible = { known: true, document };
+      footprints.push(footprint);
+    } catch (error) {
+      if (error instanceof PatchFailure) return error;
+      throw error;
+    }
+  }
+  return { visible, footprints };
+}
+
+function nothingUnder(operation: Extract<Operation, { op: "patch" }>): PatchFailure {
+  const [{ op, path } = { op: "add" as const, path: "" }] = operation.patches;
+  return new PatchFailure({ patchIndex: 0, op, path, reason: "missing" });
+}

@@ -1,0 +1,40 @@
+// The wire over a link to a broker, for Node: the link reconnects by itself, this says so to the spaces.
+import { openLink } from "../../link/link.ts";
+import type { LinkOptions, LinkStatus } from "../../link/link-contract.ts";
+import type { SpaceWire } from "../space-wire.ts";
+import { WireListeners } from "./wire-listeners.ts";
+
+export type LinkWireOptions = Omit<LinkOptions, "kind" | "onStatus" | "onPush"> & {
+  /** After which an unanswered request is sent again. */
+  readonly requestTimeoutMs?: number;
+};
+
+const defaultRequestTimeoutMs = 30_000;
+
+export function openLinkWire({ requestTimeoutMs = defaultRequestTimeoutMs, ...options }: LinkWireOptions): SpaceWire {
+  const listeners = new WireListeners();
+  const link = openLink({
+    ...options,
+    kind: "client",
+    onPush: (push) => listeners.push(push),
+    onStatus: (status) => {
+      if (status.state === "online") listeners.up();
+      if (status.state !== "offline" && status.state !== "stopped") return;
+      const stopped = stoppedBy(status);
+      listeners.down(stopped);
+      if (stopped !== undefined && status.state === "offline") void link.close();
+    },
+  });
+  return {
+    isUp: () => link.status().state === "online",
+    request: (type, input) => link.request(type, input, { timeoutMs: requestTimeoutMs }),
+    listen: (events) => listeners.add(events),
+    close: () => link.close(),
+  };
+}
+
+/** A broker that refuses this member will not take it later either, so that nobody is left waiting for that. */
+function stoppedBy(status: Extract<LinkStatus, { state: "offline" | "stopped" }>): string | undefined {
+  const isRefused = status.reason === "unauthorized" || status.reason === "member_revoked";
+  return status.state === "stopped" || isRefused ? `${status.reason}: ${status.detail}` : undefined;
+}

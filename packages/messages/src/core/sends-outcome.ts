@@ -1,0 +1,35 @@
+// How sends inside somebody else's transaction end: all accepted, or the first that can never be. Pure.
+import type { AcceptResult } from "@claudemesh/protocol/messages/accept-result";
+import type { CommittedAccept } from "../ports.ts";
+
+export type SendsOutcome =
+  | { readonly type: "accepted"; readonly receipt: readonly string[] }
+  /** The first refused, by its place. What others have written is the caller's to undo. */
+  | { readonly type: "refused"; readonly index: number; readonly code: string };
+
+/** A consumed id is refused whatever it stands for: the commit is new, so that its send was not meant by that id. */
+export function refusalOfSend(result: AcceptResult): string | undefined {
+  switch (result.type) {
+    case "accepted":
+      return undefined;
+    case "duplicate":
+    case "reused":
+    case "owned_by_another":
+      return "idempotency_key_reused";
+    case "refused":
+      return result.code;
+    default:
+      return result.type;
+  }
+}
+
+/** The receipt names everybody who has a delivery, once. */
+export function outcomeOfSends(accepts: readonly CommittedAccept[]): SendsOutcome {
+  const recipients = new Set<string>();
+  for (const [index, accept] of accepts.entries()) {
+    const code = refusalOfSend(accept.result);
+    if (code !== undefined) return { type: "refused", index, code };
+    for (const recipient of accept.recipients) recipients.add(recipient);
+  }
+  return { type: "accepted", receipt: [...recipients] };
+}

@@ -1,0 +1,70 @@
+// B0 and B1 for sends that will be accepted inside somebody else's transaction: reads and fingerprints each, looks its
+// id up, and spends its budget. What is malformed, too large or over budget is thrown, and nothing has been accepted.
+import { MeshError } from "@claudemesh/protocol/errors";
+import { type AcceptRequest, readAcceptRequest } from "@claudemesh/protocol/messages/accept-request";
+import type { Limiter } from "../ports/limiter.ts";
+import type { AcceptStore, SendToAccept } from "../ports.ts";
+import { fingerprintOf } from "./accept.ts";
+import type { LimitOptions } from "./limit-accepts.ts";
+
+export type PrepareSendsPorts = {
+  readonly store: Pick<AcceptStore, "findAccepted">;
+  readonly limiter: Limiter;
+  readonly limits: Pick<LimitOptions, "whenUnavailable" | "onPassedUncounted">;
+  readonly nowMs: () => number;
+  readonly nextId: () => string;
+  readonly inlineBytes: number;
+  /** Undefined: dedupe rows are permanent. */
+  readonly dedupeRetentionMs: number | undefined;
+};
+
+type Sender = { readonly meshId: string; readonly pubkey: string };
+
+/** An id that is consumed already passes without a budget: the transaction finds it, and decides. */
+export async function prepareSends(
+  ports: PrepareSendsPorts,
+  sender: Sender,
+  requests: readonly AcceptRequest[],
+): Promise<SendToAccept[]> {
+  const sends = requests.map((request) => readSend(ports, sender, request));
+  // One after the other: where the budget ends, those behind have spent nothing.
+  for (const send of sends) if (!(await isConsumed(ports, send))) await spendBudget(ports, send);
+  return sends;
+}
+
+function readSend(ports: PrepareSendsPorts, sender: Sender, request: AcceptRequest): SendToAccept {
+  const { clientMessageId, envelope, mentions } = readAcceptRequest(request);
+  const acceptedAtMs = ports.nowMs();
+  return {
+    clientMessageId,
+    senderPubkey: sender.pubkey,
+    fingerprint: fingerprintOf(envelope),
+    meshId: sender.meshId,
+    brokerMessageId: ports.nextId(),
+    envelope,
+    mentions,
+    acceptedAtMs,
+    expiresAtMs: ports.dedupeRetentionMs === undefined ? undefined : acceptedAtMs + ports.dedupeRetentionMs,
+  };
+}
+
+async function isConsumed({ store }: PrepareSendsPorts, send: SendToAccept): Promise<boolean> {
+  return (await store.findAccepted(send.meshId, send.clientMessageId)) !== undefined;
+}
+
+async function spendBudget(ports: PrepareSendsPorts, send: SendToAccept): Promise<void> {
+  const { inlineBytes, limiter, limits } = ports;
+  if (send.envelope.body.length > inlineBytes) {
+    throw new MeshError("payload_too_large", undefined, { limit_bytes: inlineBytes });
+  }
+  const decision = await limiter.consume(send.meshId, send.clientMessageId, send.acceptedAtMs);
+  if (decision.type === "ok") return;
+  if (decision.type === "unavailable" && limits.whenUnavailable === "pass") {
+    limits.onPassedUncounted();
+    return;
+  }
+  // Another try of the same id may have committed since the look-up, and what is consumed is not a matter of budget.
+  if (await isConsumed(ports, send)) return;
+  if (decision.type === "unavailable") throw new MeshError("limiter_unavailable");
+  throw new MeshError("rate_limited", undefined, { retry_after_s: decision.retryAfterSeconds });
+}

@@ -1,0 +1,35 @@
+// Sends that a space's commit carries, on PostgreSQL: accepted as one batch at the end of the commit's own transaction,
+// which holds the space's lock and takes the mesh's here. B0 and B1 came before.
+import { StorageError } from "@claudemesh/storage/errors";
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import { outcomeOfSends, type SendsOutcome } from "../../core/sends-outcome.ts";
+import type { SendToAccept } from "../../ports.ts";
+import { answerOutcome } from "./accept-batches.ts";
+import { acceptInTransaction } from "./accept-in-transaction.ts";
+
+export async function acceptSends(
+  tx: PostgresTransaction,
+  meshId: string,
+  sends: readonly SendToAccept[],
+): Promise<SendsOutcome> {
+  const repeated = indexOfRepeated(sends);
+  const batch = sends.slice(0, repeated);
+  const accepts = (await acceptInTransaction(tx, meshId, batch)).map((outcome, index) => {
+    const send = batch[index];
+    // Another try will find the id free; nothing of this one stands.
+    if (send === undefined || outcome.type === "forgotten") {
+      throw new StorageError("conflict", "an id of the commit's sends was consumed and has just been forgotten");
+    }
+    return answerOutcome(outcome, send);
+  });
+  const outcome = outcomeOfSends(accepts);
+  if (outcome.type === "refused" || repeated === undefined) return outcome;
+  return { type: "refused", index: repeated, code: "idempotency_key_reused" };
+}
+
+/** The first send whose id an earlier one of the same commit has. */
+function indexOfRepeated(sends: readonly SendToAccept[]): number | undefined {
+  const seen = new Set<string>();
+  const index = sends.findIndex(({ clientMessageId }) => seen.size === seen.add(clientMessageId).size);
+  return index < 0 ? undefined : index;
+}

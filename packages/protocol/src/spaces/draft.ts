@@ -1,0 +1,271 @@
+// A document under change: the six patch operations on it, each answering with what it touched or why it does not fit.
+// Containers are copied before their first change and changed in place after it; what came in from outside is never
+// changed. A draft that answered with a reason is thrown away.
+import { type EntityDocument, isEntityDocument, type ReadPath } from "./entity.ts";
+import {
+  type FabricValue,
+  fabricDepth,
+  fabricEqual,
+  isFabricArray,
+  isFabricObject,
+  maxFabricDepth,
+  setOwn,
+} from "./fabric-value.ts";
+import type { PatchFailureReason } from "./patch-failure.ts";
+import { isIndex, startsWithPath } from "./pointer.ts";
+import { looksIndexed, type Spot, type Touch } from "./touch.ts";
+
+type OwnObject = { [key: string]: FabricValue };
+type OwnContainer = FabricValue[] | OwnObject;
+
+/** Where a path leads: to a value; or to a container that lacks the key at `depth`, so that an add may make it. */
+type Walk =
+  | { readonly kind: "found"; readonly value: FabricValue }
+  | { readonly kind: "absent"; readonly depth: number; readonly inArray: boolean }
+  | { readonly kind: "refused"; readonly reason: PatchFailureReason };
+
+export class Draft {
+  #root: EntityDocument | undefined;
+  readonly #owned = new Set<unknown>();
+  /** No less than the document's depth; undefined until a move needs it. */
+  #depthBound: number | undefined;
+
+  constructor(document: EntityDocument | undefined) {
+    this.#root = document;
+  }
+
+  get document(): EntityDocument | undefined {
+    return this.#root;
+  }
+
+  add(path: ReadPath, value: FabricValue): Touch | PatchFailureReason {
+    if (!this.#admits(path.length + fabricDepth(value))) return "too_deep";
+    const spot = this.#put(path, value);
+    if (typeof spot === "string") return spot;
+    if (spot.isShift) return { kind: "shift", ...spot.at };
+    // `-` names the end of an array in one state and a key in another: what is read at it depends on which.
+    return path.indexOf("-", 1) > 0 ? { kind: "write", ...spot.at } : { kind: "write", ...spot.at, covers: true };
+  }
+
+  replace(path: ReadPath, value: FabricValue): Touch | PatchFailureReason {
+    const walk = this.#walk(path);
+    if (walk.kind !== "found") return walk.kind === "refused" ? walk.reason : "missing";
+    if (path.length === 0 && !isEntityDocument(value)) return "not_a_document";
+    if (!this.#admits(path.length + fabricDepth(value))) return "too_deep";
+    this.#setExisting(path, value);
+    return { kind: "write", path, keeps: true, covers: true };
+  }
+
+  remove(path: ReadPath): Touch | PatchFailureReason {
+    const taken = this.#take(path);
+    if (typeof taken === "string") return taken;
+    if (taken.isShift) return { kind: "shift", ...taken.at };
+    // On an array the next item would come into this place, so an index covers nothing.
+    return looksIndexed(path) ? { kind: "write", ...taken.at } : { kind: "write", ...taken.at, covers: true };
+  }
+
+  move(from: ReadPath, path: ReadPath): Touch | PatchFailureReason {
+    const walk = this.#walk(from);
+    if (walk.kind !== "found") return walk.kind === "refused" ? walk.reason : "missing";
+    if (startsWithPath(path, from)) {
+      if (path.length > from.length) return "into_itself";
+      return { kind: "move", from: this.#spotOf(from), to: this.#spotOf(path) };
+    }
+    if (!this.#admitsMove(from, path, walk.value)) return "too_deep";
+    const taken = this.#take(from);
+    if (typeof taken === "string") return taken;
+    const put = this.#put(path, walk.value);
+    if (typeof put === "string") return put;
+    return { kind: "move", from: taken.at, to: put.at };
+  }
+
+  test(path: ReadPath, value: FabricValue): undefined | PatchFailureReason {
+    const walk = this.#walk(path);
+    if (walk.kind === "refused") return walk.reason;
+    if (walk.kind === "absent") return "missing";
+    return fabricEqual(walk.value, value) ? undefined : "test_failed";
+  }
+
+  splice(path: ReadPath, index: number, remove: number, items: readonly FabricValue[]): Touch | PatchFailureReason {
+    const walk = this.#walk(path);
+    if (walk.kind !== "found") return walk.kind === "refused" ? walk.reason : "missing";
+    if (!isFabricArray(walk.value)) return "not_an_array";
+    if (index > walk.value.length || index + remove > walk.value.length) return "bad_index";
+    if (items.some((item) => !this.#admits(path.length + 1 + fabricDepth(item)))) return "too_deep";
+    // By slices: a call with very many arguments overflows the stack.
+    const edited = [...walk.value.slice(0, index), ...items, ...walk.value.slice(index + remove)];
+    this.#owned.add(edited);
+    this.#setExisting(path, edited);
+    return { kind: "shift", path, keeps: true };
+  }
+
+  /** Puts a value where an add does, making parents. */
+  #put(path: ReadPath, value: FabricValue): { at: Spot; isShift: boolean } | PatchFailureReason {
+    if (path.length === 0) {
+      if (!isEntityDocument(value)) return "not_a_document";
+      this.#root = value;
+      return { at: { path }, isShift: false };
+    }
+    const parent = this.#walk(path.slice(0, -1));
+    if (parent.kind === "refused") return parent.reason;
+    if (parent.kind === "absent") return this.#putWithParents(path, value, parent.depth, parent.inArray);
+    const key = path.at(-1) ?? "";
+    if (isFabricArray(parent.value)) {
+      const index = indexIn(parent.value, key, parent.value.length);
+      if (index === undefined) return "bad_index";
+      (this.#own(path.slice(0, -1)) as FabricValue[]).splice(index, 0, value);
+      return { at: arraySpot(path), isShift: true };
+    }
+    if (!isFabricObject(parent.value)) return "not_a_container";
+    const keeps = Object.hasOwn(parent.value, key);
+    setOwn(this.#own(path.slice(0, -1)) as OwnObject, key, value);
+    return { at: objectSpot(path, keeps), isShift: false };
+  }
+
+  /** The container at `depth` keys lacks the next key; everything from there on is made around the value. */
+  #putWithParents(
+    path: ReadPath,
+    value: FabricValue,
+    depth: number,
+    inArray: boolean,
+  ): { at: Spot; isShift: boolean } | PatchFailureReason {
+    if (this.#root === undefined) {
+      this.#root = {};
+      const made = this.#put(path, value);
+      // The document itself is the highest parent made, and it is an object whatever the first key is.
+      return typeof made === "string" ? made : { at: madeSpot([], path), isShift: made.isShift };
+    }
+    let nested = value;
+    let hasArray = false;
+    for (let index = path.length - 1; index > depth; index -= 1) {
+      const key = path[index] ?? "";
+      if (key === "-" || isIndex(key)) {
+        if (key !== "-" && key !== "0") return "bad_index";
+        nested = [nested];
+        hasArray = true;
+      } else {
+        const made: OwnObject = {};
+        setOwn(made, key, nested);
+        nested = made;
+      }
+    }
+    const container = this.#own(path.slice(0, depth));
+    if (inArray) {
+      (container as FabricValue[]).push(nested);
+      return { at: arraySpot(path.slice(0, depth + 1)), isShift: true };
+    }
+    setOwn(container as OwnObject, path[depth] ?? "", nested);
+    return { at: madeSpot(path.slice(0, depth + 1), path.slice(depth + 1)), isShift: hasArray };
+  }
+
+  #take(path: ReadPath): { at: Spot; isShift: boolean } | PatchFailureReason {
+    if (path.length === 0) return this.#root === undefined ? "missing" : "not_a_document";
+    const walk = this.#walk(path);
+    if (walk.kind !== "found") return walk.kind === "refused" ? walk.reason : "missing";
+    const container = this.#own(path.slice(0, -1));
+    const key = path.at(-1) ?? "";
+    if (Array.isArray(container)) {
+      container.splice(Number(key), 1);
+      return { at: arraySpot(path), isShift: true };
+    }
+    delete container[key];
+    return { at: objectSpot(path, false), isShift: false };
+  }
+
+  /** Whether the document may become so deep at one place. */
+  #admits(depth: number): boolean {
+    if (depth > maxFabricDepth) return false;
+    if (this.#depthBound !== undefined) this.#depthBound = Math.max(this.#depthBound, depth);
+    return true;
+  }
+
+  /** By the bound first: walking all that is moved, for every one of many moves, would take a commit's size squared. */
+  #admitsMove(from: ReadPath, path: ReadPath, value: FabricValue): boolean {
+    if (path.length <= from.length) return true;
+    this.#depthBound ??= fabricDepth(this.#root);
+    if (this.#admits(path.length + this.#depthBound - from.length)) return true;
+    this.#depthBound = fabricDepth(this.#root);
+    return this.#admits(path.length + fabricDepth(value));
+  }
+
+  #spotOf(path: ReadPath): Spot {
+    if (path.length === 0) return { path };
+    const parent = this.#walk(path.slice(0, -1));
+    const inArray = parent.kind === "found" && isFabricArray(parent.value);
+    return inArray ? arraySpot(path) : objectSpot(path, true);
+  }
+
+  #walk(path: ReadPath): Walk {
+    if (this.#root === undefined) return { kind: "absent", depth: 0, inArray: false };
+    let value: FabricValue = this.#root;
+    for (const [depth, key] of path.entries()) {
+      if (isFabricArray(value)) {
+        const index = indexIn(value, key, value.length);
+        if (index === undefined) return { kind: "refused", reason: "bad_index" };
+        if (index === value.length) return { kind: "absent", depth, inArray: true };
+        value = value[index];
+      } else if (isFabricObject(value)) {
+        if (!Object.hasOwn(value, key)) return { kind: "absent", depth, inArray: false };
+        value = value[key];
+      } else {
+        return { kind: "refused", reason: "not_a_container" };
+      }
+    }
+    return { kind: "found", value };
+  }
+
+  /** The container at a path that is known to hold one, copied if it is not this draft's own yet. */
+  #own(path: ReadPath): OwnContainer {
+    let container = this.#ownOne(this.#root as FabricValue);
+    this.#root = container as EntityDocument;
+    for (const key of path) {
+      const child = this.#ownOne(childOf(container, key));
+      setChild(container, key, child);
+      container = child;
+    }
+    return container;
+  }
+
+  #ownOne(container: FabricValue): OwnContainer {
+    if (this.#owned.has(container)) return container as OwnContainer;
+    const copy = isFabricArray(container) ? [...container] : { ...(container as OwnObject) };
+    this.#owned.add(copy);
+    return copy;
+  }
+
+  /** At a path that is known to hold something. */
+  #setExisting(path: ReadPath, value: FabricValue): void {
+    if (path.length === 0) this.#root = value as EntityDocument;
+    else setChild(this.#own(path.slice(0, -1)), path.at(-1) ?? "", value);
+  }
+}
+
+/** An index from 0 to `last`, `-` being the length; undefined for anything else. */
+function indexIn(array: readonly FabricValue[], key: string, last: number): number | undefined {
+  if (key === "-") return array.length;
+  if (!isIndex(key) || Number(key) > last) return undefined;
+  return Number(key);
+}
+
+function childOf(container: OwnContainer, key: string): FabricValue {
+  return Array.isArray(container) ? container[Number(key)] : container[key];
+}
+
+function setChild(container: OwnContainer, key: string, value: FabricValue): void {
+  if (Array.isArray(container)) container[Number(key)] = value;
+  else setOwn(container, key, value);
+}
+
+/** A key of an array: all of the array may have another index now. */
+function arraySpot(path: ReadPath): Spot {
+  return { path: path.slice(0, -1), keeps: true };
+}
+
+function objectSpot(path: ReadPath, keeps: boolean): Spot {
+  return { path, ...(keeps && { keeps }), ...(looksIndexed(path) && { indexed: true }) } as Spot;
+}
+
+function madeSpot(path: ReadPath, made: ReadPath): Spot {
+  const isIndexed = looksIndexed([...path, ...made]);
+  return { path, ...(made.length > 0 && { made }), ...(isIndexed && { indexed: true }) } as Spot;
+}

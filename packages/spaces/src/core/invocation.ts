@@ -1,0 +1,73 @@
+// Signed writes: whether a member put its name under this commit, and what is kept of that. Pure.
+import { hash } from "node:crypto";
+import { verifySignature } from "@claudemesh/members/credentials";
+import { canonicalJson } from "@claudemesh/protocol/canonical";
+import { MeshError } from "@claudemesh/protocol/errors";
+import type { JsonObject, JsonValue } from "@claudemesh/protocol/json";
+import { type InvocationEnvelope, invocationBytes } from "@claudemesh/protocol/spaces/invocation";
+import type { InvocationRow, SpaceRef } from "../ports/rows.ts";
+
+/** What the commit itself says, to be compared with what was signed. */
+export type SignedPlace = {
+  readonly space: SpaceRef;
+  readonly memberPubkey: string;
+  readonly sessionId: string;
+  readonly localSeq: number;
+  readonly payload: string;
+};
+
+export type VerifiedInvocation = {
+  readonly invocation: InvocationRow;
+  readonly authorization: InvocationRow;
+};
+
+const signaturePattern = /^[0-9a-f]{128}$/;
+
+function hashText(text: string): string {
+  return hash("sha256", text, "hex");
+}
+
+/** The envelope that must have been signed for this commit. */
+export function envelopeFor(place: SignedPlace): InvocationEnvelope {
+  return {
+    iss: place.memberPubkey,
+    sub: { mesh: place.space.meshId, space: place.space.spaceId },
+    cmd: "/memory/commit",
+    args: { sessionId: place.sessionId, localSeq: place.localSeq, payloadHash: hashText(place.payload) },
+  };
+}
+
+/**
+ * `{envelope, signature}`. The envelope may say more than it must (a time, a nonce), and all of it is signed and kept;
+ * what it must say has to be true. Throws `forbidden` for anything else.
+ */
+export function verifyInvocation(offered: JsonObject, place: SignedPlace): VerifiedInvocation {
+  const { envelope, signature, ...others } = offered;
+  if (!isObject(envelope) || typeof signature !== "string" || !signaturePattern.test(signature)) {
+    throw refuse("An invocation is {envelope, signature}, the signature as 128 hex digits.");
+  }
+  if (Object.keys(others).length > 0) throw refuse("An invocation has no other fields than envelope and signature.");
+  for (const [key, expected] of Object.entries(envelopeFor(place))) {
+    const found = Object.hasOwn(envelope, key) ? (envelope[key] as JsonValue) : null;
+    if (canonicalJson(found) !== canonicalJson(expected as JsonValue)) {
+      throw refuse(`The signed envelope's ${key} is not that of this commit.`);
+    }
+  }
+  if (!verifySignature(place.memberPubkey, invocationBytes(envelope), signature)) {
+    throw refuse("The signature is not the member's over this envelope.");
+  }
+  const invocation = canonicalJson(envelope);
+  const authorization = canonicalJson({ invocation: hashText(invocation), iss: place.memberPubkey, signature });
+  return {
+    invocation: { hash: hashText(invocation), content: invocation },
+    authorization: { hash: hashText(authorization), content: authorization },
+  };
+}
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function refuse(message: string): MeshError {
+  return new MeshError("forbidden", message, { field: "invocation" });
+}

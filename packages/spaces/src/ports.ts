@@ -1,0 +1,156 @@
+// What the space services need from outside, each with its guarantee. SQLite and PostgreSQL stores owe the same.
+import type {
+  Branch,
+  CommitRow,
+  EntityIdQuery,
+  HeadRow,
+  InvocationRow,
+  LayerAsk,
+  MergeRow,
+  OpenRow,
+  RevisionRow,
+  SessionRow,
+  SignedWrites,
+  SnapshotRow,
+  SpaceRef,
+  SpaceRow,
+  SpaceSettings,
+  Tail,
+  TailAsk,
+  VerdictRow,
+  Write,
+  WriteAsk,
+} from "./ports/rows.ts";
+import type { Steps } from "./ports/steps.ts";
+import type { SessionTurns } from "./services/session-turns.ts";
+
+/**
+ * Looks at one space. Outside a transaction each call may see a later moment than the one before; what belongs to a
+ * seq that was read first never changes, so that a view asked "as of" that seq is one moment.
+ */
+export type SpaceView = {
+  readonly findSpace: () => Steps<SpaceRow | undefined>;
+  readonly findSession: (sessionId: string) => Steps<SessionRow | undefined>;
+  readonly findVerdicts: (sessionId: string, localSeqs: readonly number[]) => Steps<VerdictRow[]>;
+  readonly findBranches: (names: readonly string[]) => Steps<Branch[]>;
+  readonly listBranches: (after: string | undefined, limit: number) => Steps<Branch[]>;
+  /** One tail for each ask, in their order. */
+  readonly readTails: (asks: readonly TailAsk[], limit: number) => Steps<Tail[]>;
+  /** For each ask, in their order: writes with afterSeq < seq ≤ upTo, newest first, at most `limit`. */
+  readonly readWrites: (asks: readonly WriteAsk[], limit: number) => Steps<Write[][]>;
+  /** For each ask, in their order: what the commit of that seq did to the entity, operation by operation. */
+  readonly readLayers: (branch: string, asks: readonly LayerAsk[]) => Steps<Write[][]>;
+  /** In order, without repetition. */
+  readonly listEntityIds: (query: EntityIdQuery) => Steps<string[]>;
+  readonly readLog: (after: number, limit: number) => Steps<CommitRow[]>;
+  /** Merges between the two in either direction, newest first. */
+  readonly readMerges: (a: string, b: string, limit: number) => Steps<MergeRow[]>;
+  readonly findInvocation: (hash: string) => Steps<InvocationRow | undefined>;
+};
+
+/** Everything that an accepted write leaves behind. */
+export type AcceptedWrites = {
+  readonly commit: CommitRow;
+  readonly verdict: VerdictRow;
+  readonly revisions: readonly RevisionRow[];
+  readonly heads: readonly HeadRow[];
+  readonly snapshots: readonly SnapshotRow[];
+  readonly invocations: readonly InvocationRow[];
+  readonly merge: (MergeRow & { readonly targetBranch: string }) | undefined;
+  readonly createdBranch: Branch | undefined;
+  readonly deletedBranch: string | undefined;
+};
+
+/**
+ * A transaction on one space, under the space's lock from `lockSpace` on: no other transaction of this space commits
+ * between that and this one's end, and what is read after it sees all that committed before.
+ */
+export type SpaceTransaction = SpaceView & {
+  /** First of all: waits for the lock. Undefined: no such space. */
+  readonly lockSpace: () => Steps<SpaceRow | undefined>;
+  /** Second: the session's row stays as it is read here until the transaction ends. */
+  readonly lockSession: (sessionId: string) => Steps<SessionRow | undefined>;
+  readonly isLiveMember: (pubkey: string) => Steps<boolean>;
+  readonly findOpen: (memberPubkey: string, openHash: Uint8Array) => Steps<OpenRow | undefined>;
+  readonly insertOpen: (open: OpenRow) => Steps<void>;
+  /** Inserts the session, or moves it to this epoch and token. */
+  readonly putSession: (session: SessionRow) => Steps<void>;
+  /** Writes all of it, raises the space's seq to the commit's, and the session's last localSeq to the verdict's. */
+  readonly writeAccepted: (writes: AcceptedWrites) => Steps<void>;
+  /** Writes the verdict and raises the session's last localSeq to its own; nothing else. */
+  readonly writeRejected: (verdict: VerdictRow) => Steps<void>;
+  /** Marks the place to which `undoToMark` takes back what was written after it. */
+  readonly mark: () => Steps<void>;
+  readonly undoToMark: () => Steps<void>;
+  /** Last of all, since it waits for the mesh's lock, and nothing waits after that. */
+  readonly acceptSends: (sends: PreparedSends) => Steps<SendsOutcome>;
+};
+
+export type SpacesStore = {
+  readonly read: <T>(space: SpaceRef, body: (view: SpaceView) => Steps<T>) => Promise<T>;
+  /**
+   * All or nothing, durable when this resolves. The body may run several times and may share its transaction with
+   * others of the same space, before or after it: it decides before it writes, and returns its refusals.
+   */
+  readonly transact: <T>(space: SpaceRef, body: (tx: SpaceTransaction) => Steps<T>, alone?: "alone") => Promise<T>;
+  /** With its default branch. */
+  readonly createSpace: (
+    space: SpaceRef,
+    settings: SpaceSettings,
+    nowMs: number,
+  ) => Promise<"created" | "exists" | "different">;
+  /** False: no such space. */
+  readonly setSignedWrites: (space: SpaceRef, signedWrites: SignedWrites) => Promise<boolean>;
+  readonly listSpaces: (meshId: string, after: string, limit: number) => Promise<SpaceRow[]>;
+  /** Forgets up to `limit` sessions that nobody used since; returns how many. Their verdicts and commits stay. */
+  readonly sweepSessions: (unusedSinceMs: number, limit: number) => Promise<number>;
+  /** Deletes a space's snapshots, which loses nothing but time. */
+  readonly dropSnapshots: (space: SpaceRef) => Promise<void>;
+};
+
+/** Sends that have passed B0 and B1; only who prepared them looks inside. */
+export type PreparedSends = readonly unknown[];
+
+export type SendsOutcome =
+  | { readonly type: "accepted"; readonly receipt: unknown }
+  /** The first that was refused, by its place, and why. What the others wrote is undone by the caller. */
+  | { readonly type: "refused"; readonly index: number; readonly code: string };
+
+/** How a commit's sends reach the message side, which this package does not know. */
+export type SendsPort = {
+  /**
+   * Reads and fingerprints the sends, looks them up and spends their budget. Throws what is an answer and no verdict
+   * (malformed, 429, 503). An id that is consumed already passes: the transaction finds it.
+   */
+  readonly prepare: (
+    sender: { readonly meshId: string; readonly pubkey: string },
+    sends: readonly unknown[],
+  ) => Promise<PreparedSends>;
+  /** After commit: wake the recipients. */
+  readonly onAccepted: (meshId: string, receipt: unknown) => void;
+};
+
+/** A commit is durable. Told once by whoever made it; a listener that must miss nothing asks for changes since a seq. */
+export type CommitNotice = {
+  readonly meshId: string;
+  readonly spaceId: string;
+  readonly branch: string;
+  readonly seq: number;
+  readonly sessionId: string;
+  readonly localSeq: number;
+  readonly entityIds: readonly string[];
+};
+
+export type SpacePorts = {
+  readonly store: SpacesStore;
+  readonly sends: SendsPort;
+  /** One for the whole process. */
+  readonly turns: SessionTurns;
+  readonly nowMs: () => number;
+  /** Ids that sort by time. */
+  readonly nextId: () => string;
+  readonly randomBytes: (length: number) => Uint8Array;
+  readonly onCommitted: (notice: CommitNotice) => void;
+  /** A session changed hands: whoever holds an older epoch of it has lost it. */
+  readonly onSessionTaken: (space: SpaceRef, sessionId: string, epoch: number) => void;
+};

@@ -1,0 +1,118 @@
+// Making and deleting branches: commits of their own, with a localSeq, a seq, a row in the log and a replay.
+import { canonicalJson } from "@claudemesh/protocol/canonical";
+import { MeshError } from "@claudemesh/protocol/errors";
+import type { JsonValue } from "@claudemesh/protocol/json";
+import { defaultBranch, isNewBranchName, readBranchId } from "@claudemesh/protocol/spaces/entity";
+import { type Branch, lineageOfFork } from "../core/branch-lineage.ts";
+import type { Verdict } from "../core/verdict.ts";
+import type { SpaceRef } from "../ports/rows.ts";
+import type { Steps } from "../ports/steps.ts";
+import type { SpacePorts, SpaceTransaction, SpaceView } from "../ports.ts";
+import { type Accepted, fingerprintOf, nothingWritten, record } from "./commit/record.ts";
+import { beginWrite, type Writer } from "./commit/replay.ts";
+import { transact } from "./refusals.ts";
+
+export type BranchWriter = {
+  readonly sessionId: string;
+  readonly sessionToken: string;
+  readonly localSeq: number;
+};
+
+export type CreateBranchRequest = BranchWriter & {
+  readonly name: string;
+  readonly fromBranch?: string | undefined;
+  readonly atSeq?: number | undefined;
+};
+
+export type DeleteBranchRequest = BranchWriter & { readonly name: string };
+
+/** As the log keeps it. */
+type Lifecycle = {
+  readonly cmd: "/memory/branch/create" | "/memory/branch/delete";
+  readonly args: { readonly localSeq: number; readonly name: string; readonly [more: string]: JsonValue };
+};
+
+export async function createBranch(
+  ports: SpacePorts,
+  space: SpaceRef,
+  memberPubkey: string,
+  request: CreateBranchRequest,
+): Promise<Verdict> {
+  const { localSeq, name, fromBranch, atSeq } = request;
+  if (!isNewBranchName(name)) throw new MeshError("invalid_name", undefined, { field: "name" });
+  const write: Lifecycle = {
+    cmd: "/memory/branch/create",
+    args: { localSeq, name, ...(fromBranch !== undefined && { fromBranch }), ...(atSeq !== undefined && { atSeq }) },
+  };
+  return writeLifecycle(ports, space, memberPubkey, request, write, function* (tx, lastSeq) {
+    const createdBranch = yield* forkBranch(tx, request, lastSeq);
+    return { createdBranch };
+  });
+}
+
+export function deleteBranch(
+  ports: SpacePorts,
+  space: SpaceRef,
+  memberPubkey: string,
+  request: DeleteBranchRequest,
+): Promise<Verdict> {
+  const { localSeq, name } = request;
+  const write: Lifecycle = { cmd: "/memory/branch/delete", args: { localSeq, name } };
+  return writeLifecycle(ports, space, memberPubkey, request, write, function* (tx) {
+    if (readBranchId(name) === defaultBranch)
+      throw new MeshError("invalid_request", "The default branch can't be deleted.", { field: "name" });
+    const branch = yield* findBranch(tx, name);
+    if (branch.deletedSeq !== undefined) throw new MeshError("branch_deleted", undefined, { branch: name });
+    return { deletedBranch: name };
+  });
+}
+
+/** One row, whatever the branch holds. */
+function* forkBranch(tx: SpaceTransaction, request: CreateBranchRequest, lastSeq: number): Steps<Branch> {
+  const { name, fromBranch = defaultBranch, atSeq = lastSeq } = request;
+  if (atSeq > lastSeq) throw new MeshError("seq_out_of_range", undefined, { field: "atSeq", seq: lastSeq });
+  const parent = yield* findBranch(tx, fromBranch);
+  if (parent.deletedSeq !== undefined) throw new MeshError("branch_deleted", undefined, { branch: fromBranch });
+  const [taken] = yield* tx.findBranches([name]);
+  if (taken !== undefined) throw new MeshError("branch_exists", undefined, { branch: name });
+  const lineage = lineageOfFork(parent, atSeq);
+  if (lineage === undefined) throw new MeshError("branch_too_deep", undefined, { branch: fromBranch });
+  return { name, lineage, createdSeq: lastSeq + 1, deletedSeq: undefined };
+}
+
+/** Main is the default branch's other name. */
+export function* findBranch(view: SpaceView, name: string): Steps<Branch> {
+  const [branch] = yield* view.findBranches([readBranchId(name)]);
+  if (branch === undefined) throw new MeshError("branch_not_found", undefined, { branch: name });
+  return branch;
+}
+
+async function writeLifecycle(
+  ports: SpacePorts,
+  space: SpaceRef,
+  memberPubkey: string,
+  { sessionId, sessionToken, localSeq }: BranchWriter,
+  write: Lifecycle,
+  decide: (tx: SpaceTransaction, lastSeq: number) => Steps<Partial<Accepted>>,
+): Promise<Verdict> {
+  const original = canonicalJson(write);
+  const fingerprint = fingerprintOf(original);
+  const writer: Writer = { memberPubkey, sessionId, sessionToken, localSeq, fingerprint, nowMs: ports.nowMs() };
+  const branch = write.args.name;
+  const verdict = await ports.turns.take(
+    sessionId,
+    async () => undefined,
+    () =>
+      transact(ports.store, space, function* (tx): Steps<Verdict> {
+        const begun = yield* beginWrite(tx, writer);
+        if (begun.type === "answered") return begun.verdict;
+        const { lastSeq } = begun.space;
+        const decided = yield* decide(tx, lastSeq);
+        return yield* record(tx, writer, { ...nothingWritten, ...decided, seq: lastSeq + 1, branch, original });
+      }),
+  );
+  if (verdict.type === "accepted" && !verdict.replayed) {
+    ports.onCommitted({ ...space, branch, seq: verdict.seq, sessionId, localSeq, entityIds: [] });
+  }
+  return verdict;
+}

@@ -1,0 +1,53 @@
+// What changed on a branch since a seq, as the latest state of each entity: what a session needs to catch up. Exact with
+// fork points: what an ancestor wrote up to the fork is part of the branch, what it wrote after it is not.
+import { segmentsOf } from "../core/branch-lineage.ts";
+import type { SpaceRef } from "../ports/rows.ts";
+import type { SpacePorts } from "../ports.ts";
+import { type FoundEntity, placeOf, rangeOf, readAt } from "./query.ts";
+
+export type ChangesQuery = {
+  readonly branch?: string | undefined;
+  /** Everything with a seq above this. */
+  readonly sinceSeq: number;
+  /** As of this seq; undefined: the present. */
+  readonly atSeq?: number | undefined;
+};
+
+export type Changes = { readonly toSeq: number; readonly items: readonly FoundEntity[] };
+
+/** Of these ids, those that changed; deleted ones among them, without a document. */
+export function changesOfIds(
+  ports: Pick<SpacePorts, "store">,
+  space: SpaceRef,
+  query: ChangesQuery,
+  ids: readonly string[],
+): Promise<Changes> {
+  return ports.store.read(space, function* (view) {
+    const place = yield* placeOf(view, query);
+    const items = yield* readAt(view, place, ids);
+    return { toSeq: place.atSeq, items: items.filter(({ seq }) => seq > query.sinceSeq) };
+  });
+}
+
+export type ChangesPage = Changes & { readonly nextCursor: string | undefined };
+
+/** Of the ids that begin with the prefix, a page at a time; pass `toSeq` on as `atSeq` to stay in one moment. */
+export function changesByPrefix(
+  ports: Pick<SpacePorts, "store">,
+  space: SpaceRef,
+  query: ChangesQuery & { readonly prefix: string; readonly cursor?: string | undefined; readonly limit: number },
+): Promise<ChangesPage> {
+  return ports.store.read(space, function* (view) {
+    const place = yield* placeOf(view, query);
+    // An ancestor that shows through only up to what is known already has nothing new.
+    const segments = segmentsOf(place.branch, place.atSeq).filter(({ upTo }) => upTo > query.sinceSeq);
+    const ids = yield* view.listEntityIds({
+      branches: segments.map(({ branch }) => branch),
+      ...rangeOf(query.prefix, query.cursor),
+      afterSeq: query.sinceSeq,
+      limit: query.limit,
+    });
+    const items = (yield* readAt(view, place, ids)).filter(({ seq }) => seq > query.sinceSeq);
+    return { toSeq: place.atSeq, items, nextCursor: ids.length < query.limit ? undefined : ids.at(-1) };
+  });
+}

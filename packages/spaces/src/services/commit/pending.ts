@@ -1,0 +1,99 @@
+// Pending reads: which commits of the session they name, what became of those, and which writes would make them stale.
+import { MeshError } from "@claudemesh/protocol/errors";
+import {
+  decidePendingRead,
+  type GroupedPendingRead,
+  groupPendingReads,
+  type NamedLayer,
+  type PendingRead,
+} from "@claudemesh/protocol/spaces/pending-reads";
+import type { Branch } from "../../core/branch-lineage.ts";
+import { type ReadToCheck, readFootprint } from "../../core/stale-reads.ts";
+import type { ResolvedPendingRead } from "../../core/verdict.ts";
+import type { LayerAsk, SessionRow } from "../../ports/rows.ts";
+import type { Steps } from "../../ports/steps.ts";
+import type { SpaceView } from "../../ports.ts";
+
+export type PendingOutcome =
+  | {
+      readonly type: "resolved";
+      readonly reads: readonly ReadToCheck[];
+      readonly resolved: readonly ResolvedPendingRead[];
+    }
+  /** Final: what the commit rests on will never be. */
+  | { readonly type: "rejected"; readonly error: MeshError }
+  /** No verdict: the same commit may be sent again, or with a basis. */
+  | { readonly type: "refused"; readonly error: MeshError };
+
+export function* resolvePending(
+  view: SpaceView,
+  session: SessionRow,
+  branch: Branch,
+  pending: readonly PendingRead[],
+): Steps<PendingOutcome> {
+  if (pending.length === 0) return { type: "resolved", reads: [], resolved: [] };
+  const localSeqs = [...new Set(pending.map(({ localSeq }) => localSeq))].sort((a, b) => a - b);
+  const verdicts = yield* view.findVerdicts(session.sessionId, localSeqs);
+  const byLocalSeq = new Map(verdicts.map((verdict) => [verdict.localSeq, verdict]));
+  const resolved: ResolvedPendingRead[] = [];
+  let dead: number | undefined;
+  for (const localSeq of localSeqs) {
+    const verdict = byLocalSeq.get(localSeq);
+    if (verdict === undefined && localSeq > session.lastLocalSeq) {
+      return { type: "refused", error: new MeshError("pending_dependency_error", undefined, { localSeq }) };
+    }
+    if (verdict?.seq === undefined) {
+      dead ??= localSeq;
+    } else if (verdict.branch !== branch.name) {
+      throw new MeshError("invalid_request", `The commit ${localSeq} that a pending read names is on another branch.`, {
+        field: "reads.pending",
+        localSeq,
+      });
+    } else {
+      resolved.push({ localSeq, seq: verdict.seq });
+    }
+  }
+  if (dead !== undefined) {
+    const error = new MeshError("dependency_rejected_error", undefined, { localSeq: dead });
+    return { type: "rejected", error };
+  }
+  return yield* decideReads(view, branch, groupPendingReads(pending), resolved);
+}
+
+function* decideReads(
+  view: SpaceView,
+  branch: Branch,
+  groups: readonly GroupedPendingRead[],
+  resolved: readonly ResolvedPendingRead[],
+): Steps<PendingOutcome> {
+  const seqOf = new Map(resolved.map(({ localSeq, seq }) => [localSeq, seq]));
+  const asks = groups.flatMap(({ id, localSeqs }) =>
+    localSeqs.map((localSeq): LayerAsk => ({ entityId: id, seq: seqOf.get(localSeq) ?? 0 })),
+  );
+  const found = yield* view.readLayers(branch.name, asks);
+  const reads: ReadToCheck[] = [];
+  let start = 0;
+  for (const group of groups) {
+    const layers = group.localSeqs.map((_, index): NamedLayer => {
+      const writes = found[start + index] ?? [];
+      const footprints = writes.map(({ footprint }) => readFootprint(footprint));
+      return { seq: asks[start + index]?.seq ?? 0, footprints };
+    });
+    start += group.localSeqs.length;
+    const decision = decidePendingRead(group, layers);
+    if (decision.kind === "basis_required") {
+      const { id, path, localSeqs } = group;
+      return { type: "refused", error: new MeshError("basis_required_error", undefined, { id, path, localSeqs }) };
+    }
+    reads.push({
+      entityId: group.id,
+      branch,
+      scan: decision.scan,
+      fromSeq: decision.fromSeq,
+      ignoreSeqs: new Set(decision.ignoreSeqs),
+      path: group.path,
+      expectedSeq: decision.fromSeq,
+    });
+  }
+  return { type: "resolved", reads, resolved };
+}

@@ -1,0 +1,188 @@
+// Reading a space: entities now or as of a seq, one, many or by prefix; the log; branches; verdicts. Each answer is one
+// moment: the seq is read first, and everything else as of it.
+import { MeshError } from "@claudemesh/protocol/errors";
+import { parseOwnJsonText } from "@claudemesh/protocol/json";
+import { defaultBranch, type EntityDocument } from "@claudemesh/protocol/spaces/entity";
+import { type Branch, segmentsOf } from "../core/branch-lineage.ts";
+import type { EntityState } from "../core/entity-history.ts";
+import { endOfPrefix } from "../core/id-range.ts";
+import { readVerdict, type Verdict } from "../core/verdict.ts";
+import type { InvocationRow, SpaceRef } from "../ports/rows.ts";
+import type { Steps } from "../ports/steps.ts";
+import type { SpacePorts, SpaceView } from "../ports.ts";
+import { findBranch } from "./branches.ts";
+import { readEntities } from "./read-entities.ts";
+
+type Ports = Pick<SpacePorts, "store">;
+
+export type FoundEntity = {
+  readonly id: string;
+  /** Of the last write. */
+  readonly seq: number;
+  readonly branch: string;
+  /** Undefined: deleted. */
+  readonly document: EntityDocument | undefined;
+};
+
+export type Moment = { readonly branch?: string | undefined; readonly atSeq?: number | undefined };
+
+type Place = { readonly branch: Branch; readonly atSeq: number };
+
+/** Throws where there is no such space, branch or seq. */
+export function* placeOf(view: SpaceView, { branch = defaultBranch, atSeq }: Moment): Steps<Place> {
+  const space = yield* view.findSpace();
+  if (space === undefined) throw new MeshError("space_not_found");
+  if (atSeq !== undefined && atSeq > space.lastSeq) {
+    throw new MeshError("seq_out_of_range", undefined, { field: "atSeq", seq: space.lastSeq });
+  }
+  return { branch: yield* findBranch(view, branch), atSeq: atSeq ?? space.lastSeq };
+}
+
+export async function readEntity(ports: Ports, space: SpaceRef, id: string, moment: Moment): Promise<FoundEntity> {
+  const { items } = await readMany(ports, space, [id], moment);
+  const [found] = items;
+  if (found === undefined) throw new MeshError("entity_not_found", undefined, { id });
+  return found;
+}
+
+/** In the order of the ids, those that were ever written. */
+export function readMany(
+  ports: Ports,
+  space: SpaceRef,
+  ids: readonly string[],
+  moment: Moment,
+): Promise<{ readonly seq: number; readonly items: readonly FoundEntity[] }> {
+  return ports.store.read(space, function* (view) {
+    const place = yield* placeOf(view, moment);
+    return { seq: place.atSeq, items: yield* readAt(view, place, ids) };
+  });
+}
+
+export function* readAt(view: SpaceView, { branch, atSeq }: Place, ids: readonly string[]): Steps<FoundEntity[]> {
+  const asks = ids.map((entityId) => ({ entityId, branch, atSeq }));
+  const states = yield* readEntities(view, asks);
+  return ids.flatMap((id, index) => found(id, branch, states[index]));
+}
+
+function found(id: string, branch: Branch, state: EntityState | undefined): FoundEntity[] {
+  return state === undefined ? [] : [{ id, seq: state.seq, branch: branch.name, document: state.document }];
+}
+
+export type PrefixQuery = Moment & {
+  readonly prefix: string;
+  /** The last id of the page before. */
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+};
+
+export type EntityPage = {
+  readonly seq: number;
+  readonly items: readonly FoundEntity[];
+  /** Undefined: this was the last page. A page may hold fewer than were asked for and not be the last. */
+  readonly nextCursor: string | undefined;
+};
+
+/** Entities that are there, in the order of their ids. Not a transactional read: no commit can rest on it. */
+export function listByPrefix(ports: Ports, space: SpaceRef, query: PrefixQuery): Promise<EntityPage> {
+  return ports.store.read(space, function* (view) {
+    const place = yield* placeOf(view, query);
+    const ids = yield* view.listEntityIds({
+      branches: segmentsOf(place.branch, place.atSeq).map(({ branch }) => branch),
+      ...rangeOf(query.prefix, query.cursor),
+      afterSeq: 0,
+      limit: query.limit,
+    });
+    const items = (yield* readAt(view, place, ids)).filter(({ document }) => document !== undefined);
+    return { seq: place.atSeq, items, nextCursor: ids.length < query.limit ? undefined : ids.at(-1) };
+  });
+}
+
+/** A cursor before the prefix is the beginning. */
+export function rangeOf(prefix: string, cursor: string | undefined) {
+  const within = cursor?.startsWith(prefix) === true ? cursor : undefined;
+  return { from: within ?? prefix, fromIsTaken: within !== undefined, before: endOfPrefix(prefix) };
+}
+
+export type LogEntry = {
+  readonly seq: number;
+  readonly branch: string;
+  readonly sessionId: string;
+  readonly localSeq: number;
+  readonly author: string;
+  readonly committedAt: number;
+  readonly original: unknown;
+  readonly resolution: unknown;
+  readonly invocationRef: string | null;
+  readonly authorizationRef: string | null;
+};
+
+/** What a page of the log may hold; one entry always fits. */
+const logPageCharacters = 4_194_304;
+
+export async function readLog(
+  ports: Ports,
+  space: SpaceRef,
+  after: number,
+  limit: number,
+): Promise<{ readonly items: readonly LogEntry[]; readonly nextAfter: number | undefined }> {
+  const rows = await ports.store.read(space, function* (view) {
+    if ((yield* view.findSpace()) === undefined) throw new MeshError("space_not_found");
+    return yield* view.readLog(after, limit);
+  });
+  let room = logPageCharacters;
+  const cut = rows.findIndex(({ original }, index) => {
+    room -= original.length;
+    return room < 0 && index > 0;
+  });
+  const shown = cut < 0 ? rows : rows.slice(0, cut);
+  const items = shown.map(
+    (row): LogEntry => ({
+      seq: row.seq,
+      branch: row.branch,
+      sessionId: row.sessionId,
+      localSeq: row.localSeq,
+      author: row.memberPubkey,
+      committedAt: row.committedAtMs,
+      original: parseOwnJsonText(row.original),
+      resolution: parseOwnJsonText(row.resolution),
+      invocationRef: row.invocationRef ?? null,
+      authorizationRef: row.authorizationRef ?? null,
+    }),
+  );
+  const more = shown.length < rows.length || rows.length === limit;
+  return { items, nextAfter: more ? items.at(-1)?.seq : undefined };
+}
+
+export function listBranches(
+  ports: Ports,
+  space: SpaceRef,
+  after: string | undefined,
+  limit: number,
+): Promise<Branch[]> {
+  return ports.store.read(space, function* (view) {
+    if ((yield* view.findSpace()) === undefined) throw new MeshError("space_not_found");
+    return yield* view.listBranches(after, limit);
+  });
+}
+
+/** For the member whose session it is or was. */
+export function findVerdict(
+  ports: Ports,
+  space: SpaceRef,
+  memberPubkey: string,
+  sessionId: string,
+  localSeq: number,
+): Promise<Verdict> {
+  return ports.store.read(space, function* (view) {
+    const [row] = yield* view.findVerdicts(sessionId, [localSeq]);
+    if (row !== undefined && row.memberPubkey === memberPubkey) return readVerdict(row);
+    if ((yield* view.findSpace()) === undefined) throw new MeshError("space_not_found");
+    const session = yield* view.findSession(sessionId);
+    if (session?.memberPubkey !== memberPubkey) throw new MeshError("session_not_found");
+    throw new MeshError("commit_not_found", undefined, { localSeq });
+  });
+}
+
+export function findInvocation(ports: Ports, space: SpaceRef, ref: string): Promise<InvocationRow | undefined> {
+  return ports.store.read(space, (view) => view.findInvocation(ref));
+}

@@ -1,0 +1,29 @@
+// A refusal inside a shared transaction is a value, so that the neighbours of whoever is refused are not rolled back.
+// Bodies decide before they write: a refusal leaves nothing behind.
+import { MeshError } from "@claudemesh/protocol/errors";
+import type { SpaceRef } from "../ports/rows.ts";
+import type { Steps } from "../ports/steps.ts";
+import type { SpacesStore, SpaceTransaction } from "../ports.ts";
+
+type Settled<T> = { readonly value: T } | { readonly refusal: MeshError };
+
+function* settle<T>(steps: Steps<T>): Steps<Settled<T>> {
+  try {
+    return { value: yield* steps };
+  } catch (error) {
+    if (error instanceof MeshError) return { refusal: error };
+    throw error;
+  }
+}
+
+/** Throws the refusal after the transaction has ended. */
+export async function transact<T>(
+  store: SpacesStore,
+  space: SpaceRef,
+  body: (tx: SpaceTransaction) => Steps<T>,
+  alone?: "alone",
+): Promise<T> {
+  const settled = await store.transact(space, (tx) => settle(body(tx)), alone);
+  if ("refusal" in settled) throw settled.refusal;
+  return settled.value;
+}

@@ -1,0 +1,33 @@
+// Requests of one session reach the store in the order in which they came, though some have more to do before: a commit
+// with sends asks the limiter first, and the next one must not overtake it meanwhile. Nothing waits for an answer.
+
+export class SessionTurns {
+  /** Resolves when everything of the session that came so far has been handed to the store, or will never be. */
+  readonly #last = new Map<string, Promise<void>>();
+
+  /** `prepare` begins at once; `act` begins when all that came before has begun or failed. */
+  async take<Prepared, Result>(
+    sessionId: string,
+    prepare: () => Promise<Prepared>,
+    act: (prepared: Prepared) => Promise<Result>,
+  ): Promise<Result> {
+    const ahead = this.#last.get(sessionId);
+    const { promise: handedOver, resolve } = Promise.withResolvers<void>();
+    this.#last.set(sessionId, handedOver);
+    let result: Promise<Result>;
+    try {
+      result = act(await afterBoth(prepare(), ahead));
+    } finally {
+      if (this.#last.get(sessionId) === handedOver) this.#last.delete(sessionId);
+      resolve();
+    }
+    return result;
+  }
+}
+
+/** What the first gives, once both have ended. */
+async function afterBoth<T>(first: Promise<T>, second: Promise<void> | undefined): Promise<T> {
+  const [outcome] = await Promise.allSettled([first, second]);
+  if (outcome.status === "rejected") throw outcome.reason;
+  return outcome.value;
+}

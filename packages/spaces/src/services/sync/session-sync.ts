@@ -1,0 +1,210 @@
+// What one holder of a session is told: for each watched branch the latest state of what changed, in the order of seq.
+// Nothing is queued: a round reads what is newer than what was told, and the next one begins when the receiver has taken
+// the frames of the last; so a slow receiver costs a commit nothing, and gets the latest state when it is ready (SPC-12).
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { MeshError } from "@claudemesh/protocol/errors";
+import type { SyncPush } from "@claudemesh/protocol/wire/spaces-operations";
+import type { Watched } from "../../core/watched.ts";
+import type { SpaceRef } from "../../ports/rows.ts";
+import type { SpacesStore } from "../../ports.ts";
+import { placeOf } from "../query.ts";
+import { BranchChanges } from "./branch-changes.ts";
+import type { SpaceFeed } from "./space-feed.ts";
+
+export type SessionSyncOptions = {
+  readonly store: SpacesStore;
+  readonly space: SpaceRef;
+  readonly sessionId: string;
+  /** Of the open that its holder knows. */
+  readonly epoch: number;
+  readonly feed: SpaceFeed;
+  /** Resolves when the receiver has taken the frame, or is gone. */
+  readonly push: (frame: SyncPush) => Promise<void>;
+  /** Somebody else has opened the session, or it is over. */
+  readonly onLost: () => void;
+  readonly onFailure: (error: unknown) => void;
+};
+
+type BranchWatch = {
+  /** When the branch was made: what its ancestors wrote before shows on it, and the feed does not say so. */
+  readonly createdSeq: number;
+  readonly watched: Watched;
+  /** Everything watched is told up to here. */
+  toldSeq: number;
+  /** The last frame's toSeq, or what the client said it had seen. */
+  framedSeq: number;
+  removes: readonly string[];
+};
+
+type Moment = { readonly lastSeq: number; readonly lastLocalSeq: number };
+
+export class SessionSync {
+  readonly #options: SessionSyncOptions;
+  readonly #branches = new Map<string, BranchWatch>();
+  #epoch: number;
+  #renewing: Promise<void> | undefined;
+  #next: PromiseWithResolvers<void> | undefined;
+  #running = false;
+  #stopped = false;
+
+  constructor(options: SessionSyncOptions) {
+    this.#options = options;
+    this.#epoch = options.epoch;
+  }
+
+  get sessionId(): string {
+    return this.#options.sessionId;
+  }
+
+  get space(): SpaceRef {
+    return this.#options.space;
+  }
+
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /** How much is watched. */
+  get size(): number {
+    return [...this.#branches.values()].reduce((size, { watched }) => size + watched.size, 0);
+  }
+
+  /** How much another watch may add, were it to replace this branch's. */
+  sizeWithout(branch: string): number {
+    return this.size - (this.#branches.get(branch)?.watched.size ?? 0);
+  }
+
+  watches(branch: string): boolean {
+    return this.#branches.has(branch);
+  }
+
+  get branchCount(): number {
+    return this.#branches.size;
+  }
+
+  /** The holder itself opens the session again; it gives the new epoch, or none where that was refused. */
+  renew(opening: Promise<number | undefined>): void {
+    this.#renewing = opening.then((epoch = 0) => {
+      this.#epoch = Math.max(this.#epoch, epoch);
+    });
+  }
+
+  /** Replaces what is watched on the branch. Resolves when everything newer than `seenSeq` was told, with that seq. */
+  async watch(branch: string, watched: Watched, seenSeq: number): Promise<number> {
+    const place = await this.#options.store.read(this.#options.space, (view) => placeOf(view, { branch }));
+    if (seenSeq > place.atSeq)
+      throw new MeshError("seq_out_of_range", undefined, { field: "seenSeq", seq: place.atSeq });
+    const { name } = place.branch;
+    const before = this.#branches.get(name)?.watched;
+    const removes = before === undefined ? [] : [...before.ids].filter((id) => !watched.has(id));
+    if (watched.size === 0 && removes.length === 0) {
+      this.#branches.delete(name);
+      return place.atSeq;
+    }
+    const { createdSeq } = place.branch;
+    const watch: BranchWatch = { createdSeq, watched, toldSeq: seenSeq, framedSeq: seenSeq, removes };
+    this.#branches.set(name, watch);
+    await this.#round();
+    if (watched.size === 0 && this.#branches.get(name) === watch) this.#branches.delete(name);
+    return Math.max(watch.toldSeq, place.atSeq);
+  }
+
+  /** There may be something new. Cheap, and callable at any time. */
+  wake(seq?: number): void {
+    if (seq === undefined || this.#isBehind(seq)) void this.#round();
+  }
+
+  /** Resolves when everything watched has been told up to this seq: what explains a verdict goes before it. */
+  async reach(seq: number): Promise<void> {
+    while (!this.#stopped && this.#isBehind(seq)) await this.#round();
+  }
+
+  /** The same for whatever has been committed by now. */
+  async reachPresent(): Promise<void> {
+    if (this.#branches.size > 0) await this.#round();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#branches.clear();
+  }
+
+  #isBehind(seq: number): boolean {
+    return [...this.#branches.values()].some(({ toldSeq }) => toldSeq < seq);
+  }
+
+  /** One round that begins after this call. Never rejects: what fails is reported, and ends this. */
+  #round(): Promise<void> {
+    this.#next ??= Promise.withResolvers<void>();
+    const { promise } = this.#next;
+    if (!this.#running) void this.#run();
+    return promise;
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    // Whoever commits in the same turn shares the round.
+    await nextTurn();
+    while (this.#next !== undefined) {
+      const { resolve } = this.#next;
+      this.#next = undefined;
+      try {
+        if (!this.#stopped) await this.#tellAll();
+      } catch (error) {
+        this.stop();
+        this.#options.onFailure(error);
+      }
+      resolve();
+    }
+    this.#running = false;
+  }
+
+  async #tellAll(): Promise<void> {
+    const moment = await this.#look();
+    if (this.#stopped) return;
+    if (moment === undefined) {
+      this.stop();
+      this.#options.onLost();
+      return;
+    }
+    for (const [branch, watch] of [...this.#branches]) await this.#tell(branch, watch, moment);
+  }
+
+  /**
+   * The space's seq first and the session's place after it: the place names every own commit that the seq includes.
+   * Undefined: the session is another's by now.
+   */
+  async #look(): Promise<Moment | undefined> {
+    const { store, space, sessionId } = this.#options;
+    const { row, session } = await store.read(space, function* (view) {
+      return { row: yield* view.findSpace(), session: yield* view.findSession(sessionId) };
+    });
+    if (row === undefined || session === undefined) return undefined;
+    // An open of the holder itself may have been seen before its answer.
+    if (session.epoch > this.#epoch) await this.#renewing;
+    if (session.epoch > this.#epoch) return undefined;
+    return { lastSeq: row.lastSeq, lastLocalSeq: session.lastLocalSeq };
+  }
+
+  async #tell(branch: string, watch: BranchWatch, { lastSeq, lastLocalSeq }: Moment): Promise<void> {
+    const isCurrent = () => !this.#stopped && this.#branches.get(branch) === watch;
+    if (!isCurrent() || (watch.toldSeq >= lastSeq && watch.removes.length === 0)) return;
+    const { store, space, feed, push } = this.#options;
+    const isInFeed = watch.toldSeq >= watch.createdSeq;
+    const span = { branch, sinceSeq: watch.toldSeq, atSeq: lastSeq };
+    const changes = new BranchChanges(store, space, isInFeed ? feed : undefined, span);
+    const frame = { type: "sync", space: space.spaceId, sessionId: this.sessionId, branch } as const;
+    for await (const { upserts, isLast } of changes.frames(watch.watched)) {
+      // Replaced meanwhile: the round that follows tells what the new one asks for.
+      if (!isCurrent()) return;
+      const { removes, framedSeq: fromSeq } = watch;
+      const toSeq = isLast ? lastSeq : fromSeq;
+      watch.removes = [];
+      if (upserts.length > 0 || removes.length > 0) {
+        watch.framedSeq = toSeq;
+        await push({ ...frame, fromSeq, toSeq, caughtUpLocalSeq: lastLocalSeq, upserts, removes });
+      }
+    }
+    watch.toldSeq = Math.max(watch.toldSeq, lastSeq);
+  }
+}

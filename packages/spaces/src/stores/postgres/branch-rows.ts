@@ -1,0 +1,95 @@
+// Branches and merges of a space on PostgreSQL.
+import { parseOwnJsonText } from "@claudemesh/protocol/json";
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import type { Branch, MergeRow, Segment, SpaceRef } from "../../ports/rows.ts";
+import type { Reading } from "./reading.ts";
+
+type BranchColumns = { name: string; lineage: string; created_seq: number; deleted_seq: number | null };
+
+const columns = "name, lineage, created_seq, deleted_seq";
+
+function toBranch(row: BranchColumns): Branch {
+  return {
+    name: row.name,
+    lineage: parseOwnJsonText(row.lineage) as Segment[],
+    createdSeq: row.created_seq,
+    deletedSeq: row.deleted_seq ?? undefined,
+  };
+}
+
+export async function selectBranches(db: Reading, space: SpaceRef, names: readonly string[]): Promise<Branch[]> {
+  const rows = await db.query<BranchColumns>(
+    `SELECT ${columns} FROM mesh.space_branch WHERE mesh_id = $1 AND space_id = $2 AND name = ANY ($3::text[])`,
+    [space.meshId, space.spaceId, names],
+    "space_branches",
+  );
+  return rows.map(toBranch);
+}
+
+export async function selectBranchPage(
+  db: Reading,
+  space: SpaceRef,
+  after: string | undefined,
+  limit: number,
+): Promise<Branch[]> {
+  const rows = await db.query<BranchColumns>(
+    `SELECT ${columns} FROM mesh.space_branch
+     WHERE mesh_id = $1 AND space_id = $2 AND ($3::text IS NULL OR name > $3) ORDER BY name LIMIT $4`,
+    [space.meshId, space.spaceId, after ?? null, limit],
+  );
+  return rows.map(toBranch);
+}
+
+export async function insertBranch(
+  tx: PostgresTransaction,
+  space: SpaceRef,
+  branch: Branch,
+  nowMs: number,
+): Promise<void> {
+  await tx.execute(
+    `INSERT INTO mesh.space_branch (mesh_id, space_id, name, lineage, created_seq, created_at)
+     VALUES ($1, $2, $3, $4, $5, $6)`,
+    [space.meshId, space.spaceId, branch.name, JSON.stringify(branch.lineage), branch.createdSeq, new Date(nowMs)],
+  );
+}
+
+export async function markBranchDeleted(
+  tx: PostgresTransaction,
+  space: SpaceRef,
+  name: string,
+  seq: number,
+): Promise<void> {
+  await tx.execute("UPDATE mesh.space_branch SET deleted_seq = $4 WHERE mesh_id = $1 AND space_id = $2 AND name = $3", [
+    space.meshId,
+    space.spaceId,
+    name,
+    seq,
+  ]);
+}
+
+export async function selectMerges(
+  db: Reading,
+  space: SpaceRef,
+  pair: readonly [string, string],
+  limit: number,
+): Promise<MergeRow[]> {
+  const rows = await db.query<{ seq: number; source_branch: string; source_seq: number }>(
+    `SELECT seq, source_branch, source_seq FROM mesh.space_merge
+     WHERE mesh_id = $1 AND space_id = $2 AND first_branch = $3 AND second_branch = $4 ORDER BY seq DESC LIMIT $5`,
+    [space.meshId, space.spaceId, ...pair, limit],
+  );
+  return rows.map((row) => ({ seq: row.seq, sourceBranch: row.source_branch, sourceSeq: row.source_seq }));
+}
+
+export async function insertMerge(
+  tx: PostgresTransaction,
+  space: SpaceRef,
+  pair: readonly [string, string],
+  merge: MergeRow,
+): Promise<void> {
+  await tx.execute(
+    `INSERT INTO mesh.space_merge (mesh_id, space_id, first_branch, second_branch, seq, source_branch, source_seq)
+     VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+    [space.meshId, space.spaceId, ...pair, merge.seq, merge.sourceBranch, merge.sourceSeq],
+  );
+}

@@ -1,0 +1,83 @@
+// The commit log and what members signed, on PostgreSQL.
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import type { CommitRow, InvocationRow, SpaceRef } from "../../ports/rows.ts";
+import type { Reading } from "./reading.ts";
+
+type CommitColumns = {
+  seq: number;
+  branch: string;
+  session_id: string;
+  local_seq: number;
+  member_pubkey: string;
+  original: string;
+  resolution: string;
+  invocation_ref: string | null;
+  authorization_ref: string | null;
+  committed_at: Date;
+};
+
+export async function selectLog(db: Reading, space: SpaceRef, after: number, limit: number): Promise<CommitRow[]> {
+  const rows = await db.query<CommitColumns>(
+    `SELECT seq, branch, session_id, local_seq, member_pubkey, original, resolution, invocation_ref,
+       authorization_ref, committed_at
+     FROM mesh.space_commit WHERE mesh_id = $1 AND space_id = $2 AND seq > $3 ORDER BY seq LIMIT $4`,
+    [space.meshId, space.spaceId, after, limit],
+  );
+  return rows.map((row) => ({
+    seq: row.seq,
+    branch: row.branch,
+    sessionId: row.session_id,
+    localSeq: row.local_seq,
+    memberPubkey: row.member_pubkey,
+    original: row.original,
+    resolution: row.resolution,
+    invocationRef: row.invocation_ref ?? undefined,
+    authorizationRef: row.authorization_ref ?? undefined,
+    committedAtMs: row.committed_at.getTime(),
+  }));
+}
+
+export async function insertCommit(tx: PostgresTransaction, space: SpaceRef, commit: CommitRow): Promise<void> {
+  await tx.execute(
+    `INSERT INTO mesh.space_commit (mesh_id, space_id, seq, branch, session_id, local_seq, member_pubkey, original,
+       resolution, invocation_ref, authorization_ref, committed_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+    [
+      space.meshId,
+      space.spaceId,
+      commit.seq,
+      commit.branch,
+      commit.sessionId,
+      commit.localSeq,
+      commit.memberPubkey,
+      commit.original,
+      commit.resolution,
+      commit.invocationRef ?? null,
+      commit.authorizationRef ?? null,
+      new Date(commit.committedAtMs),
+    ],
+    "insert_commit",
+  );
+}
+
+export async function selectInvocation(db: Reading, space: SpaceRef, hash: string): Promise<InvocationRow | undefined> {
+  const [row] = await db.query<{ hash: string; content: string }>(
+    "SELECT hash, content FROM mesh.space_invocation WHERE mesh_id = $1 AND space_id = $2 AND hash = $3",
+    [space.meshId, space.spaceId, hash],
+  );
+  return row;
+}
+
+/** The same content again is the same row. */
+export async function insertInvocations(
+  tx: PostgresTransaction,
+  space: SpaceRef,
+  invocations: readonly InvocationRow[],
+): Promise<void> {
+  if (invocations.length === 0) return;
+  await tx.execute(
+    `INSERT INTO mesh.space_invocation (mesh_id, space_id, hash, content)
+     SELECT $1, $2, * FROM unnest($3::text[], $4::text[]) ON CONFLICT DO NOTHING`,
+    [space.meshId, space.spaceId, invocations.map((row) => row.hash), invocations.map((row) => row.content)],
+  );
+}

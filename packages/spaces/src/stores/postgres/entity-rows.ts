@@ -1,0 +1,222 @@
+// Revisions, heads and snapshots of a space on PostgreSQL, each statement for all that is asked at once.
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import type {
+  EntityIdQuery,
+  HeadRow,
+  LayerAsk,
+  RevisionRow,
+  SnapshotRow,
+  SpaceRef,
+  Tail,
+  TailAsk,
+  Write,
+  WriteAsk,
+} from "../../ports/rows.ts";
+import type { Reading } from "./reading.ts";
+
+type RevisionColumns = { seq: number; op_index: number; op: RevisionRow["op"]; body: string | null };
+
+type TailColumns = { n: number; snapshot_seq: number | null; document: string | null } & (
+  | RevisionColumns
+  | Record<keyof RevisionColumns, null>
+);
+
+export async function selectTails(
+  db: Reading,
+  space: SpaceRef,
+  asks: readonly TailAsk[],
+  limit: number,
+): Promise<Tail[]> {
+  if (asks.length === 0) return [];
+  const rows = await db.query<TailColumns>(
+    `SELECT a.n::int AS n, s.seq AS snapshot_seq, CASE WHEN r.place IS NULL OR r.place = 1 THEN s.document END AS document,
+       r.seq, r.op_index, r.op, r.body
+     FROM unnest($3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY AS a (branch, entity_id, up_to, n)
+     LEFT JOIN LATERAL (
+       SELECT seq, document FROM mesh.space_snapshot
+       WHERE mesh_id = $1 AND space_id = $2 AND branch = a.branch AND entity_id = a.entity_id AND seq <= a.up_to
+       ORDER BY seq DESC LIMIT 1) s ON true
+     LEFT JOIN LATERAL (
+       SELECT seq, op_index, op, body, row_number() OVER (ORDER BY seq DESC, op_index DESC) AS place
+       FROM mesh.space_revision
+       WHERE mesh_id = $1 AND space_id = $2 AND branch = a.branch AND entity_id = a.entity_id
+         AND seq <= a.up_to AND seq > coalesce(s.seq, 0)
+       ORDER BY seq DESC, op_index DESC LIMIT $6) r ON true
+     ORDER BY a.n, r.seq DESC, r.op_index DESC`,
+    [
+      space.meshId,
+      space.spaceId,
+      asks.map((ask) => ask.branch),
+      asks.map((ask) => ask.entityId),
+      asks.map((ask) => ask.upTo),
+      limit,
+    ],
+    "space_tails",
+  );
+  const tails = asks.map(() => ({ snapshot: undefined as Tail["snapshot"], revisions: [] as Tail["revisions"][0][] }));
+  for (const row of rows) {
+    const tail = tails[row.n - 1];
+    if (tail === undefined) continue;
+    if (row.snapshot_seq !== null && row.document !== null) {
+      tail.snapshot = { seq: row.snapshot_seq, document: row.document };
+    }
+    if (row.seq !== null) tail.revisions.push(toRevision(row));
+  }
+  return tails;
+}
+
+function toRevision({ seq, op_index: opIndex, op, body }: RevisionColumns) {
+  return { seq, opIndex, op, body: body ?? undefined };
+}
+
+type WriteColumns = { n: number; seq: number; op_index: number; footprint: string };
+
+export async function selectWrites(
+  db: Reading,
+  space: SpaceRef,
+  asks: readonly WriteAsk[],
+  limit: number,
+): Promise<Write[][]> {
+  if (asks.length === 0) return [];
+  const rows = await db.query<WriteColumns>(
+    `SELECT a.n::int AS n, r.seq, r.op_index, r.footprint
+     FROM unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[])
+       WITH ORDINALITY AS a (branch, entity_id, after_seq, up_to, n)
+     CROSS JOIN LATERAL (
+       SELECT seq, op_index, footprint FROM mesh.space_revision
+       WHERE mesh_id = $1 AND space_id = $2 AND branch = a.branch AND entity_id = a.entity_id
+         AND seq > a.after_seq AND seq <= a.up_to
+       ORDER BY seq DESC, op_index DESC LIMIT $7) r
+     ORDER BY a.n, r.seq DESC, r.op_index DESC`,
+    [
+      space.meshId,
+      space.spaceId,
+      asks.map((ask) => ask.branch),
+      asks.map((ask) => ask.entityId),
+      asks.map((ask) => ask.afterSeq),
+      asks.map((ask) => ask.upTo),
+      limit,
+    ],
+    "space_writes",
+  );
+  return groupWrites(asks.length, rows);
+}
+
+export async function selectLayers(
+  db: Reading,
+  space: SpaceRef,
+  branch: string,
+  asks: readonly LayerAsk[],
+): Promise<Write[][]> {
+  if (asks.length === 0) return [];
+  const rows = await db.query<WriteColumns>(
+    `SELECT a.n::int AS n, r.seq, r.op_index, r.footprint
+     FROM unnest($4::text[], $5::bigint[]) WITH ORDINALITY AS a (entity_id, seq, n)
+     JOIN mesh.space_revision r ON r.mesh_id = $1 AND r.space_id = $2 AND r.branch = $3
+       AND r.entity_id = a.entity_id AND r.seq = a.seq
+     ORDER BY a.n, r.op_index`,
+    [space.meshId, space.spaceId, branch, asks.map((ask) => ask.entityId), asks.map((ask) => ask.seq)],
+    "space_layers",
+  );
+  return groupWrites(asks.length, rows);
+}
+
+function groupWrites(count: number, rows: readonly WriteColumns[]): Write[][] {
+  const writes = Array.from({ length: count }, (): Write[] => []);
+  for (const { n, seq, op_index: opIndex, footprint } of rows) writes[n - 1]?.push({ seq, opIndex, footprint });
+  return writes;
+}
+
+export async function selectEntityIds(db: Reading, space: SpaceRef, query: EntityIdQuery): Promise<string[]> {
+  const rows = await db.query<{ entity_id: string }>(
+    `SELECT DISTINCT h.entity_id FROM unnest($3::text[]) AS b (branch)
+     CROSS JOIN LATERAL (
+       SELECT entity_id FROM mesh.space_head
+       WHERE mesh_id = $1 AND space_id = $2 AND branch = b.branch
+         AND entity_id >= $4 AND (NOT $5::boolean OR entity_id > $4) AND ($6::text IS NULL OR entity_id < $6)
+         AND seq > $7
+       ORDER BY entity_id LIMIT $8) h
+     ORDER BY h.entity_id LIMIT $8`,
+    [
+      space.meshId,
+      space.spaceId,
+      query.branches,
+      query.from,
+      query.fromIsTaken,
+      query.before ?? null,
+      query.afterSeq,
+      query.limit,
+    ],
+  );
+  return rows.map((row) => row.entity_id);
+}
+
+export async function insertRevisions(
+  tx: PostgresTransaction,
+  space: SpaceRef,
+  revisions: readonly RevisionRow[],
+): Promise<void> {
+  if (revisions.length === 0) return;
+  await tx.execute(
+    `INSERT INTO mesh.space_revision (mesh_id, space_id, branch, entity_id, seq, op_index, op, body, footprint)
+     SELECT $1, $2, * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::int[], $7::text[], $8::text[], $9::text[])`,
+    [
+      space.meshId,
+      space.spaceId,
+      revisions.map((row) => row.branch),
+      revisions.map((row) => row.entityId),
+      revisions.map((row) => row.seq),
+      revisions.map((row) => row.opIndex),
+      revisions.map((row) => row.op),
+      revisions.map((row) => row.body ?? null),
+      revisions.map((row) => row.footprint),
+    ],
+    "insert_revisions",
+  );
+}
+
+export async function upsertHeads(tx: PostgresTransaction, space: SpaceRef, heads: readonly HeadRow[]): Promise<void> {
+  if (heads.length === 0) return;
+  await tx.execute(
+    `INSERT INTO mesh.space_head (mesh_id, space_id, branch, entity_id, seq, deleted)
+     SELECT $1, $2, * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::boolean[])
+     ON CONFLICT (mesh_id, space_id, branch, entity_id) DO UPDATE SET seq = excluded.seq, deleted = excluded.deleted`,
+    [
+      space.meshId,
+      space.spaceId,
+      heads.map((row) => row.branch),
+      heads.map((row) => row.entityId),
+      heads.map((row) => row.seq),
+      heads.map((row) => row.deleted),
+    ],
+    "upsert_heads",
+  );
+}
+
+export async function insertSnapshots(
+  tx: PostgresTransaction,
+  space: SpaceRef,
+  snapshots: readonly SnapshotRow[],
+): Promise<void> {
+  if (snapshots.length === 0) return;
+  await tx.execute(
+    `INSERT INTO mesh.space_snapshot (mesh_id, space_id, branch, entity_id, seq, document)
+     SELECT $1, $2, * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::text[])`,
+    [
+      space.meshId,
+      space.spaceId,
+      snapshots.map((row) => row.branch),
+      snapshots.map((row) => row.entityId),
+      snapshots.map((row) => row.seq),
+      snapshots.map((row) => row.document),
+    ],
+    "insert_snapshots",
+  );
+}
+
+export async function deleteSnapshots(tx: PostgresTransaction, space: SpaceRef): Promise<void> {
+  await tx.execute("DELETE FROM mesh.space_snapshot WHERE mesh_id = $1 AND space_id = $2", [
+    space.meshId,
+    space.spaceId,
+  ]);
+}

@@ -1,0 +1,275 @@
+// Spaces, their sessions and verdicts on PostgreSQL.
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import type {
+  OpenRow,
+  SessionRow,
+  SignedWrites,
+  SpaceRef,
+  SpaceRow,
+  SpaceSettings,
+  VerdictRow,
+} from "../../ports/rows.ts";
+import type { Reading } from "./reading.ts";
+
+type SpaceColumns = {
+  space_id: string;
+  signed_writes: SignedWrites;
+  last_seq: number;
+  created_by: string;
+  created_at: Date;
+};
+
+const spaceColumns = "space_id, signed_writes, last_seq, created_by, created_at";
+const selectSpaceText = `SELECT ${spaceColumns} FROM mesh.space WHERE mesh_id = $1 AND space_id = $2`;
+
+function toSpace(row: SpaceColumns): SpaceRow {
+  return {
+    spaceId: row.space_id,
+    signedWrites: row.signed_writes,
+    lastSeq: row.last_seq,
+    createdBy: row.created_by,
+    createdAtMs: row.created_at.getTime(),
+  };
+}
+
+export async function selectSpace(db: Reading, space: SpaceRef): Promise<SpaceRow | undefined> {
+  const [row] = await db.query<SpaceColumns>(selectSpaceText, [space.meshId, space.spaceId], "space");
+  return row && toSpace(row);
+}
+
+/**
+ * Waits for the space's lock and holds it until the transaction ends. A statement of its own: what later statements
+ * read sees everything that was committed under the lock before.
+ */
+export async function lockSpace(tx: PostgresTransaction, space: SpaceRef): Promise<SpaceRow | undefined> {
+  const text = `${selectSpaceText} FOR NO KEY UPDATE`;
+  const [row] = await tx.query<SpaceColumns>(text, [space.meshId, space.spaceId], "lock_space");
+  return row && toSpace(row);
+}
+
+export async function selectSpaces(db: Reading, meshId: string, after: string, limit: number): Promise<SpaceRow[]> {
+  const rows = await db.query<SpaceColumns>(
+    `SELECT ${spaceColumns} FROM mesh.space WHERE mesh_id = $1 AND space_id > $2 ORDER BY space_id LIMIT $3`,
+    [meshId, after, limit],
+  );
+  return rows.map(toSpace);
+}
+
+export async function insertSpace(
+  tx: PostgresTransaction,
+  space: SpaceRef,
+  { signedWrites, createdBy }: SpaceSettings,
+  nowMs: number,
+): Promise<"created" | "exists" | "different"> {
+  const inserted = await tx.execute(
+    `INSERT INTO mesh.space (mesh_id, space_id, signed_writes, last_seq, created_by, created_at)
+     VALUES ($1, $2, $3, 0, $4, $5) ON CONFLICT DO NOTHING`,
+    [space.meshId, space.spaceId, signedWrites ?? "optional", createdBy, new Date(nowMs)],
+  );
+  if (inserted === 0) {
+    // A statement after the wait: it sees the row that was in the way.
+    const stored = await selectSpace(tx, space);
+    return (signedWrites ?? stored?.signedWrites) === stored?.signedWrites ? "exists" : "different";
+  }
+  await tx.execute(
+    `INSERT INTO mesh.space_branch (mesh_id, space_id, name, lineage, created_seq, created_at)
+     VALUES ($1, $2, '', '[]', 0, $3)`,
+    [space.meshId, space.spaceId, new Date(nowMs)],
+  );
+  return "created";
+}
+
+export async function updateSignedWrites(
+  tx: PostgresTransaction,
+  space: SpaceRef,
+  signedWrites: SignedWrites,
+): Promise<boolean> {
+  const updated = await tx.execute("UPDATE mesh.space SET signed_writes = $3 WHERE mesh_id = $1 AND space_id = $2", [
+    space.meshId,
+    space.spaceId,
+    signedWrites,
+  ]);
+  return updated > 0;
+}
+
+export async function raiseLastSeq(tx: PostgresTransaction, space: SpaceRef, seq: number): Promise<void> {
+  await tx.execute(
+    "UPDATE mesh.space SET last_seq = $3 WHERE mesh_id = $1 AND space_id = $2",
+    [space.meshId, space.spaceId, seq],
+    "raise_last_seq",
+  );
+}
+
+const selectSessionText = `SELECT member_pubkey, epoch, token_hash, last_local_seq, used_at FROM mesh.space_session
+  WHERE mesh_id = $1 AND space_id = $2 AND session_id = $3`;
+
+type SessionColumns = {
+  member_pubkey: string;
+  epoch: number;
+  token_hash: Uint8Array;
+  last_local_seq: number;
+  used_at: Date;
+};
+
+function toSession(sessionId: string, row: SessionColumns): SessionRow {
+  return {
+    sessionId,
+    memberPubkey: row.member_pubkey,
+    epoch: row.epoch,
+    tokenHash: row.token_hash,
+    lastLocalSeq: row.last_local_seq,
+    usedAtMs: row.used_at.getTime(),
+  };
+}
+
+export async function selectSession(db: Reading, space: SpaceRef, sessionId: string): Promise<SessionRow | undefined> {
+  const values = [space.meshId, space.spaceId, sessionId];
+  const [row] = await db.query<SessionColumns>(selectSessionText, values, "space_session");
+  return row && toSession(sessionId, row);
+}
+
+export async function lockSession(
+  tx: PostgresTransaction,
+  space: SpaceRef,
+  sessionId: string,
+): Promise<SessionRow | undefined> {
+  const values = [space.meshId, space.spaceId, sessionId];
+  const [row] = await tx.query<SessionColumns>(`${selectSessionText} FOR NO KEY UPDATE`, values, "lock_session");
+  return row && toSession(sessionId, row);
+}
+
+export async function upsertSession(tx: PostgresTransaction, space: SpaceRef, session: SessionRow): Promise<void> {
+  await tx.execute(
+    `INSERT INTO mesh.space_session
+       (mesh_id, space_id, session_id, member_pubkey, epoch, token_hash, last_local_seq, used_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+     ON CONFLICT (mesh_id, space_id, session_id) DO UPDATE
+     SET epoch = excluded.epoch, token_hash = excluded.token_hash, used_at = excluded.used_at`,
+    [
+      space.meshId,
+      space.spaceId,
+      session.sessionId,
+      session.memberPubkey,
+      session.epoch,
+      session.tokenHash,
+      session.lastLocalSeq,
+      new Date(session.usedAtMs),
+    ],
+  );
+}
+
+export async function selectOpen(
+  db: Reading,
+  space: SpaceRef,
+  memberPubkey: string,
+  openHash: Uint8Array,
+): Promise<OpenRow | undefined> {
+  const [row] = await db.query<{ session_id: string; epoch: number; salt: Uint8Array; resumed: boolean }>(
+    `SELECT session_id, epoch, salt, resumed FROM mesh.space_session_open
+     WHERE mesh_id = $1 AND space_id = $2 AND member_pubkey = $3 AND open_hash = $4`,
+    [space.meshId, space.spaceId, memberPubkey, openHash],
+  );
+  if (row === undefined) return undefined;
+  const { session_id: sessionId, epoch, salt, resumed } = row;
+  return { memberPubkey, openHash, sessionId, epoch, salt, resumed };
+}
+
+export async function insertOpen(tx: PostgresTransaction, space: SpaceRef, open: OpenRow): Promise<void> {
+  await tx.execute(
+    `INSERT INTO mesh.space_session_open
+       (mesh_id, space_id, member_pubkey, open_hash, session_id, epoch, salt, resumed)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    [
+      space.meshId,
+      space.spaceId,
+      open.memberPubkey,
+      open.openHash,
+      open.sessionId,
+      open.epoch,
+      open.salt,
+      open.resumed,
+    ],
+  );
+}
+
+/** Sessions and what they were opened by; verdicts and commits stay. A session that is in use now is passed over. */
+export async function deleteUnusedSessions(
+  tx: PostgresTransaction,
+  unusedSinceMs: number,
+  limit: number,
+): Promise<number> {
+  const rows = await tx.query<{ mesh_id: string; space_id: string; session_id: string }>(
+    `DELETE FROM mesh.space_session s USING (
+       SELECT mesh_id, space_id, session_id FROM mesh.space_session WHERE used_at < $1 LIMIT $2
+       FOR UPDATE SKIP LOCKED) AS old
+     WHERE s.mesh_id = old.mesh_id AND s.space_id = old.space_id AND s.session_id = old.session_id
+     RETURNING s.mesh_id, s.space_id, s.session_id`,
+    [new Date(unusedSinceMs), limit],
+  );
+  await tx.execute(
+    `DELETE FROM mesh.space_session_open o
+     USING unnest($1::uuid[], $2::text[], $3::text[]) AS old (mesh_id, space_id, session_id)
+     WHERE o.mesh_id = old.mesh_id AND o.space_id = old.space_id AND o.session_id = old.session_id`,
+    [rows.map((row) => row.mesh_id), rows.map((row) => row.space_id), rows.map((row) => row.session_id)],
+  );
+  return rows.length;
+}
+
+type VerdictColumns = {
+  local_seq: number;
+  member_pubkey: string;
+  fingerprint: Uint8Array;
+  branch: string;
+  seq: number | null;
+  result: string;
+  decided_at: Date;
+};
+
+export async function selectVerdicts(
+  db: Reading,
+  space: SpaceRef,
+  sessionId: string,
+  localSeqs: readonly number[],
+): Promise<VerdictRow[]> {
+  const rows = await db.query<VerdictColumns>(
+    `SELECT local_seq, member_pubkey, fingerprint, branch, seq, result, decided_at FROM mesh.space_verdict
+     WHERE mesh_id = $1 AND space_id = $2 AND session_id = $3 AND local_seq = ANY ($4::bigint[])`,
+    [space.meshId, space.spaceId, sessionId, localSeqs],
+    "space_verdicts",
+  );
+  return rows.map((row) => ({
+    sessionId,
+    localSeq: row.local_seq,
+    memberPubkey: row.member_pubkey,
+    fingerprint: row.fingerprint,
+    branch: row.branch,
+    seq: row.seq ?? undefined,
+    result: row.result,
+    decidedAtMs: row.decided_at.getTime(),
+  }));
+}
+
+/** The claim, and the session's place behind it. */
+export async function insertVerdict(tx: PostgresTransaction, space: SpaceRef, verdict: VerdictRow): Promise<void> {
+  await tx.execute(
+    `WITH verdict AS (
+       INSERT INTO mesh.space_verdict
+         (mesh_id, space_id, session_id, local_seq, member_pubkey, fingerprint, branch, seq, result, decided_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10))
+     UPDATE mesh.space_session SET last_local_seq = $4, used_at = $10
+     WHERE mesh_id = $1 AND space_id = $2 AND session_id = $3`,
+    [
+      space.meshId,
+      space.spaceId,
+      verdict.sessionId,
+      verdict.localSeq,
+      verdict.memberPubkey,
+      verdict.fingerprint,
+      verdict.branch,
+      verdict.seq ?? null,
+      verdict.result,
+      new Date(verdict.decidedAtMs),
+    ],
+    "insert_verdict",
+  );
+}

@@ -1,0 +1,26 @@
+// Services on PostgreSQL: killed around their commits, and several at once.
+import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest";
+import { createTestDatabase } from "../../../../../tests/support/services.ts";
+import { World } from "../conformance-world.ts";
+import { describeConcurrency } from "../suites/concurrency/conformance.ts";
+import { describeCrashes } from "../suites/crashes/conformance.ts";
+import { PostgresHarness } from "./testing/postgres-harness.ts";
+
+const database = await createTestDatabase("crashes");
+afterAll(() => database?.drop());
+
+describe.skipIf(database === undefined)("under stress on PostgreSQL", () => {
+  const harness = new PostgresHarness(database?.url ?? "");
+  beforeAll(() => harness.connect());
+  afterAll(() => harness.end());
+  let world: World;
+  beforeEach(async () => {
+    world = await World.start(harness);
+  });
+  afterEach(() => world.close());
+  describeConcurrency(() => world);
+  describeCrashes(
+    () => world,
+    () => database?.url ?? "",
+  );
+});

@@ -1,0 +1,126 @@
+// The spaces suites' harness over one PostgreSQL database: empty tables for each test, stores over shared pools.
+import { postgresMembersMigrations } from "@claudemesh/members/postgres";
+import { StorageError } from "@claudemesh/storage/errors";
+import { openPostgres, type Postgres, type PostgresTransaction } from "@claudemesh/storage/postgres";
+import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
+import pg from "pg";
+import type { PreparedSends, SendsOutcome, SpacePorts, SpacesStore } from "../../../ports.ts";
+import type { ScheduleRuns } from "../../../testing/run-schedules.ts";
+import { type Fault, type ScheduleHost, schedulePorts } from "../../../testing/schedule.ts";
+import { type OpenSpaces, type Row, refusalOf, type SpacesHarness, toTestSends } from "../../conformance-world.ts";
+import { createPostgresSpacesStore, postgresSpacesMigrations } from "../spaces-store.ts";
+import type { LaneProbe } from "../transaction-lanes.ts";
+
+export async function acceptSends(tx: PostgresTransaction, _: string, sends: PreparedSends): Promise<SendsOutcome> {
+  for (const [index, send] of toTestSends(sends).entries()) {
+    const rows = await tx.query("SELECT 1 FROM mesh.sent WHERE id = $1", [send.id]);
+    const code = refusalOf(send, rows.length > 0);
+    if (code !== undefined) return { type: "refused", index, code };
+    await tx.execute("INSERT INTO mesh.sent (id) VALUES ($1)", [send.id]);
+  }
+  return { type: "accepted", receipt: sends.length };
+}
+
+export class PostgresHarness implements SpacesHarness {
+  readonly meshId = "00000000-0000-7000-8000-000000000001";
+  readonly someTime = "now()";
+  readonly admin: pg.Client;
+  /** Shared by all stores: making connections for each test would take longer than the tests. */
+  readonly #pools: { readonly committing: Postgres; readonly common: Postgres };
+
+  constructor(url: string) {
+    this.admin = new pg.Client({ connectionString: url });
+    const open = (applicationName: string) =>
+      openPostgres({ url, poolSize: 8, applicationName, onIdleError: () => undefined });
+    this.#pools = { committing: open("committing"), common: open("common") };
+  }
+
+  async connect(): Promise<void> {
+    await this.admin.connect();
+    await this.admin.query("SET synchronous_commit = off");
+    await migratePostgres(this.#pools.common, [...postgresMembersMigrations(), ...postgresSpacesMigrations()]);
+    await this.admin.query("CREATE TABLE mesh.sent (id text PRIMARY KEY)");
+  }
+
+  async end(): Promise<void> {
+    await this.#pools.committing.close();
+    await this.#pools.common.close();
+    await this.admin.end();
+  }
+
+  /** Empty tables, which is sooner done than making them anew. Everything else may point at the mesh. */
+  async reset(): Promise<void> {
+    const { rows } = await this.admin.query<{ name: string }>(
+      "SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'mesh' ORDER BY tablename = 'mesh'",
+    );
+    await this.admin.query(rows.map(({ name }) => `DELETE FROM mesh.${name}`).join("; "));
+    await this.admin.query("INSERT INTO mesh.mesh (id, name, created_at) VALUES ($1, 'm', now())", [this.meshId]);
+  }
+
+  createStore(probe: LaneProbe): SpacesStore {
+    return createPostgresSpacesStore(this.#pools, { acceptSends, probe });
+  }
+
+  async open(): Promise<OpenSpaces> {
+    const store = this.createStore({ beforeCommit: () => undefined, afterCommit: () => undefined });
+    return { store, query: (sql) => this.query(sql), close: async () => undefined };
+  }
+
+  async query(sql: string): Promise<Row[]> {
+    return (await this.admin.query<Record<string, unknown>>(sql)).rows;
+  }
+
+  table(name: string): string {
+    return `mesh.${name}`;
+  }
+}
+
+const scheduleMembers = ["a", "b", "c"].map((letter) => letter.repeat(64));
+
+/** For schedules: restarting makes another service over the same rows. */
+export class PostgresHost implements ScheduleHost {
+  readonly #harness: PostgresHarness;
+  #ports: SpacePorts;
+  #fault: Fault | undefined;
+  #ids = 0;
+
+  private constructor(harness: PostgresHarness) {
+    this.#harness = harness;
+    this.#ports = this.#createPorts();
+  }
+
+  static async start(harness: PostgresHarness): Promise<PostgresHost> {
+    await harness.reset();
+    for (const pubkey of scheduleMembers) {
+      await harness.query(`INSERT INTO mesh.member (mesh_id, pubkey, name, role, joined_at)
+        VALUES ('${harness.meshId}', '${pubkey}', 'm', 'member', now())`);
+    }
+    return new PostgresHost(harness);
+  }
+
+  get runs(): Pick<ScheduleRuns, "members" | "meshId" | "host"> {
+    return { members: scheduleMembers, meshId: this.#harness.meshId, host: async () => this };
+  }
+
+  #createPorts(): SpacePorts {
+    const hit = (when: Fault) => () => {
+      if (this.#fault !== when) return;
+      this.#fault = undefined;
+      throw new StorageError("io", `told to fail ${when} the commit`);
+    };
+    const store = this.#harness.createStore({ beforeCommit: hit("before"), afterCommit: hit("after") });
+    return schedulePorts(store, () => `session-${String(++this.#ids).padStart(8, "0")}`);
+  }
+
+  async restart(): Promise<void> {
+    this.#ports = this.#createPorts();
+  }
+
+  ports(): SpacePorts {
+    return this.#ports;
+  }
+
+  failNext(when: Fault | undefined): void {
+    this.#fault = when;
+  }
+}

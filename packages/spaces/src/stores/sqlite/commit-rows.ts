@@ -1,0 +1,75 @@
+// The commit log and what members signed, on SQLite.
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type { CommitRow, InvocationRow, SpaceRef } from "../../ports/rows.ts";
+
+type CommitColumns = {
+  seq: number;
+  branch: string;
+  session_id: string;
+  local_seq: number;
+  member_pubkey: string;
+  original: string;
+  resolution: string;
+  invocation_ref: string | null;
+  authorization_ref: string | null;
+  committed_at: number;
+};
+
+export function selectLog(db: Sqlite, space: SpaceRef, after: number, limit: number): CommitRow[] {
+  const rows = db
+    .sql<CommitColumns>(
+      `SELECT seq, branch, session_id, local_seq, member_pubkey, original, resolution, invocation_ref,
+         authorization_ref, committed_at
+       FROM space_commit WHERE mesh_id = ? AND space_id = ? AND seq > ? ORDER BY seq LIMIT ?`,
+    )
+    .all(space.meshId, space.spaceId, after, limit);
+  return rows.map((row) => ({
+    seq: row.seq,
+    branch: row.branch,
+    sessionId: row.session_id,
+    localSeq: row.local_seq,
+    memberPubkey: row.member_pubkey,
+    original: row.original,
+    resolution: row.resolution,
+    invocationRef: row.invocation_ref ?? undefined,
+    authorizationRef: row.authorization_ref ?? undefined,
+    committedAtMs: row.committed_at,
+  }));
+}
+
+export function insertCommit(tx: Sqlite, space: SpaceRef, commit: CommitRow): void {
+  tx.sql(
+    `INSERT INTO space_commit (mesh_id, space_id, seq, branch, session_id, local_seq, member_pubkey, original,
+       resolution, invocation_ref, authorization_ref, committed_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  ).run(
+    space.meshId,
+    space.spaceId,
+    commit.seq,
+    commit.branch,
+    commit.sessionId,
+    commit.localSeq,
+    commit.memberPubkey,
+    commit.original,
+    commit.resolution,
+    commit.invocationRef ?? null,
+    commit.authorizationRef ?? null,
+    commit.committedAtMs,
+  );
+}
+
+export function selectInvocation(db: Sqlite, space: SpaceRef, hash: string): InvocationRow | undefined {
+  return db
+    .sql<{ hash: string; content: string }>(
+      "SELECT hash, content FROM space_invocation WHERE mesh_id = ? AND space_id = ? AND hash = ?",
+    )
+    .get(space.meshId, space.spaceId, hash);
+}
+
+/** The same content again is the same row. */
+export function insertInvocations(tx: Sqlite, space: SpaceRef, invocations: readonly InvocationRow[]): void {
+  const insert = tx.sql(
+    "INSERT INTO space_invocation (mesh_id, space_id, hash, content) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+  );
+  for (const { hash, content } of invocations) insert.run(space.meshId, space.spaceId, hash, content);
+}

@@ -1,0 +1,112 @@
+// Revisions, heads and snapshots of a space on SQLite.
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type {
+  EntityIdQuery,
+  HeadRow,
+  LayerAsk,
+  RevisionRow,
+  SnapshotRow,
+  SpaceRef,
+  Tail,
+  TailAsk,
+  Write,
+  WriteAsk,
+} from "../../ports/rows.ts";
+
+type RevisionColumns = { seq: number; op_index: number; op: RevisionRow["op"]; body: string | null };
+
+export function selectTail(db: Sqlite, space: SpaceRef, ask: TailAsk, limit: number): Tail {
+  const key = [space.meshId, space.spaceId, ask.branch, ask.entityId] as const;
+  const snapshot = db
+    .sql<{ seq: number; document: string }>(
+      `SELECT seq, document FROM space_snapshot
+       WHERE mesh_id = ? AND space_id = ? AND branch = ? AND entity_id = ? AND seq <= ? ORDER BY seq DESC LIMIT 1`,
+    )
+    .get(...key, ask.upTo);
+  const rows = db
+    .sql<RevisionColumns>(
+      `SELECT seq, op_index, op, body FROM space_revision
+       WHERE mesh_id = ? AND space_id = ? AND branch = ? AND entity_id = ? AND seq <= ? AND seq > ?
+       ORDER BY seq DESC, op_index DESC LIMIT ?`,
+    )
+    .all(...key, ask.upTo, snapshot?.seq ?? 0, limit);
+  return { snapshot, revisions: rows.map(toRevision) };
+}
+
+function toRevision({ seq, op_index: opIndex, op, body }: RevisionColumns) {
+  return { seq, opIndex, op, body: body ?? undefined };
+}
+
+export function selectWrites(db: Sqlite, space: SpaceRef, ask: WriteAsk, limit: number): Write[] {
+  const rows = db
+    .sql<{ seq: number; op_index: number; footprint: string }>(
+      `SELECT seq, op_index, footprint FROM space_revision
+       WHERE mesh_id = ? AND space_id = ? AND branch = ? AND entity_id = ? AND seq > ? AND seq <= ?
+       ORDER BY seq DESC, op_index DESC LIMIT ?`,
+    )
+    .all(space.meshId, space.spaceId, ask.branch, ask.entityId, ask.afterSeq, ask.upTo, limit);
+  return rows.map(({ seq, op_index: opIndex, footprint }) => ({ seq, opIndex, footprint }));
+}
+
+export function selectLayer(db: Sqlite, space: SpaceRef, branch: string, ask: LayerAsk): Write[] {
+  const rows = db
+    .sql<{ op_index: number; footprint: string }>(
+      `SELECT op_index, footprint FROM space_revision
+       WHERE mesh_id = ? AND space_id = ? AND branch = ? AND entity_id = ? AND seq = ? ORDER BY op_index`,
+    )
+    .all(space.meshId, space.spaceId, branch, ask.entityId, ask.seq);
+  return rows.map(({ op_index: opIndex, footprint }) => ({ seq: ask.seq, opIndex, footprint }));
+}
+
+export function selectEntityIds(db: Sqlite, space: SpaceRef, query: EntityIdQuery): string[] {
+  const select = db.sql<{ entity_id: string }>(
+    `SELECT entity_id FROM space_head
+     WHERE mesh_id = ? AND space_id = ? AND branch = ? AND entity_id >= ? AND (? = 0 OR entity_id > ?)
+       AND (? IS NULL OR entity_id < ?) AND seq > ?
+     ORDER BY entity_id LIMIT ?`,
+  );
+  const { from, before = null, afterSeq, limit } = query;
+  const taken = query.fromIsTaken ? 1 : 0;
+  const found = query.branches.flatMap((branch) =>
+    select.all(space.meshId, space.spaceId, branch, from, taken, from, before, before, afterSeq, limit),
+  );
+  return [...new Set(found.map((row) => row.entity_id))].sort(byBytes).slice(0, limit);
+}
+
+/** As the databases order text: by code points, which is not the order of UTF-16 units. */
+function byBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
+
+export function insertRevisions(tx: Sqlite, space: SpaceRef, revisions: readonly RevisionRow[]): void {
+  const insert = tx.sql(
+    `INSERT INTO space_revision (mesh_id, space_id, branch, entity_id, seq, op_index, op, body, footprint)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  for (const { branch, entityId, seq, opIndex, op, body, footprint } of revisions) {
+    insert.run(space.meshId, space.spaceId, branch, entityId, seq, opIndex, op, body ?? null, footprint);
+  }
+}
+
+export function upsertHeads(tx: Sqlite, space: SpaceRef, heads: readonly HeadRow[]): void {
+  const upsert = tx.sql(
+    `INSERT INTO space_head (mesh_id, space_id, branch, entity_id, seq, deleted) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT (mesh_id, space_id, branch, entity_id) DO UPDATE SET seq = excluded.seq, deleted = excluded.deleted`,
+  );
+  for (const { branch, entityId, seq, deleted } of heads) {
+    upsert.run(space.meshId, space.spaceId, branch, entityId, seq, deleted ? 1 : 0);
+  }
+}
+
+export function insertSnapshots(tx: Sqlite, space: SpaceRef, snapshots: readonly SnapshotRow[]): void {
+  const insert = tx.sql(
+    `INSERT INTO space_snapshot (mesh_id, space_id, branch, entity_id, seq, document) VALUES (?, ?, ?, ?, ?, ?)`,
+  );
+  for (const { branch, entityId, seq, document } of snapshots) {
+    insert.run(space.meshId, space.spaceId, branch, entityId, seq, document);
+  }
+}
+
+export function deleteSnapshots(tx: Sqlite, space: SpaceRef): void {
+  tx.sql("DELETE FROM space_snapshot WHERE mesh_id = ? AND space_id = ?").run(space.meshId, space.spaceId);
+}

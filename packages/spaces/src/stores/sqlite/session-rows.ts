@@ -1,0 +1,216 @@
+// Spaces, their sessions and verdicts on SQLite. Callers that write hold the write lock, which is every lock there is.
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type {
+  OpenRow,
+  SessionRow,
+  SignedWrites,
+  SpaceRef,
+  SpaceRow,
+  SpaceSettings,
+  VerdictRow,
+} from "../../ports/rows.ts";
+
+type SpaceColumns = {
+  space_id: string;
+  signed_writes: SignedWrites;
+  last_seq: number;
+  created_by: string;
+  created_at: number;
+};
+
+const spaceColumns = "space_id, signed_writes, last_seq, created_by, created_at";
+
+function toSpace(row: SpaceColumns): SpaceRow {
+  return {
+    spaceId: row.space_id,
+    signedWrites: row.signed_writes,
+    lastSeq: row.last_seq,
+    createdBy: row.created_by,
+    createdAtMs: row.created_at,
+  };
+}
+
+export function selectSpace(db: Sqlite, space: SpaceRef): SpaceRow | undefined {
+  const row = db
+    .sql<SpaceColumns>(`SELECT ${spaceColumns} FROM space WHERE mesh_id = ? AND space_id = ?`)
+    .get(space.meshId, space.spaceId);
+  return row && toSpace(row);
+}
+
+export function selectSpaces(db: Sqlite, meshId: string, after: string, limit: number): SpaceRow[] {
+  const rows = db
+    .sql<SpaceColumns>(`SELECT ${spaceColumns} FROM space WHERE mesh_id = ? AND space_id > ? ORDER BY space_id LIMIT ?`)
+    .all(meshId, after, limit);
+  return rows.map(toSpace);
+}
+
+export function insertSpace(
+  tx: Sqlite,
+  space: SpaceRef,
+  { signedWrites, createdBy }: SpaceSettings,
+  nowMs: number,
+): "created" | "exists" | "different" {
+  const stored = selectSpace(tx, space);
+  if (stored !== undefined)
+    return (signedWrites ?? stored.signedWrites) === stored.signedWrites ? "exists" : "different";
+  tx.sql(
+    `INSERT INTO space (mesh_id, space_id, signed_writes, last_seq, created_by, created_at) VALUES (?, ?, ?, 0, ?, ?)`,
+  ).run(space.meshId, space.spaceId, signedWrites ?? "optional", createdBy, nowMs);
+  tx.sql(
+    `INSERT INTO space_branch (mesh_id, space_id, name, lineage, created_seq, created_at) VALUES (?, ?, '', '[]', 0, ?)`,
+  ).run(space.meshId, space.spaceId, nowMs);
+  return "created";
+}
+
+export function updateSignedWrites(tx: Sqlite, space: SpaceRef, signedWrites: SignedWrites): boolean {
+  const { changes } = tx
+    .sql("UPDATE space SET signed_writes = ? WHERE mesh_id = ? AND space_id = ?")
+    .run(signedWrites, space.meshId, space.spaceId);
+  return changes > 0;
+}
+
+export function raiseLastSeq(tx: Sqlite, space: SpaceRef, seq: number): void {
+  tx.sql("UPDATE space SET last_seq = ? WHERE mesh_id = ? AND space_id = ?").run(seq, space.meshId, space.spaceId);
+}
+
+export function selectSession(db: Sqlite, space: SpaceRef, sessionId: string): SessionRow | undefined {
+  const row = db
+    .sql<{ member_pubkey: string; epoch: number; token_hash: Uint8Array; last_local_seq: number; used_at: number }>(
+      `SELECT member_pubkey, epoch, token_hash, last_local_seq, used_at FROM space_session
+       WHERE mesh_id = ? AND space_id = ? AND session_id = ?`,
+    )
+    .get(space.meshId, space.spaceId, sessionId);
+  if (row === undefined) return undefined;
+  return {
+    sessionId,
+    memberPubkey: row.member_pubkey,
+    epoch: row.epoch,
+    tokenHash: row.token_hash,
+    lastLocalSeq: row.last_local_seq,
+    usedAtMs: row.used_at,
+  };
+}
+
+export function upsertSession(tx: Sqlite, space: SpaceRef, session: SessionRow): void {
+  tx.sql(
+    `INSERT INTO space_session
+       (mesh_id, space_id, session_id, member_pubkey, epoch, token_hash, last_local_seq, used_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (mesh_id, space_id, session_id) DO UPDATE
+     SET epoch = excluded.epoch, token_hash = excluded.token_hash, used_at = excluded.used_at`,
+  ).run(
+    space.meshId,
+    space.spaceId,
+    session.sessionId,
+    session.memberPubkey,
+    session.epoch,
+    session.tokenHash,
+    session.lastLocalSeq,
+    session.usedAtMs,
+  );
+}
+
+export function selectOpen(
+  db: Sqlite,
+  space: SpaceRef,
+  memberPubkey: string,
+  openHash: Uint8Array,
+): OpenRow | undefined {
+  const row = db
+    .sql<{ session_id: string; epoch: number; salt: Uint8Array; resumed: number }>(
+      `SELECT session_id, epoch, salt, resumed FROM space_session_open
+       WHERE mesh_id = ? AND space_id = ? AND member_pubkey = ? AND open_hash = ?`,
+    )
+    .get(space.meshId, space.spaceId, memberPubkey, openHash);
+  if (row === undefined) return undefined;
+  const { session_id: sessionId, epoch, salt, resumed } = row;
+  return { memberPubkey, openHash, sessionId, epoch, salt, resumed: resumed === 1 };
+}
+
+export function insertOpen(tx: Sqlite, space: SpaceRef, open: OpenRow): void {
+  tx.sql(
+    `INSERT INTO space_session_open
+       (mesh_id, space_id, member_pubkey, open_hash, session_id, epoch, salt, resumed)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+  ).run(
+    space.meshId,
+    space.spaceId,
+    open.memberPubkey,
+    open.openHash,
+    open.sessionId,
+    open.epoch,
+    open.salt,
+    open.resumed ? 1 : 0,
+  );
+}
+
+/** Sessions and what they were opened by; verdicts and commits stay. */
+export function deleteUnusedSessions(tx: Sqlite, unusedSinceMs: number, limit: number): number {
+  const sessions = tx
+    .sql<{ mesh_id: string; space_id: string; session_id: string }>(
+      "SELECT mesh_id, space_id, session_id FROM space_session WHERE used_at < ? LIMIT ?",
+    )
+    .all(unusedSinceMs, limit);
+  for (const { mesh_id, space_id, session_id } of sessions) {
+    for (const table of ["space_session_open", "space_session"]) {
+      tx.sql(`DELETE FROM ${table} WHERE mesh_id = ? AND space_id = ? AND session_id = ?`).run(
+        mesh_id,
+        space_id,
+        session_id,
+      );
+    }
+  }
+  return sessions.length;
+}
+
+type VerdictColumns = {
+  local_seq: number;
+  member_pubkey: string;
+  fingerprint: Uint8Array;
+  branch: string;
+  seq: number | null;
+  result: string;
+  decided_at: number;
+};
+
+export function selectVerdicts(
+  db: Sqlite,
+  space: SpaceRef,
+  sessionId: string,
+  localSeqs: readonly number[],
+): VerdictRow[] {
+  const select = db.sql<VerdictColumns>(
+    `SELECT local_seq, member_pubkey, fingerprint, branch, seq, result, decided_at FROM space_verdict
+     WHERE mesh_id = ? AND space_id = ? AND session_id = ? AND local_seq = ?`,
+  );
+  return localSeqs.flatMap((localSeq) => {
+    const row = select.get(space.meshId, space.spaceId, sessionId, localSeq);
+    if (row === undefined) return [];
+    const { member_pubkey: memberPubkey, fingerprint, branch, seq, result, decided_at: decidedAtMs } = row;
+    return [{ sessionId, localSeq, memberPubkey, fingerprint, branch, seq: seq ?? undefined, result, decidedAtMs }];
+  });
+}
+
+/** The claim, and the session's place behind it. */
+export function insertVerdict(tx: Sqlite, space: SpaceRef, verdict: VerdictRow): void {
+  tx.sql(
+    `INSERT INTO space_verdict
+       (mesh_id, space_id, session_id, local_seq, member_pubkey, fingerprint, branch, seq, result, decided_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  ).run(
+    space.meshId,
+    space.spaceId,
+    verdict.sessionId,
+    verdict.localSeq,
+    verdict.memberPubkey,
+    verdict.fingerprint,
+    verdict.branch,
+    verdict.seq ?? null,
+    verdict.result,
+    verdict.decidedAtMs,
+  );
+  tx.sql(
+    `UPDATE space_session SET last_local_seq = ?, used_at = ?
+     WHERE mesh_id = ? AND space_id = ? AND session_id = ?`,
+  ).run(verdict.localSeq, verdict.decidedAtMs, space.meshId, space.spaceId, verdict.sessionId);
+}

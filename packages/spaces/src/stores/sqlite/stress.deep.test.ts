@@ -1,0 +1,21 @@
+// Services on SQLite: killed around their commits, and several at once.
+import { afterAll, afterEach, beforeEach, describe } from "vitest";
+import { World } from "../conformance-world.ts";
+import { describeConcurrency } from "../suites/concurrency/conformance.ts";
+import { describeCrashes } from "../suites/crashes/conformance.ts";
+import { SqliteHarness } from "./testing/sqlite-harness.ts";
+
+describe("under stress on SQLite", () => {
+  const harness = new SqliteHarness();
+  afterAll(() => harness.removeFiles());
+  let world: World;
+  beforeEach(async () => {
+    world = await World.start(harness);
+  });
+  afterEach(() => world.close());
+  describeConcurrency(() => world);
+  describeCrashes(
+    () => world,
+    () => harness.path,
+  );
+});

@@ -1,0 +1,135 @@
+// The spaces suites' harness over SQLite files, and the schedules' host over databases in memory.
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { membersMigrations } from "@claudemesh/members/sqlite";
+import { StorageError } from "@claudemesh/storage/errors";
+import { GroupCommit, type GroupCommitOptions } from "@claudemesh/storage/group-commit";
+import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
+import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
+import type { PreparedSends, SendsOutcome, SpacePorts, SpacesStore } from "../../../ports.ts";
+import type { ScheduleRuns } from "../../../testing/run-schedules.ts";
+import { type Fault, type ScheduleHost, schedulePorts } from "../../../testing/schedule.ts";
+import { type OpenSpaces, refusalOf, type SpacesHarness, toTestSends } from "../../conformance-world.ts";
+import { createSqliteSpacesStore, spacesMigrations } from "../spaces-store.ts";
+
+const meshId = "mesh-1";
+
+export function acceptSends(tx: Sqlite, _: string, sends: PreparedSends): SendsOutcome {
+  for (const [index, send] of toTestSends(sends).entries()) {
+    const taken = tx.sql("SELECT 1 FROM sent WHERE id = ?").get(send.id) !== undefined;
+    const code = refusalOf(send, taken);
+    if (code !== undefined) return { type: "refused", index, code };
+    tx.sql("INSERT INTO sent (id) VALUES (?)").run(send.id);
+  }
+  return { type: "accepted", receipt: sends.length };
+}
+
+async function prepare(db: Sqlite): Promise<void> {
+  await migrateSqlite(db, [...membersMigrations(), ...spacesMigrations()]);
+  db.exec("CREATE TABLE sent (id TEXT PRIMARY KEY)");
+  db.sql("INSERT INTO mesh (id, name, created_at) VALUES (?, 'm', 1)").run(meshId);
+}
+
+function sqliteStoreOn(
+  db: Sqlite,
+  faults: GroupCommitOptions = {},
+): { readonly store: SpacesStore; readonly commit: GroupCommit } {
+  const commit = new GroupCommit(db, faults);
+  return { store: createSqliteSpacesStore(db, commit, { acceptSends, sawCommit: () => undefined }), commit };
+}
+
+export class SqliteHarness implements SpacesHarness {
+  readonly meshId = meshId;
+  readonly someTime = "1";
+  readonly #folder = mkdtempSync(join(tmpdir(), "claudemesh-spaces-"));
+  #databases = 0;
+
+  /** A copy of a database that was made once, which is sooner done than making it anew. */
+  async reset(): Promise<void> {
+    const template = join(this.#folder, "template.db");
+    if (this.#databases === 0) {
+      const db = openSqlite({ path: template });
+      await prepare(db);
+      db.close();
+    }
+    this.#databases += 1;
+    copyFileSync(template, this.path);
+  }
+
+  get path(): string {
+    return join(this.#folder, `${this.#databases}.db`);
+  }
+
+  async open(): Promise<OpenSpaces> {
+    const db = openSqlite({ path: this.path });
+    const { store, commit } = sqliteStoreOn(db);
+    return {
+      store,
+      query: async (sql) => db.sql(sql).all(),
+      close: async () => {
+        commit.close();
+        db.close();
+      },
+    };
+  }
+
+  table(name: string): string {
+    return name;
+  }
+
+  removeFiles(): void {
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+export const scheduleMembers = ["a", "b", "c"].map((letter) => letter.repeat(64));
+const schedulesPerDatabase = 200;
+
+/** Databases in memory for schedules: restarting makes another service over the same rows. */
+export class MemoryHost implements ScheduleHost {
+  #db: Sqlite | undefined;
+  #ports: SpacePorts | undefined;
+  #fault: Fault | undefined;
+  #ids = 0;
+
+  runs(given: Pick<ScheduleRuns, "count" | "seed" | "members">): ScheduleRuns {
+    let runs = 0;
+    const host = async () => {
+      if (runs++ % schedulesPerDatabase === 0) await this.#reset();
+      else await this.restart();
+      return this;
+    };
+    return { ...given, meshId, host };
+  }
+
+  async #reset(): Promise<void> {
+    this.#db?.close();
+    this.#db = openSqlite({ path: ":memory:" });
+    await prepare(this.#db);
+    for (const pubkey of scheduleMembers) {
+      this.#db.sql("INSERT INTO member VALUES (?, ?, 'm', 'member', 1, NULL)").run(meshId, pubkey);
+    }
+    await this.restart();
+  }
+
+  async restart(): Promise<void> {
+    if (this.#db === undefined) throw new Error("the host has not been reset");
+    const hit = (when: Fault) => () => {
+      if (this.#fault !== when) return;
+      this.#fault = undefined;
+      throw new StorageError("io", `told to fail ${when} the commit`);
+    };
+    const { store } = sqliteStoreOn(this.#db, { beforeCommit: hit("before"), afterCommit: hit("after") });
+    this.#ports = schedulePorts(store, () => `session-${String(++this.#ids).padStart(8, "0")}`);
+  }
+
+  ports(): SpacePorts {
+    if (this.#ports === undefined) throw new Error("the host has not been reset");
+    return this.#ports;
+  }
+
+  failNext(when: Fault | undefined): void {
+    this.#fault = when;
+  }
+}

@@ -1,0 +1,141 @@
+// Spaces on brokers side by side, on one PostgreSQL database and one Redis: what one commits the other's watchers are told
+// at once, a session taken through one is lost on the other, and what a kill interrupts is whole or not there.
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { joinTestMesh, type TestMember } from "./support/broker-harness.ts";
+import { type BrokerProcess, Brokers, createMeshOn } from "./support/brokers.ts";
+import type { RawPeer } from "./support/raw-peer.ts";
+import { RestartableRedis } from "./support/restartable-redis.ts";
+import { createTestDatabase } from "./support/services.ts";
+import { describeSpaceCrashes } from "./support/space-crashes.ts";
+
+const database = await createTestDatabase("spaces_side_by_side");
+const redis = database === undefined ? undefined : await RestartableRedis.create();
+afterAll(async () => {
+  await database?.drop();
+  await redis?.stop();
+});
+
+type Body = Readonly<Record<string, unknown>>;
+
+describe.skipIf(redis === undefined)("brokers side by side", () => {
+  const urls = { databaseUrl: database?.url ?? "", redisUrl: redis?.url ?? "" };
+  // Long enough that nothing but a signal can wake who watches, and short enough that looking makes up for one.
+  const signalled = new Brokers({ ...urls, flags: ["--delivery-sweep-seconds", "86400"] });
+  const looking = new Brokers({ ...urls, flags: ["--delivery-sweep-seconds", "1"] });
+  let [a, b]: BrokerProcess[] = [];
+  let meshes = 0;
+
+  beforeAll(async () => {
+    [a, b] = await Promise.all([signalled.add(), signalled.add()]);
+  });
+  afterAll(async () => {
+    await Promise.all([signalled.end(), looking.end()]);
+  });
+
+  async function makeSpace(brokers = signalled, broker = a): Promise<{ alice: TestMember; bob: TestMember }> {
+    if (broker === undefined) throw new Error("the brokers have not started");
+    const alice = await createMeshOn(brokers, broker, `mesh-${++meshes}`);
+    const bob = await joinTestMesh(alice, "bob");
+    await Promise.all([alice.token(), bob.token()]);
+    await alice.call("POST", "/spaces", { name: "plan" });
+    return { alice, bob };
+  }
+
+  async function watchAt(member: TestMember, broker: BrokerProcess | undefined, openId: string) {
+    member.url = broker?.url ?? "";
+    const peer = await member.connect("client");
+    const { body } = await peer.request("space.open", { space: "plan", openId });
+    const held = { sessionId: String(body.sessionId), sessionToken: String(body.sessionToken) };
+    expect(await peer.request("space.watch", { space: "plan", ...held, prefixes: [""] })).toMatchObject({
+      status: 200,
+    });
+    return { peer, held };
+  }
+
+  async function openAt(member: TestMember, broker: BrokerProcess | undefined, openId: string, more: object = {}) {
+    member.url = broker?.url ?? "";
+    return (await member.call("POST", "/spaces/plan/sessions", { openId, ...more })).body;
+  }
+
+  const commit = (member: TestMember, { sessionId, sessionToken }: Body, localSeq: number) =>
+    member.call("POST", "/spaces/plan/commits", {
+      sessionId,
+      sessionToken,
+      commit: {
+        localSeq,
+        reads: { confirmed: [], pending: [] },
+        operations: [{ op: "set", id: "task:1", value: { value: localSeq } }],
+      },
+    });
+
+  /** Reads frames until one reaches the seq; their seqs grow. */
+  async function toldUpTo(peer: RawPeer, seq: number): Promise<Body> {
+    let last = -1;
+    for (;;) {
+      const frame = await peer.next(({ type }) => type === "sync");
+      expect(Number(frame.toSeq)).toBeGreaterThan(last);
+      last = Number(frame.toSeq);
+      if (last >= seq) return frame;
+    }
+  }
+
+  test("who watches on one broker is told what the other commits, in order, without looking for it", async () => {
+    const { alice, bob } = await makeSpace();
+    const { peer } = await watchAt(bob, b, "watch");
+    const session = await openAt(alice, a, "write");
+    for (let n = 1; n <= 30; n += 1) await commit(alice, session, n);
+    expect(await toldUpTo(peer, 30)).toMatchObject({ upserts: [{ id: "task:1", seq: 30, document: { value: 30 } }] });
+  });
+
+  test("a session opened through one broker is revoked on the other, which accepts nothing with the old token", async () => {
+    const { bob } = await makeSpace();
+    const { peer, held } = await watchAt(bob, a, "first");
+    const taken = await openAt(bob, b, "second", held);
+    expect(taken).toMatchObject({ sessionId: held.sessionId, resumed: true });
+    expect(await peer.next(({ type }) => type === "session.revoked")).toMatchObject({ sessionId: held.sessionId });
+    bob.url = a?.url ?? "";
+    expect(await commit(bob, held, 1)).toMatchObject({ status: 403, body: { name: "SessionRevokedError" } });
+    expect(await commit(bob, taken, 1)).toMatchObject({ status: 200, body: { seq: 1 } });
+  });
+
+  test("commits of one space through both brokers have each its own seq, and both are told all of them", async () => {
+    const { alice, bob } = await makeSpace();
+    const watchers = [await watchAt(alice, a, "wa"), await watchAt(bob, b, "wb")];
+    const sessions = [await openAt(alice, a, "ca"), await openAt(bob, b, "cb")];
+    const seqs: unknown[] = [];
+    const write = async (member: TestMember, session: Body | undefined) => {
+      for (let n = 1; n <= 20; n += 1) seqs.push((await commit(member, session ?? {}, n)).body.seq);
+    };
+    await Promise.all([write(alice, sessions[0]), write(bob, sessions[1])]);
+    expect(seqs.toSorted((x, y) => Number(x) - Number(y))).toEqual(Array.from({ length: 40 }, (_, n) => n + 1));
+    for (const { peer } of watchers) expect(await toldUpTo(peer, 40)).toMatchObject({ upserts: [{ seq: 40 }] });
+  });
+
+  test("what no signal told is found by looking, while Redis is away", async () => {
+    const [c, d] = await Promise.all([looking.add(), looking.add()]);
+    const { alice, bob } = await makeSpace(looking, c);
+    const { peer, held } = await watchAt(bob, d, "watch");
+    const session = await openAt(alice, c, "write");
+    await redis?.stop();
+    try {
+      await commit(alice, session, 1);
+      expect(await toldUpTo(peer, 1)).toMatchObject({ upserts: [{ seq: 1 }] });
+      await openAt(bob, c, "second", held);
+      await commit(alice, session, 2);
+      expect(await peer.next(({ type }) => type === "session.revoked")).toMatchObject({ sessionId: held.sessionId });
+    } finally {
+      await redis?.start();
+    }
+  });
+
+  describeSpaceCrashes(async () => {
+    const brokers = new Brokers(urls);
+    onTestFinished(() => brokers.end());
+    const broker = await brokers.add();
+    return {
+      broker,
+      adminToken: () => brokers.adminToken,
+      createMesh: () => createMeshOn(brokers, broker, `crash-${++meshes}`),
+    };
+  });
+});
