@@ -28,12 +28,18 @@ function run(command: string, args: readonly string[]) {
   return { status, stdout, output: `${stdout}${stderr}` };
 }
 
+/** What Node loads: conditions may stand inside others. */
+function codeOf(target: unknown): string | undefined {
+  if (typeof target !== "object" || target === null) return typeof target === "string" ? target : undefined;
+  return codeOf((target as { readonly default?: unknown }).default);
+}
+
 /** Every subpath of every package that leads to code; a pattern stands for each file it matches. */
 function listSubpaths(): string[] {
   return install.manifests.flatMap(({ name, exports }) => {
     const files = listFiles(join(install.folder, "node_modules", name));
     return Object.entries(exports ?? {}).flatMap(([key, target]: [string, unknown]) => {
-      const { default: code } = target as { readonly default?: string };
+      const code = codeOf(target);
       const [before = "", after] = code?.slice(2).split("*") ?? [];
       if (code === undefined) return [];
       if (after === undefined) return [name + key.slice(1)];

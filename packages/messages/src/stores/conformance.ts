@@ -17,8 +17,9 @@ import { describeQueues } from "./suites/queues/conformance.ts";
 import { describeReading } from "./suites/reading/conformance.ts";
 import { describeWebhooks } from "./suites/webhooks/conformance.ts";
 
-export function describeMessagesConformance(harness: MessagesHarness): void {
-  const withWorld = (name: string, rate: RateLimit, body: (world: () => World) => void) =>
+const withWorldOf =
+  (harness: MessagesHarness) =>
+  (name: string, rate: RateLimit, body: (world: () => World) => void): void => {
     describe(name, () => {
       let world: World;
       beforeEach(async () => {
@@ -27,7 +28,10 @@ export function describeMessagesConformance(harness: MessagesHarness): void {
       afterEach(() => world.close());
       body(() => world);
     });
+  };
 
+export function describeMessagesConformance(harness: MessagesHarness): void {
+  const withWorld = withWorldOf(harness);
   withWorld("accept", ampleRate, describeAccept);
   withWorld("fence", ampleRate, describeFences);
   withWorld("limiter", tightRate, describeLimiter);
@@ -39,6 +43,11 @@ export function describeMessagesConformance(harness: MessagesHarness): void {
   withWorld("housekeeping", ampleRate, describeHousekeeping);
   withWorld("orphans", ampleRate, describeOrphans);
   withWorld("webhooks", ampleRate, describeWebhooks);
+}
+
+/** Random interleavings against naive models: these take a while. */
+export function describeMessagesModels(harness: MessagesHarness): void {
+  const withWorld = withWorldOf(harness);
   withWorld("queue model", ampleRate, describeQueueModel);
   withWorld("model", modelRate, describeModel);
 }
