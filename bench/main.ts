@@ -12,10 +12,11 @@ import { Closing } from "./processes/closing.ts";
 import { renderReport, reportAsJson } from "./report.ts";
 import { acceptScenario } from "./scenarios/accept.ts";
 import { brokerAcceptScenario } from "./scenarios/broker-accept.ts";
+import { brokerPeersScenario } from "./scenarios/broker-peers.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenarios/scenario.ts";
 import { isFullRun, readStoredReport } from "./stored-reports.ts";
 
-const scenarios: readonly Scenario[] = [acceptScenario, brokerAcceptScenario];
+const scenarios: readonly Scenario[] = [acceptScenario, brokerAcceptScenario, brokerPeersScenario];
 
 const outFolder = join(import.meta.dirname, "out");
 const interruptedExitCode = 130;

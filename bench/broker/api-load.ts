@@ -43,7 +43,7 @@ async function openHttp(order: ApiOrder, heard: Heard): Promise<Opened> {
     return new Caller({ host, port: order.port }, request, events);
   });
   await Promise.all(callers.map((caller) => caller.connected()));
-  return { senders: callers, close: () => callers.forEach((caller) => caller.close()) };
+  return { senders: callers, close: () => closeAll(callers) };
 }
 
 async function openWebSocket(order: ApiOrder, heard: Heard): Promise<Opened> {
@@ -65,7 +65,11 @@ async function openWebSocket(order: ApiOrder, heard: Heard): Promise<Opened> {
     };
     return sender;
   });
-  return { senders, close: () => sockets.forEach((socket) => socket.close()) };
+  return { senders, close: () => closeAll(sockets) };
+}
+
+function closeAll(all: readonly { readonly close: () => void }[]): void {
+  for (const each of all) each.close();
 }
 
 function meshAt({ meshes }: ApiOrder, at: number): BenchMesh {

@@ -2,6 +2,7 @@
 // with Redis beside it. Made for one round or one run, and removed after it.
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { createTestDatabase, findRedis } from "../../tests/support/services.ts";
 import type { Closing } from "../processes/closing.ts";
@@ -53,11 +54,24 @@ export async function askPostgres(url: string, text: string): Promise<unknown> {
   }
 }
 
-/** How often the whole server has flushed its log; undefined where it does not tell. */
-export async function countWalFlushes(url: string): Promise<number | undefined> {
+/** A connection that has gone idle reports what it did within this time, and not sooner. */
+const statisticsDelayMs = 10_500;
+
+/**
+ * How often the server flushed its log per operation while `work` was done; undefined where it does not tell. The
+ * count is the server's own and for all who use it. Takes long, so that it stays out of timed segments.
+ */
+export async function countWalFlushes(
+  url: string,
+  work: () => Promise<{ readonly answered: number }>,
+): Promise<number | undefined> {
   const version = Number(await askPostgres(url, "SHOW server_version_num"));
   if (version < 140_000) return undefined;
   const text =
     version < 180_000 ? "SELECT wal_sync FROM pg_stat_wal" : "SELECT sum(fsyncs) FROM pg_stat_io WHERE object = 'wal'";
-  return Number(await askPostgres(url, text));
+  await sleep(statisticsDelayMs);
+  const before = Number(await askPostgres(url, text));
+  const { answered } = await work();
+  await sleep(statisticsDelayMs);
+  return (Number(await askPostgres(url, text)) - before) / answered;
 }

@@ -13,6 +13,7 @@ import type { Figures } from "./accept-figures.ts";
 import { meshCounts, outstandings, type Shape, type Transport, transports } from "./broker-accept-figures.ts";
 import type { RunSettings } from "./scenario.ts";
 
+export type AnsweredFigures = Figures & { readonly answered: number };
 export type ApiLoad = MeasuringProcess<ApiOrder, ApiResult>;
 type Rows = MeasuringProcess<RowsOrder, RowsResult>;
 type InProcess = MeasuringProcess<InProcessOrder, InProcessResult>;
@@ -126,7 +127,7 @@ export class BrokerAcceptWorld {
     return this.#load.ask({ ...order, ids: "time_ordered" });
   }
 
-  async api(kind: StoreKind, transport: Transport, shape: Shape, durationMs: number): Promise<Figures> {
+  async api(kind: StoreKind, transport: Transport, shape: Shape, durationMs: number): Promise<AnsweredFigures> {
     const { broker, meshes } = this.#store(kind);
     const { outstanding } = shape;
     const order = { transport, port: broker.port, meshes: meshes.slice(0, shape.meshes), outstanding, durationMs };

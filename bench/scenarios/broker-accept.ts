@@ -23,7 +23,7 @@ import {
   transports,
 } from "./broker-accept-figures.ts";
 import { brokerAcceptTables } from "./broker-accept-tables.ts";
-import { type ApiLoad, BrokerAcceptWorld, startApiLoad } from "./broker-accept-world.ts";
+import { type AnsweredFigures, type ApiLoad, BrokerAcceptWorld, startApiLoad } from "./broker-accept-world.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
 
 const inProcessLimit = 0.8;
@@ -156,16 +156,10 @@ async function flushesPerAccept(
   world: BrokerAcceptWorld,
   kind: Store,
   tracePath: string,
-  send: () => Promise<Figures>,
+  send: () => Promise<AnsweredFigures>,
 ): Promise<number | undefined> {
-  const accepted = (result: Figures) => (result as Figures & { answered: number }).answered;
   const { pid, place } = world.broker(kind);
-  if (place.kind === "sqlite") {
-    const counted = await countFlushes(pid, tracePath, send);
-    return counted && counted.flushes / accepted(counted.result);
-  }
-  const before = await countWalFlushes(place.url);
-  const result = await send();
-  const after = await countWalFlushes(place.url);
-  return before === undefined || after === undefined ? undefined : (after - before) / accepted(result);
+  if (place.kind === "postgres") return countWalFlushes(place.url, send);
+  const counted = await countFlushes(pid, tracePath, send);
+  return counted && counted.flushes / counted.result.answered;
 }
