@@ -8,7 +8,7 @@ import { formatBrokerRequest } from "../load/send-request.ts";
 import { serveOrders } from "../processes/orders.ts";
 import { type BenchMesh, benchBody, benchTopic } from "./bench-meshes.ts";
 import { MemberSocket } from "./member-socket.ts";
-import { seededId } from "./seeded-ids.ts";
+import { drawSeededId, type SeededRange } from "./seeded-ids.ts";
 
 export type ApiOrder = {
   readonly transport: "http" | "websocket";
@@ -17,8 +17,8 @@ export type ApiOrder = {
   readonly outstanding: number;
   readonly durationMs: number;
   readonly ids: IdOrder;
-  /** Offers ids again that are stored already, drawn from so many. */
-  readonly retryAmong?: number;
+  /** Offers ids again that are stored already; without it every id is new. */
+  readonly retryAmong?: SeededRange;
 };
 
 /** Every request that left was answered as expected and is counted. */
@@ -81,7 +81,7 @@ function meshAt({ meshes }: ApiOrder, at: number): BenchMesh {
 async function generate(order: ApiOrder): Promise<ApiResult> {
   const nextNew = createClientIds(order.ids);
   const { retryAmong: among } = order;
-  const nextId = among === undefined ? nextNew : () => seededId(order.ids, Math.floor(Math.random() * among));
+  const nextId = among === undefined ? nextNew : () => drawSeededId(order.ids, among);
   const latencies = new Latencies();
   const { promise: finished, resolve, reject } = Promise.withResolvers<void>();
   let inFlight = order.outstanding;

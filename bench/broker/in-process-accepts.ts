@@ -9,7 +9,7 @@ import { createClientIds, type IdOrder } from "../load/client-ids.ts";
 import { Latencies, type LatencyFigures } from "../load/latencies.ts";
 import { serveOrders } from "../processes/orders.ts";
 import { benchBody, benchTopic } from "./bench-meshes.ts";
-import { seededId } from "./seeded-ids.ts";
+import { drawSeededId, type SeededRange } from "./seeded-ids.ts";
 import { openStore, type StorePlace } from "./store-place.ts";
 
 export type InProcessOrder = {
@@ -17,8 +17,8 @@ export type InProcessOrder = {
   readonly outstanding: number;
   readonly durationMs: number;
   readonly ids: IdOrder;
-  /** Offers ids again that are stored already, drawn from so many; without it every id is new. */
-  readonly retryAmong?: number;
+  /** Offers ids again that are stored already; without it every id is new. */
+  readonly retryAmong?: SeededRange;
 };
 
 export type InProcessResult = LatencyFigures & { readonly answered: number; readonly perSecond: number };
@@ -40,7 +40,7 @@ const ports = {
 async function acceptForAWhile(order: InProcessOrder): Promise<InProcessResult> {
   const { meshes, outstanding, durationMs, ids, retryAmong } = order;
   const nextNew = createClientIds(ids);
-  const nextId = retryAmong === undefined ? nextNew : () => seededId(ids, Math.floor(Math.random() * retryAmong));
+  const nextId = retryAmong === undefined ? nextNew : () => drawSeededId(ids, retryAmong);
   const expected = retryAmong === undefined ? "accepted" : "duplicate";
   const latencies = new Latencies();
   const startedAtMs = performance.now();

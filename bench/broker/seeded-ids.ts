@@ -13,6 +13,13 @@ export function seededId(order: IdOrder, n: number): string {
   return head.toString(16).padStart(scatterDigits, "0") + n.toString(16).padStart(numberDigits, "0");
 }
 
+/** Rows written in bulk, by their numbers. */
+export type SeededRange = { readonly from: number; readonly count: number };
+
+export function drawSeededId(order: IdOrder, { from, count }: SeededRange): string {
+  return seededId(order, from + Math.floor(Math.random() * count));
+}
+
 /** The same in SQLite, of the column `i`. */
 export function sqliteSeededId(order: IdOrder): string {
   if (order === "time_ordered") return `printf('%0${clientIdCharacters}d', i)`;

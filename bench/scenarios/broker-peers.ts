@@ -11,7 +11,7 @@ import { askPostgres, countWalFlushes, findStores, type StoreMaker } from "../br
 import type { StoreKind } from "../broker/store-place.ts";
 import { judgeBar } from "../method/bars.ts";
 import { readMachineFacts } from "../method/machine.ts";
-import { cleanRounds, runRounds, type Segment } from "../method/rounds.ts";
+import { cleanRounds, runRounds } from "../method/rounds.ts";
 import { readCpuTimes } from "../method/steal.ts";
 import { type PeerFacts, type PeerName, peerNames, peerTitles } from "../peers/peer.ts";
 import type { PeerOrder, PeerResult } from "../peers/peer-load.ts";
