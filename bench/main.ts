@@ -13,11 +13,18 @@ import { renderReport, reportAsJson } from "./report.ts";
 import { acceptScenario } from "./scenarios/accept.ts";
 import { brokerAcceptScenario } from "./scenarios/broker-accept.ts";
 import { brokerPeersScenario } from "./scenarios/broker-peers.ts";
+import { brokerReachScenario } from "./scenarios/broker-reach.ts";
 import { brokerRetryScenario } from "./scenarios/broker-retry.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenarios/scenario.ts";
 import { isFullRun, readStoredReport } from "./stored-reports.ts";
 
-const scenarios: readonly Scenario[] = [acceptScenario, brokerAcceptScenario, brokerPeersScenario, brokerRetryScenario];
+const scenarios: readonly Scenario[] = [
+  acceptScenario,
+  brokerAcceptScenario,
+  brokerPeersScenario,
+  brokerRetryScenario,
+  brokerReachScenario,
+];
 
 const outFolder = join(import.meta.dirname, "out");
 const interruptedExitCode = 130;
