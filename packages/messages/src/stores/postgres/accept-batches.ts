@@ -1,10 +1,10 @@
 // Which sends share a transaction on PostgreSQL: those of one mesh that arrive while two others are on their way. An id
 // is in one of them at most; whoever offers it meanwhile is answered from the outcome of the one ahead.
 import { StorageError } from "@claudemesh/storage/errors";
+import { NaturalBatches } from "@claudemesh/storage/natural-batches";
 import type { Postgres } from "@claudemesh/storage/postgres";
 import { answerFromStored } from "../../core/stored-accept.ts";
 import type { CommittedAccept, SendToAccept, StoredAccept } from "../../ports.ts";
-import { NaturalBatches } from "../natural-batches.ts";
 import { type AcceptOutcome, acceptInTransaction } from "./accept-in-transaction.ts";
 
 /** Hears of transactions by the kind of work they carry, so that fault points can aim at it. */

@@ -1,12 +1,12 @@
 // MessagesStore on PostgreSQL: which function reads on its own, which is a transaction, and what is batched. Has no
 // limiter: that is put around it.
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
+import { NaturalBatches } from "@claudemesh/storage/natural-batches";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { PresenceStore } from "../../ports/presence.ts";
 import type { QueueStore } from "../../ports/queues.ts";
 import type { WebhookStore } from "../../ports/webhooks.ts";
 import type { MessagesStore, StoredAccept } from "../../ports.ts";
-import { NaturalBatches } from "../natural-batches.ts";
 import { AcceptBatches, type TransactionProbe } from "./accept-batches.ts";
 import { type Recipient, type Settling, selectUnsettled, selectWaiting, settleInTransaction } from "./deliveries.ts";
 import { fenceInTransaction, selectFate } from "./fences.ts";

@@ -1,8 +1,9 @@
 // The limiter on Redis, shared by every broker: the idempotent budget of one mesh per window. Keys of a mesh share its
 // hash tag, so that a cluster keeps them together, and all of them expire.
+
+import { NaturalBatches } from "@claudemesh/storage/natural-batches";
 import { type RateLimit, retryAfterSeconds, windowStartMs } from "../../core/rate-limit.ts";
 import type { Limiter, LimiterDecision } from "../../ports/limiter.ts";
-import { NaturalBatches } from "../natural-batches.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 
 export type RedisLimiterOptions = {

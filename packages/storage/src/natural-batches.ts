@@ -1,7 +1,7 @@
 // Natural batching for stores across a network: while one round trip is on its way, the next one collects whoever
 // arrives. No timers: a lone caller waits for nobody, a crowd shares. Knows nothing about what a batch does.
 import assert from "node:assert/strict";
-import { StorageError } from "@claudemesh/storage/errors";
+import { StorageError } from "./storage-error.ts";
 
 export type NaturalBatchesOptions<Item, Result> = {
   /** One result per item, in their order. A rejection is the end of every item of the batch. */
