@@ -21,7 +21,12 @@ export type ReachFigures = Readonly<Record<string, number>>;
 
 type Sockets = MeasuringProcess<SocketsOrder, SocketsResult>;
 type Pair = MeasuringProcess<PairOrder, PairResult>;
-type Fan = { readonly broker: BenchBroker; readonly sockets: Sockets; readonly mesh: BenchMesh };
+type Fan = {
+  readonly broker: BenchBroker;
+  readonly sockets: Sockets;
+  readonly mesh: BenchMesh;
+  readonly members: readonly MemberKeys[];
+};
 
 export class ReachWorld {
   readonly #settings: RunSettings;
@@ -82,9 +87,9 @@ export class ReachWorld {
 
   /** On the SQLite broker, whose subscribers let go of their sockets first. */
   async idle(count: number): Promise<ReachFigures> {
-    const { broker, sockets, mesh } = this.#fan("sqlite");
+    const { broker, sockets, mesh, members } = this.#fan("sqlite");
     await sockets.ask({ do: "close" });
-    const order = { url: broker.url, meshId: mesh.id, members: [mesh.keys] };
+    const order = { url: broker.url, meshId: mesh.id, members };
     await sockets.ask({ do: "connect", ...order, count: idleFirst });
     const before = residentBytes(broker.pid);
     const startedAtMs = performance.now();
@@ -123,7 +128,7 @@ export class ReachWorld {
     const script = new URL("../broker/many-sockets.ts", import.meta.url);
     const sockets: Sockets = await MeasuringProcess.start(closing, script);
     await sockets.ask({ do: "connect", url: broker.url, meshId: mesh.id, members, count: subscribers });
-    this.#fans.set(kind, { broker, sockets, mesh });
+    this.#fans.set(kind, { broker, sockets, mesh, members });
     this.#removals.push(sockets.stop, () => broker.killAndVerify(), made.remove);
   }
 

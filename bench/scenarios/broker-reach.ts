@@ -50,7 +50,7 @@ async function runBrokerReach(settings: RunSettings): Promise<ScenarioReport> {
     title: "Reach of the broker",
     conditions: [
       `A message of 1,024 bytes to a topic; ${formatRate(subscribers)} members are subscribed and connected, each acknowledges what it gets. Timed from the send to the answer of the last acknowledgement; all sockets are in one process beside the broker.`,
-      `${formatRate(idle)} sockets that are connected and say nothing${idle < idleWanted ? ` (this system's limit of open files forbids ${formatRate(idleWanted)})` : ""}: growth of the broker's resident memory from the first ${idleFirst} on, divided by the others.`,
+      `${formatRate(idle)} sockets of these members that are connected as daemons and say nothing${idle < idleWanted ? ` (this system's limit of open files forbids ${formatRate(idleWanted)})` : ""}: growth of the broker's resident memory from the first ${idleFirst} on, divided by the others.`,
       "Daemon to daemon: a sealed direct message of 1,024 bytes through one daemon's socket, the broker on SQLite, and the other daemon's event stream, all on this machine. The median comes from few messages where there is one per second.",
     ],
     durability: [
