@@ -7,7 +7,7 @@ import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { openStore, type StorePlace } from "./store-place.ts";
 
 export const benchTopic = "bench";
-export const subscriberCount = 3;
+const subscriberCount = 3;
 export const bodyBytes = 1_024;
 export const benchBody = "m".repeat(bodyBytes);
 

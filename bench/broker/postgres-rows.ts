@@ -4,13 +4,12 @@ import { randomBytes } from "node:crypto";
 import process from "node:process";
 import { lockMesh } from "@claudemesh/members/postgres";
 import type { SendToAccept } from "@claudemesh/messages/ports";
+import { insertClaims, writeAccepts } from "@claudemesh/messages/postgres-accept-statements";
+import { selectAccepted } from "@claudemesh/messages/postgres-stored-accepts";
 import { RedisConnection } from "@claudemesh/messages/redis";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import pg from "pg";
-import { insertClaims, writeAccepts } from "../../packages/messages/src/stores/postgres/accept-statements.ts";
-import { selectAccepted } from "../../packages/messages/src/stores/postgres/stored-accepts.ts";
-import { getTypeParser } from "../../packages/storage/src/postgres/column-types.ts";
 import { createClientIds } from "../load/client-ids.ts";
 import { Latencies } from "../load/latencies.ts";
 import { serveOrders } from "../processes/orders.ts";
@@ -38,8 +37,17 @@ const redis = new RedisConnection({
 });
 await redisReady.promise;
 
+/** Numbers of 64 bits as numbers, as the product reads them. */
+function parserOf(oid: number, format?: "text" | "binary") {
+  return oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format as "text");
+}
+
 async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url, pipeline: true, types: { getTypeParser } } as pg.ClientConfig);
+  const client = new pg.Client({
+    connectionString: url,
+    pipeline: true,
+    types: { getTypeParser: parserOf },
+  } as pg.ClientConfig);
   await client.connect();
   const { rows } = await client.query<{ synchronous_commit: string }>("SHOW synchronous_commit");
   if (rows[0]?.synchronous_commit !== "on") throw new Error("this PostgreSQL does not flush before it answers");

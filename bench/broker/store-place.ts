@@ -1,10 +1,11 @@
 // Where a broker's data is, for processes of the benchmark that open it the way the broker does: the product's own
 // backend with its limiter, the limit raised, and nothing logged.
+
+import type { Backend, BackendSurroundings } from "@claudemesh/broker/backend";
+import { readBrokerConfig } from "@claudemesh/broker/config";
+import { openBackend } from "@claudemesh/broker/open-backend";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
-import { readBrokerConfig } from "../../packages/broker/src/config.ts";
-import type { Backend, BackendSurroundings } from "../../packages/broker/src/stores/backend.ts";
-import { openBackend } from "../../packages/broker/src/stores/open-backend.ts";
 
 export type StorePlace =
   | { readonly kind: "sqlite"; readonly path: string }

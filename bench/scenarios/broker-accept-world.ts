@@ -22,6 +22,11 @@ type Served = MeasuringProcess<"port", number>;
 export const startApiLoad = (settings: RunSettings): Promise<ApiLoad> =>
   MeasuringProcess.start(settings.closing, new URL("../broker/api-load.ts", import.meta.url));
 
+const rowsScripts: Readonly<Record<StoreKind, URL>> = {
+  sqlite: new URL("../broker/sqlite-rows.ts", import.meta.url),
+  postgres: new URL("../broker/postgres-rows.ts", import.meta.url),
+};
+
 /** One store with everything that is measured on it. */
 class StoreWorld {
   readonly broker: BenchBroker;
@@ -51,7 +56,7 @@ class StoreWorld {
     const meshes = await addMeshes(whole.place, wishes);
     await addMeshes(raw.place, wishes, meshes);
     await addMeshes(service.place, wishes, meshes);
-    const rowsScript = new URL(`../broker/${kind}-rows.ts`, import.meta.url);
+    const rowsScript = rowsScripts[kind];
     const rowsArgument = raw.place.kind === "sqlite" ? raw.place.path : JSON.stringify(raw.place);
     const serviceScript = new URL("../broker/in-process-accepts.ts", import.meta.url);
     const rows: Rows = await MeasuringProcess.start(closing, rowsScript, rowsArgument);
