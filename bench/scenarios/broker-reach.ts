@@ -93,7 +93,7 @@ function tableOf(rounds: readonly ReadonlyMap<string, Figures>[], kinds: readonl
   const pair = rates.map((perSecond) => [
     `daemon to daemon at ${formatRate(perSecond)} per second`,
     `p50 ${over(pairSegment(perSecond), "p50Ms", formatMs)} ms`,
-    `p99 ${over(pairSegment(perSecond), "p99Ms", formatMs)} ms`,
+    `p99 ${over(pairSegment(perSecond), "p99Ms", formatMs)} ms; ${over(pairSegment(perSecond), "perSecond", formatRate)} per second reached`,
   ]);
   const kib = over(idleSegment, "bytesEach", (value) => (value / 1_024).toFixed(1));
   const table: MarkdownTable = {
