@@ -1,35 +1,61 @@
-// `npm run bench`: picks scenarios, runs them, shows what came out. Measuring is in method/ and scenarios/.
+// `npm run bench`: picks scenarios, runs them, shows what came out. Measuring is in method/ and scenarios/; what earlier
+// runs left is read back by stored-reports.ts.
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { fileSystemOf, keepsFilesInMemory } from "./method/machine.ts";
+import { cleanRoundsMin } from "./method/rounds.ts";
 import { renderPerformancePage } from "./performance-page.ts";
 import { Closing } from "./processes/closing.ts";
 import { renderReport, reportAsJson } from "./report.ts";
 import { acceptScenario } from "./scenarios/accept.ts";
+import { brokerAcceptScenario } from "./scenarios/broker-accept.ts";
+import { brokerPeersScenario } from "./scenarios/broker-peers.ts";
+import { brokerReachScenario } from "./scenarios/broker-reach.ts";
+import { brokerRetryScenario } from "./scenarios/broker-retry.ts";
 import { drainScenario } from "./scenarios/drain.ts";
 import { footprintScenario } from "./scenarios/footprint.ts";
 import { millionScenario } from "./scenarios/million.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenarios/scenario.ts";
+import { isFullRun, readStoredReport } from "./stored-reports.ts";
 
-const scenarios: readonly Scenario[] = [acceptScenario, drainScenario, footprintScenario, millionScenario];
+const scenarios: readonly Scenario[] = [
+  acceptScenario,
+  drainScenario,
+  footprintScenario,
+  millionScenario,
+  brokerAcceptScenario,
+  brokerPeersScenario,
+  brokerRetryScenario,
+  brokerReachScenario,
+];
 
+const outFolder = join(import.meta.dirname, "out");
 const interruptedExitCode = 130;
 const fullRoundsMin = 7;
+const roundsMax = 1_000;
 const full = { rounds: fullRoundsMin, segmentMs: 2_000, warmUpMs: 2_000 };
 const quick = { rounds: 5, segmentMs: 1_000, warmUpMs: 1_000 };
 
-const usage = `Usage: npm run bench -- [--scenario <name>]… [--quick] [--rounds <n>] [--dir <folder>] [--write-docs]
+const usage = `Usage: npm run bench -- [--scenario <name>]… [--all] [--quick] [--rounds <n>] [--dir <folder>] [--write-docs]
 
-${scenarios.map(({ name, summary }) => `  ${name.padEnd(12)} ${summary}`).join("\n")}
+${scenarios.map(({ name, summary, byName }) => `  ${name.padEnd(14)} ${summary}${byName ? " (*)" : ""}`).join("\n")}
+
+  (*)           runs when it is named, or with --all
 
   --scenario    only this one; may be repeated, and the bare name does as well
+  --all         every scenario
   --quick       ${quick.rounds} rounds of ${quick.segmentMs / 1_000} s instead of ${full.rounds} of ${full.segmentMs / 1_000} s; a look, not a claim
-  --rounds      more rounds than ${fullRoundsMin}, where many are dropped
+  --rounds      more rounds than ${fullRoundsMin}, where many are dropped; fewer than ${cleanRoundsMin} conclude nothing
   --dir         where files are made and flushed; a folder on disk
-  --write-docs  writes docs/performance.md, after a full run of every scenario that concluded
+  --write-docs  writes docs/performance.md from full runs: this one, and for scenarios that are not in it the last one
+
+Examples:
+  npm run bench -- --quick
+  npm run bench -- broker-accept broker-retry
+  npm run bench -- broker-accept --write-docs
 
 Exit code: 0 every bar passed, 1 one was missed or measuring failed, 2 wrong usage, 3 inconclusive.
 `;
@@ -49,20 +75,24 @@ function readChoice(): Choice | "help" {
   const named = [...positionals, ...(values.scenario ?? [])];
   const unknown = named.find((name) => !scenarios.some((scenario) => scenario.name === name));
   if (unknown !== undefined) throw new UsageError(`There is no scenario named ${unknown}.`);
-  const partial = values.quick === true || named.length > 0;
-  if (values["write-docs"] && partial) throw new UsageError("--write-docs takes a full run of every scenario.");
   const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
-  if (rounds !== undefined && (values.quick || !Number.isInteger(rounds) || rounds < fullRoundsMin)) {
-    throw new UsageError(`--rounds takes a whole number from ${fullRoundsMin} on, without --quick.`);
+  if (rounds !== undefined && (!Number.isInteger(rounds) || rounds < 1 || rounds > roundsMax)) {
+    throw new UsageError(`--rounds takes a whole number from 1 to ${roundsMax}.`);
   }
+  const lengths = { ...(values.quick ? quick : full), ...(rounds === undefined ? {} : { rounds }) };
+  if (values["write-docs"] && (values.quick || lengths.rounds < fullRoundsMin)) {
+    throw new UsageError(`--write-docs takes a full run: no --quick, and at least ${fullRoundsMin} rounds.`);
+  }
+  const every = values.all === true || values["write-docs"] === true;
+  const isChosen = ({ name, byName }: Scenario) => (named.length === 0 ? every || !byName : named.includes(name));
   const dir = values.dir ?? (existsSync("/var/tmp") ? "/var/tmp" : tmpdir());
   if (!existsSync(dir)) throw new UsageError(`There is no folder ${dir}.`);
   if (keepsFilesInMemory(fileSystemOf(dir))) {
     throw new UsageError(`${dir} is kept in memory, where flushing costs nothing; name a folder on disk with --dir.`);
   }
   return {
-    chosen: scenarios.filter(({ name }) => named.length === 0 || named.includes(name)),
-    lengths: values.quick ? quick : { ...full, rounds: rounds ?? full.rounds },
+    chosen: scenarios.filter(isChosen),
+    lengths,
     dir,
     writeDocs: values["write-docs"] ?? false,
   };
@@ -72,7 +102,7 @@ function parseCommandLine() {
   const flag = { type: "boolean" } as const;
   const text = { type: "string" } as const;
   const scenario = { type: "string", multiple: true } as const;
-  const options = { scenario, quick: flag, "write-docs": flag, help: flag, rounds: text, dir: text };
+  const options = { scenario, all: flag, quick: flag, "write-docs": flag, help: flag, rounds: text, dir: text };
   try {
     return parseArgs({ options, allowPositionals: true });
   } catch (error) {
@@ -81,7 +111,6 @@ function parseCommandLine() {
 }
 
 async function measure(choice: Choice, closing: Closing): Promise<ScenarioReport[]> {
-  const outFolder = join(import.meta.dirname, "out");
   mkdirSync(outFolder, { recursive: true });
   const reports: ScenarioReport[] = [];
   for (const scenario of choice.chosen) {
@@ -104,12 +133,22 @@ function concludeExitCode(reports: readonly ScenarioReport[]): number {
 }
 
 /** A missed bar is written down like a kept one; what concluded nothing is not written at all. */
-function writeDocs(reports: readonly ScenarioReport[]): void {
-  if (reports.some(({ tables }) => tables.length === 0)) {
-    process.stderr.write("docs/performance.md stays as it is: the run concluded nothing.\n");
+function writeDocs(measured: readonly ScenarioReport[]): void {
+  const length = { rounds: fullRoundsMin, segmentMs: full.segmentMs };
+  const reports = scenarios.map(
+    ({ name }) => measured.find(({ scenario }) => scenario === name) ?? readStoredReport(outFolder, name),
+  );
+  const missing = scenarios.filter((_, at) => {
+    const report = reports[at];
+    return report === undefined || !isFullRun(report, length);
+  });
+  if (missing.length > 0) {
+    const names = missing.map(({ name }) => name).join(", ");
+    process.stderr.write(`docs/performance.md stays as it is: no full run that concluded something of ${names}.\n`);
     return;
   }
-  writeFileSync(join(import.meta.dirname, "../docs/performance.md"), renderPerformancePage(reports));
+  const whole = reports.filter((report) => report !== undefined);
+  writeFileSync(join(import.meta.dirname, "../docs/performance.md"), renderPerformancePage(whole));
 }
 
 function interruption(): Promise<"interrupted"> {

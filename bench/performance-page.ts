@@ -13,6 +13,9 @@ const method = `## How it is measured
 - HTTP layer: a Fastify route with the same request schema and an answer of the same shape, in Fastify's default
   configuration, without storage. SQLite layer: look up an id and insert its row, in a bare loop on a fresh file with the
   product's own migration; 64 rows per transaction, or one. Sealing: the product's own sealer in a bare loop.
+- For the broker the storage layer is the rows of an accept in a bare loop on SQLite, and on PostgreSQL the product's own
+  set-based statements on bare connections, with as many sends per batch; the limiter's script in Redis is a layer too.
+  Transports alone are a Fastify route and a WebSocket that parse, check and answer.
 - The load comes from a process of its own, the same for both HTTP servers: raw sockets, requests formatted in advance.
 - A round in which the hypervisor took more than ${stealShareMax * 100} % of the CPU time (\`/proc/stat\`) is dropped. Fewer than ${cleanRoundsMin}
   clean rounds are "inconclusive", and no figure is given.
@@ -21,14 +24,16 @@ const method = `## How it is measured
 
 \`\`\`
 npm install
-npm run bench                      all scenarios, about a quarter of an hour; prints these tables, writes bench/out/
-npm run bench -- --scenario drain  one of them: accept, drain, footprint or million
+npm run bench                      the daemon's scenarios; prints their tables, writes bench/out/
+npm run bench -- --all             the broker's as well, more than an hour
+npm run bench -- broker-accept     one of them; npm run bench -- --help lists all
 npm run bench -- --quick           shorter rounds and fewer of them, under two minutes
-npm run bench -- --write-docs      writes this page
+npm run bench -- --write-docs      writes this page; with names, from these and the last full runs of the others
 \`\`\`
 
 Nothing else should run on the machine meanwhile. Files go to a folder on disk (\`--dir\` names another); a file system in
-memory is refused, because flushing costs nothing there.`;
+memory is refused, because flushing costs nothing there. The broker's scenarios use the PostgreSQL and the Redis that
+tests use, and peers on their default ports; what does not answer is skipped, and the table says so.`;
 
 export function renderPerformancePage(reports: readonly ScenarioReport[]): string {
   return `${[

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { answerLength, isAccepted } from "./answer.ts";
+import { answerLength, hasStatus } from "./answer.ts";
 
 const answer = (status: string, body: string) =>
   Buffer.from(`HTTP/1.1 ${status}\r\nContent-Length: ${body.length}\r\nKeep-Alive: timeout=72\r\n\r\n${body}`);
@@ -12,10 +12,11 @@ describe("an answer", () => {
     expect(answerLength(whole.subarray(0, 40))).toBeUndefined();
   });
 
-  it("is what the caller wants with status 202 alone", () => {
-    expect(isAccepted(answer("202 Accepted", "{}"))).toBe(true);
+  it("is what the caller wants with the status that it expects alone", () => {
+    expect(hasStatus(answer("202 Accepted", "{}"), 202)).toBe(true);
+    expect(hasStatus(answer("201 Created", "{}"), 201)).toBe(true);
     for (const status of ["200 OK", "429 Too Many Requests", "507 Insufficient Storage", "2020 No"]) {
-      expect(isAccepted(answer(status, "{}"))).toBe(false);
+      expect(hasStatus(answer(status, "{}"), 202)).toBe(false);
     }
   });
 

@@ -1,7 +1,5 @@
 // As little of HTTP as a caller needs to tell where an answer ends and whether it is the one it wants.
 
-const acceptedLine = "HTTP/1.1 202 ";
-
 /** How long the answer is, head and body; undefined while its head is not whole, and 0 when the head does not say. */
 export function answerLength(bytes: Buffer): number | undefined {
   const headEnd = bytes.indexOf("\r\n\r\n");
@@ -10,6 +8,7 @@ export function answerLength(bytes: Buffer): number | undefined {
   return length === undefined ? 0 : headEnd + 4 + Number(length);
 }
 
-export function isAccepted(bytes: Buffer): boolean {
-  return bytes.toString("latin1", 0, acceptedLine.length) === acceptedLine;
+export function hasStatus(bytes: Buffer, status: number): boolean {
+  const line = `HTTP/1.1 ${status} `;
+  return bytes.toString("latin1", 0, line.length) === line;
 }

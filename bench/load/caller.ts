@@ -1,14 +1,17 @@
 // One caller: a connection that stays open, with one request in flight. It knows nothing about the others; when the
 // next request leaves is decided by whoever hears about the answer.
 import { connect, type Socket } from "node:net";
-import { answerLength, isAccepted } from "./answer.ts";
+import { answerLength, hasStatus } from "./answer.ts";
 import type { SendRequestBytes } from "./send-request.ts";
 
 export type CallerEvents = {
   readonly onAccepted: (caller: Caller, latencyMs: number, nowMs: number) => void;
-  /** The answer that is not a 202, or what went wrong with the connection. */
+  /** The answer that is not the expected one, or what went wrong with the connection. */
   readonly onFailed: (what: string) => void;
 };
+
+/** The path of a Unix socket, or a TCP port of this machine. */
+export type CallerTarget = string | { readonly host: string; readonly port: number };
 
 const readBufferBytes = 16_384;
 
@@ -19,7 +22,7 @@ export class Caller {
   #partial: Buffer | undefined;
   #sentAtMs = 0;
 
-  constructor(socketPath: string, request: SendRequestBytes, events: CallerEvents) {
+  constructor(target: CallerTarget, request: SendRequestBytes, events: CallerEvents) {
     this.#request = request;
     this.#events = events;
     const buffer = Buffer.allocUnsafeSlow(readBufferBytes);
@@ -27,7 +30,8 @@ export class Caller {
       this.#read(buffer.subarray(0, length));
       return true;
     };
-    this.#socket = connect({ path: socketPath, onread: { buffer, callback } });
+    const address = typeof target === "string" ? { path: target } : { ...target, noDelay: true };
+    this.#socket = connect({ ...address, onread: { buffer, callback } });
     this.#socket.once("error", (error) => events.onFailed(`the connection failed: ${error.message}`));
     this.#socket.once("end", () => events.onFailed("the server ended the connection"));
   }
@@ -58,8 +62,9 @@ export class Caller {
       return;
     }
     this.#partial = undefined;
-    if (!isAccepted(answer) || answer.length > length) {
-      this.#events.onFailed(`an answer that is not one 202:\n${answer.toString()}`);
+    const { expectedStatus } = this.#request;
+    if (!hasStatus(answer, expectedStatus) || answer.length > length) {
+      this.#events.onFailed(`an answer that is not one ${expectedStatus}:\n${answer.toString()}`);
       return;
     }
     const nowMs = performance.now();

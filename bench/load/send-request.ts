@@ -1,15 +1,42 @@
-// One POST /v1/send as bytes, ready to be written again and again: only the id inside changes, in place.
+// One send as the bytes of an HTTP request, ready to be written again and again: only the id inside changes, in place.
 import assert from "node:assert/strict";
 import { clientIdCharacters } from "./client-ids.ts";
 
-export type SendRequestBytes = { readonly bytes: Buffer; readonly setId: (id: string) => void };
+export type SendRequestBytes = {
+  readonly bytes: Buffer;
+  readonly setId: (id: string) => void;
+  /** Every other answer ends the run. */
+  readonly expectedStatus: number;
+};
 
+/** To a daemon's POST /v1/send. */
 export function formatSendRequest(to: string, message: string): SendRequestBytes {
+  return formatRequest("/v1/send", [], { to, message }, 202);
+}
+
+/** To a broker, as a member with a token; an id that was accepted before is answered 200 instead of 201. */
+export function formatBrokerRequest(
+  to: { readonly meshId: string; readonly token: string; readonly topic: string },
+  body: string,
+  expectedStatus: 200 | 201,
+): SendRequestBytes {
+  const path = `/v1/meshes/${to.meshId}/messages`;
+  const fields = { destination: { kind: "topic", ref: to.topic }, body };
+  return formatRequest(path, [`authorization: Bearer ${to.token}`], fields, expectedStatus);
+}
+
+function formatRequest(
+  path: string,
+  headers: readonly string[],
+  fields: object,
+  expectedStatus: number,
+): SendRequestBytes {
   const placeholder = "-".repeat(clientIdCharacters);
-  const body = JSON.stringify({ to, message, client_message_id: placeholder });
+  const body = JSON.stringify({ ...fields, client_message_id: placeholder });
   const head = [
-    "POST /v1/send HTTP/1.1",
+    `POST ${path} HTTP/1.1`,
     "host: localhost",
+    ...headers,
     "content-type: application/json",
     `content-length: ${Buffer.byteLength(body)}`,
     "\r\n",
@@ -19,6 +46,7 @@ export function formatSendRequest(to: string, message: string): SendRequestBytes
   assert(idOffset > 0);
   return {
     bytes,
+    expectedStatus,
     setId: (id) => {
       assert(id.length === clientIdCharacters, `an id of the load has ${clientIdCharacters} characters: ${id}`);
       bytes.write(id, idOffset, "latin1");

@@ -21,6 +21,7 @@ type Figures = { readonly broker: number; readonly taken: number; readonly left:
 
 export const drainScenario: Scenario = {
   name: "drain",
+  byName: true,
   summary: "sends at 0.7 × the broker's own accept rate; the outbox is empty two seconds after the last one",
   run: runDrain,
 };

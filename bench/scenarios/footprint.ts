@@ -27,6 +27,7 @@ type Round = ReadonlyMap<string, Figures>;
 
 export const footprintScenario: Scenario = {
   name: "footprint",
+  byName: true,
   summary: "the daemon's memory and start against a minimal Fastify process, and one send against node -e 0",
   run: runFootprint,
 };

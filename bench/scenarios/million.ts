@@ -24,6 +24,7 @@ type Round = ReadonlyMap<string, Figures>;
 
 export const millionScenario: Scenario = {
   name: "million",
+  byName: true,
   summary: "accept, list and drain with a million rows in the outbox, against an empty one",
   run: runMillion,
 };

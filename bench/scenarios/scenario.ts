@@ -38,5 +38,7 @@ export type ScenarioReport = {
 export type Scenario = {
   readonly name: string;
   readonly summary: string;
+  /** Runs when it is named, or with --all: what takes long, or needs servers beside the product. */
+  readonly byName?: boolean;
   readonly run: (settings: RunSettings) => Promise<ScenarioReport>;
 };

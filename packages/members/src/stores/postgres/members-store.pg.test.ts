@@ -65,6 +65,29 @@ describe.skipIf(database === undefined)("members on PostgreSQL", () => {
       expect((await store.listTokens(id, alice.pubkey, "\0", 10)).items).toHaveLength(0);
     });
 
+    test("callers that are looked up together each get their own answer, and a revocation counts from the next one on", async () => {
+      const { store } = members;
+      const ids = [nextId(), nextId()];
+      for (const [at, id] of ids.entries()) await store.createMesh({ id, name: `mesh-${at}` }, alice, 1);
+      const [first = "", second = ""] = ids;
+      for (const [at, label] of ["kept", "revoked"].entries()) {
+        const token = { id: nextId(), tokenHash: hashSecret(label), pubkey: alice.pubkey, label };
+        await store.addToken(first, token, 1);
+        if (at === 1) expect(await store.revokeToken(first, alice.pubkey, token.id, 2)).toBe(true);
+      }
+      const asked = [
+        store.findByToken(first, hashSecret("kept")),
+        store.findByToken(second, hashSecret("kept")),
+        store.findByToken("no mesh", hashSecret("kept")),
+        store.findByToken(first, hashSecret("revoked")),
+        store.findByToken(first, hashSecret("kept")),
+      ];
+      const found = (await Promise.all(asked)).map((member) => member?.meshId);
+      expect(found).toEqual([first, undefined, undefined, undefined, first]);
+      const meshes = await Promise.all([second, "mesh-0", "\0", "none", first].map((name) => store.findMesh(name)));
+      expect(meshes.map((mesh) => mesh?.id)).toEqual([second, first, undefined, undefined, first]);
+    });
+
     test("one key that joins by two invites at once is let in once, and one invite stays good", async () => {
       const { store } = members;
       const outcome = await store.createMesh({ id: nextId(), name: "acme" }, alice, 1);

@@ -13,6 +13,8 @@ import type {
   Role,
   TokenRecord,
 } from "../../ports.ts";
+import { createCallerLookUps } from "./caller-look-ups.ts";
+import { comparable, type MemberRow, memberColumns, toMember } from "./member-rows.ts";
 
 export function postgresMembersMigrations(): Migration[] {
   return loadMigrations("members", new URL("./migrations/", import.meta.url));
@@ -31,9 +33,10 @@ type Reading = { readonly query: <Row>(text: string, values: readonly unknown[])
 
 export function createPostgresMembersStore(postgres: Postgres): MembersStore {
   const committed: Reading = { query: (text, values) => postgres.read(text, values) };
+  const lookUps = createCallerLookUps(postgres);
   return {
     createMesh: (mesh, owner, nowMs) => postgres.transaction((tx) => insertMesh(tx, mesh, owner, nowMs)),
-    findMesh: (nameOrId) => selectMesh(committed, nameOrId),
+    findMesh: lookUps.findMesh,
     findMember: (meshId, pubkey) => selectMember(committed, meshId, pubkey),
     findRevoked: (meshId, pubkeys) => selectRevoked(committed, meshId, pubkeys),
     listMembers: (meshId, after, limit) => selectMembers(committed, meshId, after, limit),
@@ -55,7 +58,7 @@ export function createPostgresMembersStore(postgres: Postgres): MembersStore {
           [meshId, token.id, token.tokenHash, token.pubkey, token.label, new Date(nowMs)],
         );
       }),
-    findByToken: (meshId, tokenHash) => selectByToken(committed, meshId, tokenHash),
+    findByToken: lookUps.findByToken,
     listTokens: (meshId, pubkey, after, limit) => selectTokens(committed, meshId, pubkey, after, limit),
     revokeToken: (meshId, pubkey, tokenId, nowMs) =>
       postgres.transaction(async (tx) => {
@@ -168,32 +171,10 @@ async function countOwners(tx: PostgresTransaction, meshId: string): Promise<num
   return row?.owners ?? 0;
 }
 
-const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
-async function selectMesh(db: Reading, nameOrId: string): Promise<Mesh | undefined> {
-  // Anything else is not a uuid to the server either, which would refuse the statement instead of finding nothing.
-  if (uuidPattern.test(nameOrId)) {
-    const [mesh] = await db.query<Mesh>("SELECT id, name FROM mesh.mesh WHERE id = $1", [nameOrId]);
-    if (mesh !== undefined) return mesh;
-  }
-  return selectMeshByName(db, nameOrId);
-}
-
 async function selectMeshByName(db: Reading, name: string): Promise<Mesh | undefined> {
   const [mesh] = await db.query<Mesh>("SELECT id, name FROM mesh.mesh WHERE name = $1", comparable(name));
   return mesh;
 }
-
-type MemberRow = {
-  mesh_id: string;
-  pubkey: string;
-  name: string;
-  role: Role;
-  joined_at: Date;
-  revoked_at: Date | null;
-};
-
-const memberColumns = "m.mesh_id, m.pubkey, m.name, m.role, m.joined_at, m.revoked_at";
 
 async function selectMember(db: Reading, meshId: string, pubkey: string): Promise<Member | undefined> {
   const [row] = await db.query<MemberRow>(
@@ -223,16 +204,6 @@ async function selectMembers(db: Reading, meshId: string, after: string, limit: 
   return pageOf(rows.map(toMember), limit, (member) => member.pubkey);
 }
 
-async function selectByToken(db: Reading, meshId: string, tokenHash: Uint8Array): Promise<Member | undefined> {
-  const [row] = await db.query<MemberRow>(
-    `SELECT ${memberColumns} FROM mesh.member_token t
-     JOIN mesh.member m ON m.mesh_id = t.mesh_id AND m.pubkey = t.pubkey
-     WHERE t.mesh_id = $1 AND t.token_hash = $2 AND t.revoked_at IS NULL`,
-    [meshId, tokenHash],
-  );
-  return row && toMember(row);
-}
-
 async function selectTokens(
   db: Reading,
   meshId: string,
@@ -254,25 +225,9 @@ async function selectTokens(
   return pageOf(records, limit, (record) => record.id);
 }
 
-function toMember(row: MemberRow): Member {
-  return {
-    meshId: row.mesh_id,
-    pubkey: row.pubkey,
-    name: row.name,
-    role: row.role,
-    joinedAt: row.joined_at.getTime(),
-    revoked: row.revoked_at !== null,
-  };
-}
-
 function pageOf<T>(items: readonly T[], limit: number, cursorOf: (item: T) => string): Page<T> {
   const last = items.length === limit ? items.at(-1) : undefined;
   return { items, nextCursor: last === undefined ? undefined : cursorOf(last) };
-}
-
-/** PostgreSQL refuses text with U+0000, which no stored value holds: it equals nothing, and null does so too. */
-function comparable(text: string): [string | null] {
-  return [text.includes("\0") ? null : text];
 }
 
 /** The same for text that rows are listed after: nothing stored lies between the part before U+0000 and the whole. */

@@ -89,15 +89,17 @@ function refuseDestination(tx: Sqlite, send: SendToAccept): AcceptRefusal | unde
   return subscribed === undefined ? "not_subscribed" : undefined;
 }
 
+/** Read, then written: the write lock is held, and RETURNING would cost a table of its own each time. */
 function nextHistoryId(tx: Sqlite, meshId: string): number {
-  const row = tx
-    .sql<{ last_history_id: number }>(
-      `INSERT INTO mesh_history_counter (mesh_id, last_history_id) VALUES (?, 1)
-       ON CONFLICT (mesh_id) DO UPDATE SET last_history_id = last_history_id + 1 RETURNING last_history_id`,
-    )
-    .get(meshId);
-  if (row === undefined) throw new Error("the history counter returned no row");
-  return row.last_history_id;
+  const last = tx
+    .sql<{ last_history_id: number }>("SELECT last_history_id FROM mesh_history_counter WHERE mesh_id = ?")
+    .get(meshId)?.last_history_id;
+  if (last === undefined) {
+    tx.sql("INSERT INTO mesh_history_counter (mesh_id, last_history_id) VALUES (?, 1)").run(meshId);
+    return 1;
+  }
+  tx.sql("UPDATE mesh_history_counter SET last_history_id = ? WHERE mesh_id = ?").run(last + 1, meshId);
+  return last + 1;
 }
 
 function insertDedupe(tx: Sqlite, send: SendToAccept, historyId: number): void {
@@ -165,22 +167,23 @@ function insertDeliveries(tx: Sqlite, send: SendToAccept, historyId: number): st
     insertQueueMessage(tx, send.meshId, ref, historyId, send.brokerMessageId);
     return [];
   }
-  if (kind === "dm") {
-    tx.sql(
-      "INSERT INTO delivery_queue (mesh_id, history_id, recipient_pubkey, broker_message_id) VALUES (?, ?, ?, ?)",
-    ).run(send.meshId, historyId, ref, send.brokerMessageId);
-    return [ref];
-  }
+  const recipients = kind === "dm" ? [ref] : selectSubscribers(tx, send.meshId, ref, send.senderPubkey);
+  const insert = tx.sql(
+    "INSERT INTO delivery_queue (mesh_id, history_id, recipient_pubkey, broker_message_id) VALUES (?, ?, ?, ?)",
+  );
+  for (const recipient of recipients) insert.run(send.meshId, historyId, recipient, send.brokerMessageId);
+  return recipients;
+}
+
+function selectSubscribers(tx: Sqlite, meshId: string, topic: string, senderPubkey: string): string[] {
   const rows = tx
-    .sql<{ recipient_pubkey: string }>(
-      `INSERT INTO delivery_queue (mesh_id, history_id, recipient_pubkey, broker_message_id)
-       SELECT s.mesh_id, ?, s.member_pubkey, ? FROM topic_subscription s
+    .sql<{ member_pubkey: string }>(
+      `SELECT s.member_pubkey FROM topic_subscription s
        JOIN member m ON m.mesh_id = s.mesh_id AND m.pubkey = s.member_pubkey AND m.revoked_at IS NULL
-       WHERE s.mesh_id = ? AND s.topic = ? AND s.member_pubkey <> ?
-       RETURNING recipient_pubkey`,
+       WHERE s.mesh_id = ? AND s.topic = ? AND s.member_pubkey <> ?`,
     )
-    .all(historyId, send.brokerMessageId, send.meshId, ref, send.senderPubkey);
-  return rows.map((row) => row.recipient_pubkey);
+    .all(meshId, topic, senderPubkey);
+  return rows.map((row) => row.member_pubkey);
 }
 
 function insertMentions(tx: Sqlite, send: SendToAccept, historyId: number): void {

@@ -1,0 +1,116 @@
+// The process that makes the load on a broker's API: so many sends outstanding, over HTTP one per connection, over
+// WebSocket many on one socket per mesh. The same for the broker and for its transports alone.
+
+import { Caller } from "../load/caller.ts";
+import { createClientIds, type IdOrder } from "../load/client-ids.ts";
+import { Latencies, type LatencyFigures } from "../load/latencies.ts";
+import { formatBrokerRequest } from "../load/send-request.ts";
+import { serveOrders } from "../processes/orders.ts";
+import { type BenchMesh, benchBody, benchTopic } from "./bench-meshes.ts";
+import { MemberSocket } from "./member-socket.ts";
+import { drawSeededId, type SeededRange } from "./seeded-ids.ts";
+
+export type ApiOrder = {
+  readonly transport: "http" | "websocket";
+  readonly port: number;
+  readonly meshes: readonly BenchMesh[];
+  readonly outstanding: number;
+  readonly durationMs: number;
+  readonly ids: IdOrder;
+  /** Offers ids again that are stored already; without it every id is new. */
+  readonly retryAmong?: SeededRange;
+};
+
+/** Every request that left was answered as expected and is counted. */
+export type ApiResult = LatencyFigures & { readonly answered: number; readonly perSecond: number };
+
+const host = "127.0.0.1";
+
+/** One of the outstanding sends: goes out again and again, each time with another id. */
+type Sender = { readonly send: (id: string, nowMs: number) => void };
+type Heard = {
+  readonly onAnswer: (sender: Sender, latencyMs: number) => void;
+  readonly onFailed: (what: string) => void;
+};
+type Opened = { readonly senders: readonly Sender[]; readonly close: () => void };
+
+async function openHttp(order: ApiOrder, heard: Heard): Promise<Opened> {
+  const expected = order.retryAmong === undefined ? 201 : 200;
+  const callers = Array.from({ length: order.outstanding }, (_, at) => {
+    const { id: meshId, token } = meshAt(order, at);
+    const request = formatBrokerRequest({ meshId, token, topic: benchTopic }, benchBody, expected);
+    const events = { onAccepted: heard.onAnswer, onFailed: heard.onFailed };
+    return new Caller({ host, port: order.port }, request, events);
+  });
+  await Promise.all(callers.map((caller) => caller.connected()));
+  return { senders: callers, close: () => closeAll(callers) };
+}
+
+async function openWebSocket(order: ApiOrder, heard: Heard): Promise<Opened> {
+  const expected = order.retryAmong === undefined ? 201 : 200;
+  const url = `ws://${host}:${order.port}`;
+  const sockets = await Promise.all(
+    order.meshes.map(({ id, keys }) => MemberSocket.open({ url, meshId: id, keys, kind: "client" }, heard.onFailed)),
+  );
+  const rest = JSON.stringify({ destination: { kind: "topic", ref: benchTopic }, body: benchBody }).slice(1);
+  const senders = Array.from({ length: order.outstanding }, (_, at): Sender => {
+    const socket = sockets[at % sockets.length];
+    if (socket === undefined) throw new Error("an order names at least one mesh");
+    const sender: Sender = {
+      send: (id, nowMs) =>
+        socket.request(`"send","client_message_id":"${id}",${rest}`, (status, text) => {
+          if (status !== expected) heard.onFailed(`an answer that is not ${expected}: ${text}`);
+          else heard.onAnswer(sender, performance.now() - nowMs);
+        }),
+    };
+    return sender;
+  });
+  return { senders, close: () => closeAll(sockets) };
+}
+
+function closeAll(all: readonly { readonly close: () => void }[]): void {
+  for (const each of all) each.close();
+}
+
+function meshAt({ meshes }: ApiOrder, at: number): BenchMesh {
+  const mesh = meshes[at % meshes.length];
+  if (mesh === undefined) throw new Error("an order names at least one mesh");
+  return mesh;
+}
+
+async function generate(order: ApiOrder): Promise<ApiResult> {
+  const nextNew = createClientIds(order.ids);
+  const { retryAmong: among } = order;
+  const nextId = among === undefined ? nextNew : () => drawSeededId(order.ids, among);
+  const latencies = new Latencies();
+  const { promise: finished, resolve, reject } = Promise.withResolvers<void>();
+  let inFlight = order.outstanding;
+  let endsAtMs = Number.POSITIVE_INFINITY;
+  const heard: Heard = {
+    onAnswer: (sender, latencyMs) => {
+      latencies.add(latencyMs);
+      const nowMs = performance.now();
+      if (nowMs < endsAtMs) {
+        sender.send(nextId(), nowMs);
+        return;
+      }
+      inFlight--;
+      if (inFlight === 0) resolve();
+    },
+    onFailed: (what) => reject(new Error(`${order.transport} at port ${order.port} gave ${what}`)),
+  };
+  const opening = order.transport === "http" ? openHttp(order, heard) : openWebSocket(order, heard);
+  const opened = await Promise.race([opening, finished.then(() => opening)]);
+  try {
+    const startedAtMs = performance.now();
+    endsAtMs = startedAtMs + order.durationMs;
+    for (const sender of opened.senders) sender.send(nextId(), performance.now());
+    await finished;
+    const elapsedMs = performance.now() - startedAtMs;
+    return { answered: latencies.count, perSecond: latencies.count / (elapsedMs / 1_000), ...latencies.figures() };
+  } finally {
+    opened.close();
+  }
+}
+
+serveOrders<ApiOrder, ApiResult>(generate);

@@ -1,0 +1,150 @@
+// The broker's storage alone on PostgreSQL: the product's own set-based statements, batch after batch, on bare
+// connections; no service, no queue, no promise per send. Also its limiter's script alone. Argument: the store as JSON.
+import { randomBytes } from "node:crypto";
+import process from "node:process";
+import { lockMesh } from "@claudemesh/members/postgres";
+import type { SendToAccept } from "@claudemesh/messages/ports";
+import { insertClaims, writeAccepts } from "@claudemesh/messages/postgres-accept-statements";
+import { selectAccepted } from "@claudemesh/messages/postgres-stored-accepts";
+import { RedisConnection } from "@claudemesh/messages/redis";
+import { createUuidV7Generator } from "@claudemesh/protocol/ids";
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import pg from "pg";
+import { createClientIds } from "../load/client-ids.ts";
+import { Latencies } from "../load/latencies.ts";
+import { serveOrders } from "../processes/orders.ts";
+import { benchTopic, bodyBytes } from "./bench-meshes.ts";
+import type { RowsMesh, RowsOrder, RowsResult } from "./rows-order.ts";
+import type { StorePlace } from "./store-place.ts";
+
+const [placeJson] = process.argv.slice(2);
+const place = JSON.parse(placeJson ?? "null") as StorePlace | null;
+if (place?.kind !== "postgres") throw new Error("give the place of a PostgreSQL store as JSON");
+
+/** While one batch is made durable the next one is written; beyond eight connections nothing is gained on two cores. */
+const loopsPerMesh = 2;
+const loopsMax = 8;
+const idsPerLimiterCall = 256;
+const retentionMs = 365 * 86_400_000;
+
+const clients = await Promise.all(Array.from({ length: loopsMax }, () => connect(place.url)));
+const redisReady = Promise.withResolvers<void>();
+const redis = new RedisConnection({
+  url: place.redisUrl,
+  name: "claudemesh-bench",
+  onProblem: redisReady.reject,
+  onReady: redisReady.resolve,
+});
+await redisReady.promise;
+
+/** Numbers of 64 bits as numbers, as the product reads them. */
+function parserOf(oid: number, format?: "text" | "binary") {
+  return oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format as "text");
+}
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: url,
+    pipeline: true,
+    types: { getTypeParser: parserOf },
+  } as pg.ClientConfig);
+  await client.connect();
+  const { rows } = await client.query<{ synchronous_commit: string }>("SHOW synchronous_commit");
+  if (rows[0]?.synchronous_commit !== "on") throw new Error("this PostgreSQL does not flush before it answers");
+  return client;
+}
+
+function bare(client: pg.Client): PostgresTransaction {
+  const send = (text: string, values: readonly unknown[] = [], name?: string) =>
+    client.query({ text, values: [...values], ...(name === undefined ? {} : { name }) });
+  return {
+    query: async <Row>(text: string, values?: readonly unknown[], name?: string) =>
+      (await send(text, values, name)).rows as Row[],
+    execute: async (text, values, name) => (await send(text, values, name)).rowCount ?? 0,
+    script: async (text) => {
+      await client.query(text);
+    },
+  };
+}
+
+const nextMessageId = createUuidV7Generator({ nowMs: Date.now, randomBytes });
+const fingerprint = new Uint8Array(32).fill(0xa5);
+const body = new Uint8Array(bodyBytes).fill(0x6d);
+
+function makeSend(mesh: RowsMesh, clientMessageId: string, nowMs: number): SendToAccept {
+  return {
+    meshId: mesh.id,
+    senderPubkey: mesh.sender,
+    clientMessageId,
+    brokerMessageId: nextMessageId(),
+    fingerprint,
+    envelope: {
+      version: "1",
+      destination: { kind: "topic", ref: benchTopic },
+      replyToId: undefined,
+      priority: "next",
+      canonicalMeta: "",
+      body,
+    },
+    mentions: [],
+    acceptedAtMs: nowMs,
+    expiresAtMs: nowMs + retentionMs,
+  };
+}
+
+async function writeBatch(client: pg.Client, mesh: RowsMesh, sends: readonly SendToAccept[]): Promise<void> {
+  const tx = bare(client);
+  const stored = await selectAccepted(tx, sends);
+  if (stored.some((each) => each !== undefined)) throw new Error("an id came twice");
+  const begun = tx.script("BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off");
+  const [claimed] = await Promise.all([insertClaims(tx, mesh.id, sends), begun]);
+  if (claimed.size !== sends.length) throw new Error("an id was taken");
+  const [, judged] = await Promise.all([lockMesh(tx, mesh.id), writeAccepts(tx, mesh.id, sends)]);
+  if (judged.some(({ type }) => type !== "accepted")) throw new Error("a send was refused");
+  await tx.script("COMMIT");
+}
+
+async function measureRows({ meshes, outstanding, durationMs, ids }: RowsOrder): Promise<RowsResult> {
+  const nextId = createClientIds(ids);
+  const loops = Math.min(loopsMax, meshes.length * loopsPerMesh);
+  const perBatch = Math.ceil(outstanding / loops);
+  const times = new Latencies();
+  const startedAtMs = performance.now();
+  const work = clients.slice(0, loops).map(async (client, loop) => {
+    const mesh = meshes[loop % meshes.length];
+    if (mesh === undefined) throw new Error("an order names at least one mesh");
+    while (performance.now() - startedAtMs < durationMs) {
+      const nowMs = Date.now();
+      const sends = Array.from({ length: perBatch }, () => makeSend(mesh, nextId(), nowMs));
+      const begunAtMs = performance.now();
+      await writeBatch(client, mesh, sends);
+      times.add(performance.now() - begunAtMs);
+    }
+  });
+  await Promise.all(work);
+  const answered = times.count * perBatch;
+  return { answered, perSecond: answered / ((performance.now() - startedAtMs) / 1_000), ...times.figures() };
+}
+
+async function measureLimiter({ meshes, outstanding, durationMs }: RowsOrder): Promise<RowsResult> {
+  const nextId = createClientIds("time_ordered");
+  const perCall = Math.max(1, Math.min(idsPerLimiterCall, Math.ceil(outstanding / (2 * meshes.length))));
+  const times = new Latencies();
+  const startedAtMs = performance.now();
+  const work = meshes.flatMap((mesh) =>
+    Array.from({ length: 2 }, async () => {
+      const counterKey = `rl:{${mesh.id}}:60:0`;
+      while (performance.now() - startedAtMs < durationMs) {
+        const begunAtMs = performance.now();
+        const keys = Array.from({ length: perCall }, () => `rli:{${mesh.id}}:60:0:${nextId()}`);
+        await redis.ask((client) => client.consumeBudget(counterKey, keys, 1e12, 120), 5_000);
+        times.add(performance.now() - begunAtMs);
+      }
+    }),
+  );
+  await Promise.all(work);
+  const answered = times.count * perCall;
+  return { answered, perSecond: answered / ((performance.now() - startedAtMs) / 1_000), ...times.figures() };
+}
+
+serveOrders<RowsOrder, RowsResult>((order) => (order.what === "limiter" ? measureLimiter(order) : measureRows(order)));

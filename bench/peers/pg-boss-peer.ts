@@ -1,0 +1,33 @@
+// pg-boss: a job queue in the same PostgreSQL. Every job has an id of its own choosing, so that one sent again is refused.
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createUuidV7Generator } from "@claudemesh/protocol/ids";
+import { PgBoss } from "pg-boss";
+import type { Peer } from "./peer.ts";
+
+const queue = "bench";
+const connections = 20;
+
+export async function openPgBoss(url: string): Promise<Peer> {
+  const boss = new PgBoss({ connectionString: url, max: connections, supervise: false, schedule: false });
+  boss.on("error", () => undefined);
+  await boss.start();
+  await boss.createQueue(queue);
+  const nextId = createUuidV7Generator({ nowMs: Date.now, randomBytes });
+  const job = (body: Buffer) => ({ data: { body: body.toString("latin1") }, id: nextId() });
+  return {
+    version: installedVersion(),
+    durability: `same PostgreSQL, fsync and synchronous_commit on, ${connections} connections; one job row per message`,
+    send: async (body) => {
+      const { data, id } = job(body);
+      if ((await boss.send(queue, data, { id })) === null) throw new Error("pg-boss took no job");
+    },
+    sendBatch: (bodies) => boss.insert(queue, bodies.map(job)),
+    close: () => boss.stop({ graceful: false, close: true }),
+  };
+}
+
+function installedVersion(): string {
+  const path = new URL("../../node_modules/pg-boss/package.json", import.meta.url);
+  return (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;
+}

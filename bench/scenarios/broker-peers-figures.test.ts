@@ -1,0 +1,40 @@
+import { describe, expect, it } from "vitest";
+import { type PeerFigures, peerTable, ratiosTo } from "./broker-peers-figures.ts";
+
+const figures = (perSecond: number): PeerFigures => ({ perSecond, p50Ms: 1, p99Ms: Number.NaN, answered: perSecond });
+
+const rounds = [
+  new Map([
+    ["ours", figures(10_000)],
+    ["pg-boss send", figures(1_000)],
+    ["Redis streams", figures(50_000)],
+  ]),
+  new Map([
+    ["ours", figures(6_000)],
+    ["pg-boss send", figures(1_200)],
+    ["Redis streams", figures(40_000)],
+  ]),
+];
+describe("the table of peers", () => {
+  it("compares within a round, never across rounds", () => {
+    expect(ratiosTo(rounds, "ours", "pg-boss send")).toEqual([10, 5]);
+  });
+
+  it("shows flushes as they were counted, and a dash for a quantile that nobody knows", () => {
+    const rows = [{ name: "ours", version: "1", durability: "", flushes: "0.020" }];
+    const [cells] = peerTable(rounds, rows, "pg-boss send").rows;
+    expect(cells).toEqual(["ours", "1", "8,000 (7,000–9,000)", "7.50 (6.25–8.75)", "0.020", "1.00 (1.00–1.00)", "–"]);
+  });
+
+  it("keeps a line for a peer that was not there", () => {
+    const absent = {
+      name: "NATS JetStream",
+      version: "skipped: it does not answer here",
+      durability: "",
+      flushes: "–",
+    };
+    expect(peerTable(rounds, [absent], "pg-boss send").rows).toEqual([
+      ["NATS JetStream", absent.version, "–", "–", "–", "–", "–"],
+    ]);
+  });
+});

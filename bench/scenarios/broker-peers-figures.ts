@@ -1,0 +1,59 @@
+// From the figures of the clean rounds to the table of peers. Ratios are formed within a round. No measuring here.
+import { type Summary, summarise } from "../method/statistics.ts";
+import { formatMs, formatRate, formatRatio, formatSummary } from "../report.ts";
+import type { Figures } from "./accept-figures.ts";
+import { figuresOf } from "./broker-accept-figures.ts";
+import type { MarkdownTable } from "./scenario.ts";
+
+export type PeerFigures = Figures & { readonly answered: number };
+
+export type PeerRow = {
+  readonly name: string;
+  readonly version: string;
+  readonly durability: string;
+  /** Per operation, counted beside the timed segments or told in a word. */
+  readonly flushes: string;
+};
+
+type Round = ReadonlyMap<string, PeerFigures>;
+
+export function ratiosTo(rounds: readonly Round[], name: string, base: string): number[] {
+  return rounds.map((round) => figuresOf(round, name).perSecond / figuresOf(round, base).perSecond);
+}
+
+/** A row without figures is a peer that was not there, and says so. */
+export function peerTable(rounds: readonly Round[], rows: readonly PeerRow[], base: string): MarkdownTable {
+  return {
+    caption: "Messages per second at 64 callers",
+    columns: ["what", "version", "messages/s", `÷ ${base}`, "flushes per operation", "p50 ms", "p99 ms"],
+    rows: rows.map((row) => cellsOf(rounds, row, base)),
+  };
+}
+
+function cellsOf(rounds: readonly Round[], { name, version, flushes }: PeerRow, base: string): string[] {
+  if (!rounds.every((round) => round.has(name))) return [name, version, "–", "–", "–", "–", "–"];
+  const figures = rounds.map((round) => figuresOf(round, name) as PeerFigures);
+  const over = (pick: (each: PeerFigures) => number | undefined): Summary | undefined => {
+    const values = figures.map(pick).filter((value) => value !== undefined && Number.isFinite(value));
+    return values.length === figures.length ? summarise(values as number[]) : undefined;
+  };
+  const withBase = rounds.every((round) => round.has(base));
+  return [
+    name,
+    version,
+    formatSummary(
+      over(({ perSecond }) => perSecond),
+      formatRate,
+    ),
+    withBase ? formatSummary(summarise(ratiosTo(rounds, name, base)), formatRatio) : "–",
+    flushes,
+    formatSummary(
+      over(({ p50Ms }) => p50Ms),
+      formatMs,
+    ),
+    formatSummary(
+      over(({ p99Ms }) => p99Ms),
+      formatMs,
+    ),
+  ];
+}

@@ -1,0 +1,275 @@
+// The broker's accepts beside others that take messages for later: the same bodies, the same number of callers, on the
+// same machine in the same minutes. Each has its version and its durability in the table, because these differ.
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { ApiOrder, ApiResult } from "../broker/api-load.ts";
+import { BenchBroker } from "../broker/bench-broker.ts";
+import { addMeshes, type BenchMesh, wishMeshes } from "../broker/bench-meshes.ts";
+import type { InProcessOrder, InProcessResult } from "../broker/in-process-accepts.ts";
+import { rowsMesh } from "../broker/rows-order.ts";
+import { askPostgres, countWalFlushes, findStores, type StoreMaker } from "../broker/store-pair.ts";
+import type { StoreKind } from "../broker/store-place.ts";
+import { judgeBar } from "../method/bars.ts";
+import { readMachineFacts } from "../method/machine.ts";
+import { cleanRounds, runRounds } from "../method/rounds.ts";
+import { readCpuTimes } from "../method/steal.ts";
+import { type PeerFacts, type PeerName, peerNames, peerTitles } from "../peers/peer.ts";
+import type { PeerOrder, PeerResult } from "../peers/peer-load.ts";
+import { preparePgbench, runPgbench } from "../peers/pgbench.ts";
+import { MeasuringProcess } from "../processes/measuring-process.ts";
+import { describeRound } from "../report.ts";
+import { startApiLoad } from "./broker-accept-world.ts";
+import { type PeerFigures, type PeerRow, peerTable, ratiosTo } from "./broker-peers-figures.ts";
+import type { RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
+
+const callers = 64;
+const lookSegmentMs = 2_000;
+const bossSend = "pg-boss send";
+const oursOnPostgres = "claudemesh, PostgreSQL, in process";
+const addresses: Readonly<Record<Exclude<PeerName, "pg-boss" | "redis">, string>> = {
+  nats: "127.0.0.1:4222",
+  rabbitmq: "amqp://guest:guest@127.0.0.1:5672",
+};
+
+export const brokerPeersScenario: Scenario = {
+  name: "broker-peers",
+  summary: "the broker's accepts beside pg-boss, pgbench, NATS JetStream, Redis streams and RabbitMQ",
+  byName: true,
+  run: runBrokerPeers,
+};
+
+type PeerProcess = MeasuringProcess<PeerOrder, PeerResult>;
+type Found = { readonly facts: ReadonlyMap<PeerName, PeerFacts>; readonly missing: readonly PeerRow[] };
+
+async function runBrokerPeers(settings: RunSettings): Promise<ScenarioReport> {
+  const machine = readMachineFacts(settings.folder);
+  const stores = await findStores(settings.closing);
+  const load = await startApiLoad(settings);
+  const first = await PeersWorld.open(settings, stores, load, join(settings.folder, "first"));
+  const { facts, missing } = first.found;
+  const known = [
+    ...oursRows(stores.kinds),
+    ...peerRows(facts),
+    ...(stores.kinds.includes("postgres") ? [pgbenchRow(await first.postgresVersion())] : []),
+  ];
+  const rows: PeerRow[] = [];
+  for (const row of known) {
+    // Counting waits for the server's statistics, which a look cannot afford.
+    const isLook = settings.segmentMs < lookSegmentMs;
+    rows.push({ ...row, flushes: isLook ? "not counted" : await first.describeFlushes(row, settings.segmentMs) });
+  }
+  await first.close();
+  const outcomes = await runRounds<PeersWorld, PeerFigures>({
+    rounds: settings.rounds,
+    open: (round) => PeersWorld.open(settings, stores, load, join(settings.folder, `r${round}`)),
+    segments: rows.map(({ name }) => ({ name, measure: (world) => world.measure(name, settings.segmentMs) })),
+    close: (world) => world.close(),
+    readCpuTimes,
+    onRound: (outcome) => settings.progress(describeRound(outcome, settings.rounds)),
+  });
+  const rounds = cleanRounds(outcomes)?.map(({ figures }) => figures);
+  const judged = stores.kinds.includes("postgres") && facts.has("pg-boss");
+  return {
+    scenario: brokerPeersScenario.name,
+    title: "The broker's accepts beside others",
+    conditions: [
+      `Messages of 1,024 bytes, ${callers} callers with one message outstanding each; batches hold ${callers}. Each peer is driven by its own client in a process of its own.`,
+      "claudemesh writes for each message a claim, the message, a history row and three deliveries, and answers a message sent again with the first answer. The others write one message each; what they remember of ids stands with them.",
+    ],
+    durability: rows.map(({ name, version, durability }) => `${name} (${version}): ${durability}.`),
+    machine,
+    segmentMs: settings.segmentMs,
+    outcomes,
+    tables: rounds === undefined ? [] : [peerTable(rounds, [...rows, ...missing], bossSend)],
+    bars: judged
+      ? [
+          judgeBar(
+            { name: `accepts/s in process on PostgreSQL ÷ ${bossSend}`, kind: "at_least", limit: 5 },
+            rounds && ratiosTo(rounds, oursOnPostgres, bossSend),
+          ),
+        ]
+      : [],
+  };
+}
+
+function oursRows(kinds: readonly StoreKind[]): PeerRow[] {
+  const version = "this version";
+  const sqlite = "SQLite in WAL mode with synchronous=FULL: a COMMIT is flushed once and shared by who is in it";
+  const postgres =
+    "PostgreSQL with fsync and synchronous_commit on, limiter in Redis: a COMMIT is shared by who is in it";
+  return kinds.flatMap((kind) => {
+    const durability = kind === "sqlite" ? sqlite : postgres;
+    const title = kind === "sqlite" ? "SQLite" : "PostgreSQL";
+    return ["in process", "WebSocket"].map((how) => ({
+      name: `claudemesh, ${title}, ${how}`,
+      version,
+      durability,
+      flushes: "",
+    }));
+  });
+}
+
+function peerRows(facts: ReadonlyMap<PeerName, PeerFacts>): PeerRow[] {
+  return [...facts].flatMap(([name, { version, durability }]) =>
+    name === "pg-boss"
+      ? [
+          { name: bossSend, version, durability, flushes: "" },
+          { name: "pg-boss insert, batches", version, durability, flushes: "" },
+        ]
+      : [{ name: peerTitles[name], version, durability, flushes: "" }],
+  );
+}
+
+function pgbenchRow(version: string): PeerRow {
+  const durability = `same PostgreSQL and the product's own tables, fsync and synchronous_commit on; one statement with all rows of an accept per transaction, ${callers} clients`;
+  return { name: "pgbench, comparable rows", version: `PostgreSQL ${version}`, durability, flushes: "" };
+}
+
+class PeersWorld {
+  readonly found: Found;
+  readonly #parts: Awaited<ReturnType<typeof openParts>>;
+
+  private constructor(found: Found, parts: Awaited<ReturnType<typeof openParts>>) {
+    this.found = found;
+    this.#parts = parts;
+  }
+
+  static async open(
+    settings: RunSettings,
+    stores: StoreMaker,
+    load: MeasuringProcess<ApiOrder, ApiResult>,
+    folder: string,
+  ): Promise<PeersWorld> {
+    mkdirSync(folder);
+    const parts = await openParts(settings, stores, load, folder);
+    const facts = new Map<PeerName, PeerFacts>();
+    const missing: PeerRow[] = [];
+    for (const name of peerNames) {
+      const answer = await parts.peers.get(name)?.ask({ do: "describe" });
+      if (answer?.type === "facts") facts.set(name, answer.facts);
+      else
+        missing.push({
+          name: peerTitles[name],
+          version: "skipped: it does not answer here",
+          durability: "",
+          flushes: "–",
+        });
+    }
+    const world = new PeersWorld({ facts, missing }, parts);
+    await world.#warmUp(settings.warmUpMs / 4);
+    return world;
+  }
+
+  measure(row: string, durationMs: number): Promise<PeerFigures> {
+    return this.#send(row, durationMs);
+  }
+
+  /** In words, for the table; counted where PostgreSQL keeps the data. */
+  async describeFlushes({ name, durability }: PeerRow, durationMs: number): Promise<string> {
+    const url = this.#parts.postgresUrl;
+    if (durability.includes("0 flushes per operation")) return "0";
+    if (url === undefined || !/PostgreSQL|pg-boss|pgbench/.test(name)) return "shared, not counted";
+    const flushes = await countWalFlushes(url, () => this.#send(name, durationMs));
+    return flushes === undefined ? "not told by this server" : flushes.toFixed(3);
+  }
+
+  async postgresVersion(): Promise<string> {
+    const url = this.#parts.postgresUrl;
+    return url === undefined ? "" : (String(await askPostgres(url, "SHOW server_version")).split(" ", 1)[0] ?? "");
+  }
+
+  async close(): Promise<void> {
+    const { peers, services, brokers, folder, removals } = this.#parts;
+    for (const [name, peer] of peers) {
+      if (this.found.facts.has(name)) await peer.ask({ do: "close" });
+      await peer.stop();
+    }
+    for (const service of services.values()) await service.stop();
+    for (const broker of brokers.values()) await broker.killAndVerify();
+    for (const remove of removals) await remove();
+    rmSync(folder, { recursive: true });
+  }
+
+  async #send(row: string, durationMs: number): Promise<PeerFigures> {
+    const { mesh, services, brokers, load } = this.#parts;
+    const kind = row.includes("SQLite") ? "sqlite" : "postgres";
+    if (row.endsWith("in process")) {
+      const service = services.get(kind);
+      if (service === undefined) throw new Error(`there is no ${kind} here`);
+      return service.ask({ meshes: [rowsMesh(mesh)], outstanding: callers, durationMs, ids: "time_ordered" });
+    }
+    if (row.endsWith("WebSocket")) {
+      const broker = brokers.get(kind);
+      if (broker === undefined) throw new Error(`there is no ${kind} here`);
+      const order = { transport: "websocket", port: broker.port, meshes: [mesh], durationMs } as const;
+      const result = await load.ask({ ...order, outstanding: callers, ids: "time_ordered" });
+      broker.promised(result.answered);
+      return result;
+    }
+    return row.startsWith("pgbench") ? this.#pgbench(durationMs) : this.#peer(row, durationMs);
+  }
+
+  async #pgbench(durationMs: number) {
+    const { postgresUrl, scriptPath } = this.#parts;
+    const result = postgresUrl && (await runPgbench(postgresUrl, scriptPath, callers, durationMs));
+    if (!result) throw new Error("pgbench is not installed; it comes with PostgreSQL");
+    return { ...result, answered: result.perSecond * (durationMs / 1_000) };
+  }
+
+  async #peer(row: string, durationMs: number) {
+    const name = peerNames.find((each) => row.startsWith(peerTitles[each]));
+    const process = name && this.#parts.peers.get(name);
+    const how = row.endsWith("batches") ? "batch" : "send";
+    const result = await process?.ask({ do: how, outstanding: callers, durationMs });
+    if (result?.type !== "measured") throw new Error(`${row} could not be measured`);
+    const { answered, perSecond, p50Ms, p99Ms } = result;
+    return { answered, perSecond, p50Ms, p99Ms };
+  }
+
+  async #warmUp(durationMs: number): Promise<void> {
+    const rows = [...oursRows([...this.#parts.services.keys()]), ...peerRows(this.found.facts)];
+    for (const { name } of rows) await this.#send(name, durationMs);
+  }
+}
+
+async function openParts(
+  { closing }: RunSettings,
+  stores: StoreMaker,
+  load: MeasuringProcess<ApiOrder, ApiResult>,
+  folder: string,
+) {
+  const services = new Map<StoreKind, MeasuringProcess<InProcessOrder, InProcessResult>>();
+  const brokers = new Map<StoreKind, BenchBroker>();
+  const removals: (() => Promise<void>)[] = [];
+  const wishes = wishMeshes("bench", 1);
+  let meshes: BenchMesh[] = [];
+  const make = async (kind: StoreKind, label: string) => {
+    const made = await stores.make(kind, folder, label);
+    removals.push(made.remove);
+    meshes = await addMeshes(made.place, wishes, meshes);
+    return made.place;
+  };
+  for (const kind of stores.kinds) {
+    const service = JSON.stringify(await make(kind, "service"));
+    services.set(
+      kind,
+      await MeasuringProcess.start(closing, new URL("../broker/in-process-accepts.ts", import.meta.url), service),
+    );
+    brokers.set(kind, await BenchBroker.start(await make(kind, "broker"), folder, closing));
+  }
+  const [mesh] = meshes;
+  if (mesh === undefined) throw new Error("there is no mesh to send to");
+  const peers = new Map<PeerName, PeerProcess>();
+  const scriptPath = join(folder, "accept.sql");
+  const start = (name: PeerName, address: string): Promise<PeerProcess> =>
+    MeasuringProcess.start(closing, new URL("../peers/peer-load.ts", import.meta.url), name, address);
+  const place = stores.kinds.includes("postgres") ? await make("postgres", "peers") : undefined;
+  const postgresUrl = place?.kind === "postgres" ? place.url : undefined;
+  if (place?.kind === "postgres") {
+    await preparePgbench(place.url, scriptPath, mesh);
+    peers.set("pg-boss", await start("pg-boss", place.url));
+    peers.set("redis", await start("redis", place.redisUrl));
+  }
+  for (const name of ["nats", "rabbitmq"] as const) peers.set(name, await start(name, addresses[name]));
+  return { services, brokers, peers, removals, mesh, load, folder, scriptPath, postgresUrl };
+}

@@ -1,0 +1,251 @@
+// What a retry costs, and whether the number of stored ids matters: a retry of a committed id beside a route that does
+// nothing but authenticate, and accepts and retries with millions of claims beside a store with few.
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { BenchBroker } from "../broker/bench-broker.ts";
+import { addMeshes, type BenchMesh, wishMeshes } from "../broker/bench-meshes.ts";
+import type { InProcessOrder, InProcessResult } from "../broker/in-process-accepts.ts";
+import { rowsMesh } from "../broker/rows-order.ts";
+import { seedAccepts } from "../broker/seed-accepts.ts";
+import { findStores, type StoreMaker } from "../broker/store-pair.ts";
+import type { StoreKind, StorePlace } from "../broker/store-place.ts";
+import { judgeBar } from "../method/bars.ts";
+import { readMachineFacts } from "../method/machine.ts";
+import { cleanRounds, runRounds, type Segment } from "../method/rounds.ts";
+import { readCpuTimes } from "../method/steal.ts";
+import { MeasuringProcess } from "../processes/measuring-process.ts";
+import { describeRound, formatRate } from "../report.ts";
+import type { Figures, RoundFigures } from "./accept-figures.ts";
+import { type ApiLoad, startApiLoad } from "./broker-accept-world.ts";
+import {
+  growth,
+  type Ids,
+  idOrders,
+  noopSegment,
+  retryRatios,
+  retrySegment,
+  retryTables,
+  type Size,
+  sizeSegment,
+  type Work,
+  works,
+} from "./broker-retry-figures.ts";
+import type { RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
+
+const callers = 64;
+const smallRows = 10_000;
+const largeRowsFull = 5_000_000;
+const largeRowsLook = 500_000;
+const lookSegmentMs = 2_000;
+const retryLimit = 0.7;
+const growthLimits: Readonly<Record<Ids, number>> = { time_ordered: 1.3, random: 2 };
+
+export const brokerRetryScenario: Scenario = {
+  name: "broker-retry",
+  summary: "retries beside an authenticated no-op, and accepts and retries with five million stored ids",
+  byName: true,
+  run: runBrokerRetry,
+};
+
+type Service = MeasuringProcess<InProcessOrder, InProcessResult>;
+/** One store with one mesh per order of ids, and our service on it. */
+type Sized = { readonly service: Service; readonly meshes: Readonly<Record<Ids, BenchMesh>>; readonly rows: number };
+
+async function runBrokerRetry(settings: RunSettings): Promise<ScenarioReport> {
+  const machine = readMachineFacts(settings.folder);
+  const stores = await findStores(settings.closing);
+  const load = await startApiLoad(settings);
+  const isLook = settings.segmentMs < lookSegmentMs;
+  const largeRows = isLook ? largeRowsLook : largeRowsFull;
+  const large = new Map<StoreKind, Sized>();
+  for (const kind of stores.kinds) {
+    settings.progress(`writing ${formatRate(largeRows)} ids of each order into ${kind}`);
+    large.set(kind, await openSized(settings, stores, kind, { folder: settings.folder, label: "large" }, largeRows));
+  }
+  const outcomes = await runRounds<RetryWorld, Figures>({
+    rounds: settings.rounds,
+    open: (round) => RetryWorld.open(settings, stores, { load, large }, join(settings.folder, `r${round}`)),
+    segments: segmentsFor(stores.kinds, settings.segmentMs),
+    close: (world) => world.close(),
+    readCpuTimes,
+    onRound: (outcome) => settings.progress(describeRound(outcome, settings.rounds)),
+  });
+  const rounds = cleanRounds(outcomes)?.map(({ figures }) => figures);
+  const sizes = { small: formatRate(smallRows), large: formatRate(largeRows) };
+  return {
+    scenario: brokerRetryScenario.name,
+    title: "Retries, and stores with many ids",
+    conditions: [
+      "A retry offers a committed id with the same content; drawn at random, of time-ordered ids from the 10,000 latest and of random ones from all. It is answered 200 with the first answer's ids, writes nothing and asks no limiter.",
+      "The no-op is the product's HTTP server with the same request, schema and bearer token on the same kind of store, answering at once. Both over HTTP with 64 connections.",
+      `Large: ${sizes.large} claims with time-ordered ids in one mesh and as many with random ids in another, in one store${isLook ? " (a short run: a full one has 5,000,000)" : ""}. Small: ${sizes.small} of each at the start of every round. Accepts have new ids of the same order. In process, so that no transport hides what the store takes.`,
+    ],
+    durability: ["As in broker-accept: a flush before every accept's answer, shared; retries flush nothing."],
+    machine,
+    segmentMs: settings.segmentMs,
+    outcomes,
+    tables: rounds === undefined ? [] : retryTables(rounds, stores.kinds, sizes),
+    bars: judgeBars(rounds, stores.kinds),
+  };
+}
+
+function judgeBars(rounds: readonly RoundFigures[] | undefined, kinds: readonly StoreKind[]) {
+  const retry = kinds.map((kind) =>
+    judgeBar(
+      { name: `${kind}: retries/s ÷ authenticated no-ops/s`, kind: "at_least", limit: retryLimit },
+      rounds && retryRatios(rounds, kind),
+    ),
+  );
+  const sizes = kinds.flatMap((kind) =>
+    idOrders.flatMap((ids) =>
+      works.map((work) =>
+        judgeBar(
+          {
+            name: `${kind}: ${work}, ${ids === "random" ? "random" : "time-ordered"} ids, small ÷ large per second`,
+            kind: "at_most",
+            limit: growthLimits[ids],
+          },
+          rounds && growth(rounds, kind, work, ids),
+        ),
+      ),
+    ),
+  );
+  return [...retry, ...sizes];
+}
+
+function segmentsFor(kinds: readonly StoreKind[], segmentMs: number): Segment<RetryWorld, Figures>[] {
+  return kinds.flatMap((kind) => [
+    { name: noopSegment(kind), measure: (world: RetryWorld) => world.noop(kind, segmentMs) },
+    { name: retrySegment(kind), measure: (world: RetryWorld) => world.retry(kind, segmentMs) },
+    ...idOrders.flatMap((ids) =>
+      works.flatMap((work) =>
+        (["small", "large"] as const).map((size) => ({
+          name: sizeSegment(kind, work, ids, size),
+          measure: (world: RetryWorld) => world.sized(kind, work, ids, size, segmentMs),
+        })),
+      ),
+    ),
+  ]);
+}
+
+async function openSized(
+  settings: RunSettings,
+  stores: StoreMaker,
+  kind: StoreKind,
+  at: { readonly folder: string; readonly label: string },
+  rows: number,
+): Promise<Sized & { readonly remove: () => Promise<void> }> {
+  const made = await stores.make(kind, at.folder, at.label);
+  const [ordered, random] = await addMeshes(made.place, wishMeshes("bench", 2));
+  if (ordered === undefined || random === undefined) throw new Error("two meshes were asked for");
+  const meshes = { time_ordered: ordered, random };
+  await seedAccepts(
+    made.place,
+    idOrders.map((ids) => ({ mesh: meshes[ids], ids, rows })),
+  );
+  const script = new URL("../broker/in-process-accepts.ts", import.meta.url);
+  const service: Service = await MeasuringProcess.start(settings.closing, script, JSON.stringify(made.place));
+  const remove = async () => {
+    await service.stop();
+    await made.remove();
+  };
+  return { service, meshes, rows, remove };
+}
+
+/** A broker with stored ids, and the no-op on a store like it. */
+type Served = { readonly retryPort: number; readonly noopPort: number; readonly mesh: BenchMesh };
+type Kept = { readonly load: ApiLoad; readonly large: ReadonlyMap<StoreKind, Sized> };
+
+class RetryWorld {
+  readonly #kept: Kept;
+  readonly #small = new Map<StoreKind, Sized>();
+  readonly #served = new Map<StoreKind, Served>();
+  readonly #removals: (() => Promise<void>)[] = [];
+
+  private constructor(kept: Kept) {
+    this.#kept = kept;
+  }
+
+  static async open(settings: RunSettings, stores: StoreMaker, kept: Kept, folder: string): Promise<RetryWorld> {
+    mkdirSync(folder);
+    const world = new RetryWorld(kept);
+    for (const kind of stores.kinds) await world.#openStore(settings, stores, kind, folder);
+    world.#removals.push(async () => rmSync(folder, { recursive: true }));
+    await world.#warmUp(settings.warmUpMs / 4);
+    return world;
+  }
+
+  noop(kind: StoreKind, durationMs: number): Promise<Figures> {
+    const { mesh, noopPort } = get(this.#served, kind);
+    return this.#overHttp(mesh, noopPort, durationMs);
+  }
+
+  retry(kind: StoreKind, durationMs: number): Promise<Figures> {
+    const { mesh, retryPort } = get(this.#served, kind);
+    return this.#overHttp(mesh, retryPort, durationMs);
+  }
+
+  sized(kind: StoreKind, work: Work, ids: Ids, size: Size, durationMs: number): Promise<Figures> {
+    const { service, meshes, rows } = get(size === "small" ? this.#small : this.#kept.large, kind);
+    const order = { meshes: [rowsMesh(meshes[ids])], outstanding: callers, durationMs, ids };
+    if (work === "accept") return service.ask(order);
+    // What is retried has just been sent: ids in the order of time then lie side by side, random ones anywhere.
+    const retryAmong = ids === "random" ? { from: 0, count: rows } : { from: rows - smallRows, count: smallRows };
+    return service.ask({ ...order, retryAmong });
+  }
+
+  async close(): Promise<void> {
+    for (const remove of this.#removals) await remove();
+  }
+
+  #overHttp(mesh: BenchMesh, port: number, durationMs: number): Promise<Figures> {
+    const order = { transport: "http", port, meshes: [mesh], outstanding: callers, durationMs } as const;
+    return this.#kept.load.ask({ ...order, ids: "time_ordered", retryAmong: { from: 0, count: smallRows } });
+  }
+
+  async #openStore(settings: RunSettings, stores: StoreMaker, kind: StoreKind, folder: string): Promise<void> {
+    const small = await openSized(settings, stores, kind, { folder, label: "small" }, smallRows);
+    this.#small.set(kind, small);
+    const retried = await stores.make(kind, folder, "retried");
+    const noop = await stores.make(kind, folder, "noop");
+    const wishes = wishMeshes("bench", 1);
+    const meshes = await addMeshes(retried.place, wishes);
+    await addMeshes(noop.place, wishes, meshes);
+    const [mesh] = meshes;
+    if (mesh === undefined) throw new Error("there is no mesh to send to");
+    await seedAccepts(retried.place, [{ mesh, ids: "time_ordered", rows: smallRows }]);
+    const broker = await BenchBroker.start(retried.place, folder, settings.closing);
+    broker.promised(smallRows);
+    const served = await startNoop(settings, noop.place);
+    this.#served.set(kind, { mesh, retryPort: broker.port, noopPort: await served.ask("port") });
+    // Retries add nothing: the broker is held to the ids that were there.
+    this.#removals.push(
+      () => broker.killAndVerify(),
+      () => served.stop(),
+      small.remove,
+      retried.remove,
+      noop.remove,
+    );
+  }
+
+  async #warmUp(durationMs: number): Promise<void> {
+    for (const kind of this.#small.keys()) {
+      await this.noop(kind, durationMs);
+      await this.retry(kind, durationMs);
+      for (const size of ["small", "large"] as const) {
+        for (const work of works) await this.sized(kind, work, "time_ordered", size, durationMs);
+      }
+    }
+  }
+}
+
+function startNoop(settings: RunSettings, place: StorePlace): Promise<MeasuringProcess<"port", number>> {
+  const script = new URL("../broker/authenticated-noop.ts", import.meta.url);
+  return MeasuringProcess.start(settings.closing, script, JSON.stringify(place));
+}
+
+function get<Value>(map: ReadonlyMap<StoreKind, Value>, kind: StoreKind): Value {
+  const value = map.get(kind);
+  if (value === undefined) throw new Error(`there is no ${kind} here`);
+  return value;
+}
