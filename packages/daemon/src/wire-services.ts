@@ -2,7 +2,7 @@
 import type { MeshConfig } from "@claudemesh/client/home";
 import type { MemberKeys } from "@claudemesh/client/keys";
 import type { Link } from "@claudemesh/client/link-contract";
-import { loadSealer } from "@claudemesh/client/seal";
+import { loadSealer, type Sealer } from "@claudemesh/client/seal";
 import { createUlidGenerator } from "@claudemesh/protocol/ids";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
@@ -43,6 +43,8 @@ export type WiringOptions = {
   readonly onFatal: (end: FatalEnd) => void;
   /** Node's own where absent. */
   readonly chance?: Chance;
+  /** Made from the keys where absent. */
+  readonly sealer?: Sealer;
 };
 
 export type DaemonServices = {
@@ -66,7 +68,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const { random, randomBytes, nextTurn } = options.chance ?? systemChance;
   const limits = loadLimits(stores, config);
   await recoverOutbox(outbox, clock.nowMs(), backoff, log);
-  const sealer = await loadSealer(keys);
+  const sealer = options.sealer ?? (await loadSealer(keys));
   const link: ManagedBrokerLink = new ManagedBrokerLink({
     open: options.openLink,
     onStatus: (status) => follower.onStatus(status),
