@@ -19,7 +19,21 @@ const minuteMs = 60_000;
 
 export function drawPlan(seed: number, hours: number): Plan {
   const settings = drawSettings(streamOf(seed, "settings"), seed, hours);
-  return { settings, operations: drawOperations(settings), faults: drawFaults(settings) };
+  const incidents = drawIncidents(settings);
+  return { settings, operations: drawOperations(settings, incidents), faults: drawFaults(settings, incidents) };
+}
+
+/** Troubles seldom come alone: a few faults in a short time, mostly on one host, while it has much to do. */
+type Incident = { readonly atMs: number; readonly host: number };
+
+function drawIncidents(settings: Settings): Incident[] {
+  const random = streamOf(settings.seed, "incidents");
+  const perHour = 1 + random.next() * 3;
+  return drawMoments(random, settings, perHour).map((atMs) => ({ atMs, host: drawHost(random, settings) }));
+}
+
+function drawHost(random: Random, settings: Settings): number {
+  return random.next() < 0.35 ? 0 : 1 + random.below(settings.daemons);
 }
 
 function drawSettings(random: Random, seed: number, hours: number): Settings {
@@ -44,7 +58,8 @@ function drawSettings(random: Random, seed: number, hours: number): Settings {
     messageDays,
     inboxDays: orForEver(random.pick([1, 0])),
     outboxDays: random.pick([1, 30]),
-    requestTimeoutMs: random.pick([2_000, 10_000]),
+    requestTimeoutMs: random.pick([1_000, 3_000, 10_000]),
+    connectionPolicy: random.pick(["prefer_newest", "allow_concurrent"]),
     leapDays: Array.from({ length: rounds - 1 }, () =>
       leaps && random.next() < 0.4 ? random.pick([0.1, 0.5, 1.1, 2.5, 5.9, 6.5, 7.5]) : 0,
     ),
@@ -79,16 +94,36 @@ function drawMoments(random: Random, settings: Settings, perHour: number): numbe
   return moments.sort((a, b) => a - b);
 }
 
-function drawOperations(settings: Settings): Operation[] {
+function drawOperations(settings: Settings, incidents: readonly Incident[]): Operation[] {
   const random = streamOf(settings.seed, "operations");
-  const perHour = between(random, 130, 180);
-  return drawMoments(random, settings, perHour).map((atMs, number) => {
-    const asked = { atMs, number, daemon: random.below(settings.daemons) };
-    return drawOperation(random, settings, asked);
-  });
+  const perHour = between(random, 80, 120);
+  const any = () => random.below(settings.daemons);
+  const moments = drawMoments(random, settings, perHour).map((atMs) => ({ atMs, daemon: any(), rushed: false }));
+  const rush = Math.ceil((50 * settings.rounds * settings.roundHours) / Math.max(incidents.length, 1));
+  for (const { atMs, host } of incidents) {
+    for (let count = between(random, rush, 2 * rush); count > 0; count--) {
+      const daemon = host === 0 || random.next() < 0.3 ? any() : host - 1;
+      moments.push({ atMs: within(random, settings, atMs), daemon, rushed: true });
+    }
+  }
+  moments.sort((a, b) => a.atMs - b.atMs);
+  return moments.map(({ rushed, ...asked }, number) => drawOperation(random, settings, { ...asked, number }, rushed));
 }
 
-function drawOperation(random: Random, settings: Settings, asked: Pick<Operation, "atMs" | "number" | "daemon">) {
+/** Soon after, and never in the calm part of a round. */
+function within(random: Random, settings: Settings, atMs: number): number {
+  const lengthMs = roundMs(settings);
+  const endMs = (Math.floor(atMs / lengthMs) + busyShare) * lengthMs - 1;
+  const afterMs = random.next() < 0.7 ? random.next() * 20_000 : random.next() * 3 * minuteMs;
+  return Math.floor(Math.min(atMs + afterMs, endMs));
+}
+
+function drawOperation(
+  random: Random,
+  settings: Settings,
+  asked: Pick<Operation, "atMs" | "number" | "daemon">,
+  rushed: boolean,
+): Operation {
   const pick = random.below(1_000_000);
   const queue = random.below(queueNames.length);
   return weighted<Operation>(random, [
@@ -102,12 +137,12 @@ function drawOperation(random: Random, settings: Settings, asked: Pick<Operation
     [12, () => ({ ...asked, kind: "retry", pick })],
     [3, () => ({ ...asked, kind: "clash", pick, abroad: random.next() < 0.3 })],
     [
-      7,
+      rushed ? 25 : 4,
       () => ({
         ...asked,
         kind: "requeue",
         pick,
-        acceptDuplicate: random.next() < 0.3,
+        acceptDuplicate: random.next() < 0.4,
         patched: random.next() < 0.3,
         again: random.next() < 0.2,
       }),
@@ -142,32 +177,40 @@ function drawAddress(random: Random, settings: Settings): Address {
   ]);
 }
 
-function drawFaults(settings: Settings): Fault[] {
+function drawFaults(settings: Settings, incidents: readonly Incident[]): Fault[] {
   const random = streamOf(settings.seed, "faults");
-  const perHour = 1.5 + random.next() * 8;
   // Every run has its own idea of what is likely: some are about disks, some about networks.
-  const weights = Array.from({ length: 12 }, () => random.next() ** 2 + 0.05);
-  return drawMoments(random, settings, perHour).map((atMs) => drawFault(random, settings, weights, atMs));
+  const bias = random.pick([1, 3, 6]);
+  const weights = Array.from({ length: 12 }, () => random.next() ** bias + 0.01);
+  const faults: Fault[] = [];
+  for (const incident of incidents) {
+    for (let count = between(random, 1, 4); count > 0; count--) {
+      const host = random.next() < 0.7 ? incident.host : drawHost(random, settings);
+      faults.push(drawFault(random, settings, weights, { atMs: within(random, settings, incident.atMs), host }));
+    }
+  }
+  return faults.sort((a, b) => a.atMs - b.atMs);
 }
 
-function drawFault(random: Random, settings: Settings, weights: readonly number[], atMs: number): Fault {
-  const host = random.next() < 0.35 ? 0 : 1 + random.below(settings.daemons);
-  const daemonHost = 1 + random.below(settings.daemons);
+function drawFault(random: Random, settings: Settings, weights: readonly number[], at: Incident): Fault {
+  const { atMs, host } = at;
+  const daemonHost = host === 0 ? 1 + random.below(settings.daemons) : host;
+  const skip = random.next() < 0.5 ? 0 : between(random, 1, 8);
   const database = host === 0 ? "broker" : random.pick(["outbox", "inbox"] as const);
   const phase: CommitPhase = random.pick(["begin", "before", "after"]);
   const shortMs = between(random, 100, 2 * minuteMs);
   const longMs = random.next() < 0.15 ? between(random, 5 * minuteMs, 40 * minuteMs) : shortMs;
   const restartMs = random.next() < 0.15 ? between(random, minuteMs, 20 * minuteMs) : between(random, 50, 5_000);
-  const at = { atMs, host };
   const onWire = { atMs, host: daemonHost };
   const choices: readonly (() => Fault)[] = [
     () => ({ ...at, kind: "crash", forMs: restartMs }),
-    () => ({ ...at, kind: "crash_at_commit", database, phase, forMs: restartMs }),
+    () => ({ ...at, kind: "crash_at_commit", database, phase, skip, forMs: restartMs }),
     () => ({
       ...at,
       kind: "disk_error",
       database,
       phase,
+      skip,
       error: random.pick(["io", "disk_full"]),
       commits: between(random, 1, 5),
     }),

@@ -15,6 +15,8 @@ export type Settings = {
   readonly inboxDays: number | undefined;
   readonly outboxDays: number;
   readonly requestTimeoutMs: number;
+  /** What the broker does with a daemon's older connection when it comes again. */
+  readonly connectionPolicy: "prefer_newest" | "allow_concurrent";
   /** Between rounds, in days; 0: none. Time passes while everybody sleeps. */
   readonly leapDays: readonly number[];
   /** How far each host's wall clock is off, the broker's first. */
@@ -37,12 +39,19 @@ export type CommitPhase = "begin" | "before" | "after";
 export type Fault =
   | (Lasting & { readonly kind: "crash" })
   /** The process dies at one of its next commits. */
-  | (OnDatabase & { readonly kind: "crash_at_commit"; readonly phase: CommitPhase; readonly forMs: number })
+  | (OnDatabase & {
+      readonly kind: "crash_at_commit";
+      readonly phase: CommitPhase;
+      readonly skip: number;
+      readonly forMs: number;
+    })
   /** The next commits fail. One that fails after it was durable ends the process soon, as a failed flush should. */
   | (OnDatabase & {
       readonly kind: "disk_error";
       readonly phase: CommitPhase;
       readonly error: "io" | "disk_full";
+      /** Commits that still go well. */
+      readonly skip: number;
       readonly commits: number;
     })
   | (Lasting & { readonly kind: "partition" })

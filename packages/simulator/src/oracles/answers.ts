@@ -16,15 +16,17 @@ export type SentContent = { readonly to: Address; readonly body: string };
 
 export class Answers {
   readonly #ledger: HistoryLedger;
+  readonly #senders: readonly string[];
   readonly #acked = new Map<string, AckedSend>();
   readonly #new = new Set<string>();
   /** Ids under which somebody tried to say something else, so that a refusal is no surprise. */
   readonly contested = new Set<string>();
   /** What may stand in an inbox under an id. */
   readonly #bodies = new Map<string, Set<string>>();
-  readonly nowhere = new Set<string>();
 
-  constructor(ledger: HistoryLedger) {
+  /** `senders`: the daemons' keys, in their order. */
+  constructor(ledger: HistoryLedger, senders: readonly string[]) {
+    this.#senders = senders;
     this.#ledger = ledger;
   }
 
@@ -62,7 +64,7 @@ export class Answers {
       this.#new.add(key);
     }
     this.#acked.set(key, before);
-    if (status === 200) this.#checkStored(clientMessageId, body);
+    if (status === 200) this.#checkStored(daemon, clientMessageId, body);
   }
 
   /** A requeue that was answered is an accepted send under its new id. */
@@ -75,8 +77,8 @@ export class Answers {
     this.#acked.set(key, acked);
   }
 
-  #checkStored(clientMessageId: string, body: Answer["body"]): void {
-    const committed = this.#ledger.find(clientMessageId);
+  #checkStored(daemon: number, clientMessageId: string, body: Answer["body"]): void {
+    const committed = this.#ledger.find(this.#senders[daemon] ?? "", clientMessageId);
     if (committed?.brokerMessageId === body.broker_message_id && committed?.historyId === body.history_id) return;
     throw new Violation("stored_send_lost", `${clientMessageId} was answered as ${String(body.broker_message_id)}`);
   }

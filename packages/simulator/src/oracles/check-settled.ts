@@ -10,6 +10,7 @@ import { Violation } from "./violation.ts";
 type OutboxRow = {
   client_message_id: string;
   id: string;
+  to_address: string;
   status: string;
   prefix: string;
   last_error: string | null;
@@ -20,10 +21,13 @@ type OutboxRow = {
 };
 
 const prefixOf = "lower(substr(hex(request_fingerprint), 1, 16)) AS prefix";
-const outboxSql = `SELECT client_message_id, id, status, ${prefixOf}, last_error, broker_message_id, history_id,
+const outboxSql = `SELECT client_message_id, id, to_address, status, ${prefixOf}, last_error, broker_message_id, history_id,
     superseded_by, accept_duplicate FROM outbox
-  UNION ALL SELECT client_message_id, id, 'done', ${prefixOf}, NULL, broker_message_id, history_id, NULL, 0
+  UNION ALL SELECT client_message_id, id, to_address, 'done', ${prefixOf}, NULL, broker_message_id, history_id, NULL, 0
     FROM outbox_tombstone`;
+
+/** Where the plan's sends to nowhere go. */
+const nowhere = "#nowhere";
 
 /** Nothing waits for anything any more. */
 export function isSettled(world: World): boolean {
@@ -87,8 +91,7 @@ type Truth = { readonly world: World; readonly answers: Answers; readonly ledger
 function checkRow(row: OutboxRow, byId: ReadonlyMap<string, OutboxRow>, sender: string, truth: Truth): void {
   const { ledger } = truth;
   const { client_message_id: id, status } = row;
-  const committed = ledger.find(id);
-  const own = committed?.sender === sender ? committed : undefined;
+  const own = ledger.find(sender, id);
   if (status === "done" && !isThe(row, own)) {
     throw new Violation("stored_send_lost", `${id} is done as history ${row.history_id}, and was never committed`);
   }
@@ -97,7 +100,7 @@ function checkRow(row: OutboxRow, byId: ReadonlyMap<string, OutboxRow>, sender: 
   const successor = byId.get(row.superseded_by);
   if (successor === undefined)
     throw new Violation("acked_send_lost", `${id} became ${row.superseded_by}, which is not there`);
-  const doubled = own !== undefined && ledger.find(successor.client_message_id)?.sender === sender;
+  const doubled = own !== undefined && ledger.find(sender, successor.client_message_id) !== undefined;
   if (doubled && row.accept_duplicate !== 1) {
     throw new Violation(
       "committed_twice",
@@ -111,9 +114,9 @@ function isThe(row: OutboxRow, committed: Committed | undefined): boolean {
 }
 
 /** Reasons that a world like this one can give: nowhere to go, another's id, or too old and settled as such. */
-function checkDead({ client_message_id: id, last_error }: OutboxRow, { world, answers }: Truth): void {
+function checkDead({ client_message_id: id, to_address, last_error }: OutboxRow, { world, answers }: Truth): void {
   const reason = (last_error ?? "").split(":")[0];
-  if (reason === "destination_not_found" && answers.nowhere.has(id)) return;
+  if (reason === "destination_not_found" && to_address === nowhere) return;
   if (reason === "idempotency_key_reused" && answers.contested.has(id)) return;
   if (reason === "taken" && answers.contested.has(id)) return;
   // A requeue asked for a fence and did not go through, or the row came to its end by age.
@@ -150,10 +153,10 @@ function checkInbox(number: number, { inbox, pubkey }: DaemonActor, answers: Ans
     )
     .all();
   for (const { client_message_id: id, history_id, unreadable, restored, body } of rows) {
-    const committed = ledger.find(id);
+    const committed = ledger.at(history_id);
     // What a subscriber may read of a topic's past comes back with a lost inbox, delivered to it or not.
     const isFor = committed?.recipients.includes(pubkey) || (restored === 1 && committed?.kind === "topic");
-    if (committed?.historyId !== history_id || !isFor) {
+    if (committed?.clientMessageId !== id || !isFor) {
       throw new Violation("inbox_wrong", `daemon-${number} has ${id}, which was never committed for it`);
     }
     const expected = answers.bodiesOf(id);

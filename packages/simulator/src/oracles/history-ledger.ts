@@ -23,18 +23,23 @@ type HistoryRow = {
 export class HistoryLedger {
   readonly #disk: Disk;
   readonly #byHistoryId = new Map<number, Committed>();
-  readonly #byClientId = new Map<string, Committed>();
+  /** By sender and id: once an id's time at the broker is over, another member may use it. */
+  readonly #byId = new Map<string, Committed>();
   #last = 0;
-  /** The first thing that must not be; told at the next look. */
-  #violation: Violation | undefined;
+  readonly #onViolation: (violation: Violation) => void;
 
-  constructor(disk: Disk) {
+  constructor(disk: Disk, onViolation: (violation: Violation) => void) {
     this.#disk = disk;
+    this.#onViolation = onViolation;
     disk.onCommitted = () => this.#noteNew();
   }
 
-  find(clientMessageId: string): Committed | undefined {
-    return this.#byClientId.get(clientMessageId);
+  find(sender: string, clientMessageId: string): Committed | undefined {
+    return this.#byId.get(`${sender}/${clientMessageId}`);
+  }
+
+  at(historyId: number): Committed | undefined {
+    return this.#byHistoryId.get(historyId);
   }
 
   all(): Iterable<Committed> {
@@ -47,7 +52,6 @@ export class HistoryLedger {
 
   /** MSG-6: what is there now was noted when it came, and nothing came below what was there. */
   check(): void {
-    if (this.#violation !== undefined) throw this.#violation;
     const rows = this.#disk.sql<HistoryRow>(`${selectHistory} ORDER BY history_id`).all();
     for (const row of rows) {
       const noted = this.#byHistoryId.get(row.history_id);
@@ -76,13 +80,13 @@ export class HistoryLedger {
       recipients: recipients.map(({ recipient_pubkey }) => recipient_pubkey),
     };
     this.#last = row.history_id;
-    const before = this.#byClientId.get(row.client_message_id);
+    const before = this.find(row.sender_pubkey, row.client_message_id);
     if (before !== undefined) {
       const ids = `history ${before.historyId} and ${row.history_id}`;
-      this.#violation ??= new Violation("committed_twice", `${row.client_message_id} is ${ids}`);
+      this.#onViolation(new Violation("committed_twice", `${row.client_message_id} is ${ids}`));
     }
     this.#byHistoryId.set(row.history_id, committed);
-    this.#byClientId.set(row.client_message_id, committed);
+    this.#byId.set(`${row.sender_pubkey}/${row.client_message_id}`, committed);
   }
 }
 

@@ -14,19 +14,14 @@ const triggers = `
   CREATE TEMP TRIGGER simulator_removed AFTER DELETE ON main.outbox WHEN OLD.status IS NOT 'done'
     BEGIN SELECT simulator_moved(OLD.client_message_id, OLD.status, 'removed'); END;`;
 
-/** Returns what to call at every look. */
-export function watchRows(disk: Disk, daemon: string): () => void {
-  let violation: Violation | undefined;
+export function watchRows(disk: Disk, daemon: string, onViolation: (violation: Violation) => void): void {
   disk.connection.function("simulator_moved", (id: unknown, from: unknown, to: unknown) => {
     if (!isListed(String(from), String(to))) {
-      violation ??= new Violation("row_moved_wrongly", `${daemon}: ${String(id)} went from ${from} to ${to}`);
+      onViolation(new Violation("row_moved_wrongly", `${daemon}: ${String(id)} went from ${from} to ${to}`));
     }
     return null;
   });
   disk.exec(triggers);
-  return () => {
-    if (violation !== undefined) throw violation;
-  };
 }
 
 function isListed(from: string, to: string): boolean {

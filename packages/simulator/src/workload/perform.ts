@@ -85,15 +85,10 @@ export class Workload {
     }
   }
 
-  /** Of rows that can be, or, now and then, of one that was: its answer names the successor. */
+  /** Of rows that can be, those that wait first; or, now and then, of one that was: its answer names the successor. */
   async #requeue(daemon: DaemonActor, operation: Of<"requeue">): Promise<CallEnd | "nothing"> {
-    const wanted = operation.again ? "status = 'aborted'" : "status = 'pending' OR status = 'dead'";
-    const rows = daemon.outbox
-      .sql<{ id: string; client_message_id: string; to_address: string; prefix: string }>(
-        `SELECT id, client_message_id, to_address, lower(substr(hex(request_fingerprint), 1, 16)) AS prefix
-         FROM outbox WHERE ${wanted} ORDER BY id`,
-      )
-      .all();
+    const choices = operation.again ? ["aborted"] : ["pending", "dead"];
+    const rows = choices.map((status) => selectRequeueable(daemon, status)).find(({ length }) => length > 0) ?? [];
     const row = rows[operation.pick % Math.max(rows.length, 1)];
     if (row === undefined) return "nothing";
     const newClientId = `requeued-${operation.number}`;
@@ -102,7 +97,6 @@ export class Workload {
     for (const body of patch === undefined ? answers.bodiesOf(row.client_message_id) : [patch.message]) {
       answers.expectBody(newClientId, body);
     }
-    if (answers.nowhere.has(row.client_message_id)) answers.nowhere.add(newClientId);
     const end = await daemon.call("POST", "/v1/outbox/requeue", {
       body: {
         id: row.id,
@@ -182,4 +176,16 @@ export class Workload {
   #pause(forMs: number): Promise<void> {
     return new Promise((resolve) => this.#world.scheduler.after(forMs, resolve));
   }
+}
+
+type RequeueableRow = { id: string; client_message_id: string; prefix: string };
+
+/** A few of the latest, those of unknown fate first. */
+function selectRequeueable({ outbox }: DaemonActor, status: string): RequeueableRow[] {
+  return outbox
+    .sql<RequeueableRow>(
+      `SELECT id, client_message_id, lower(substr(hex(request_fingerprint), 1, 16)) AS prefix
+       FROM outbox WHERE status = ? ORDER BY unanswered > 0 DESC, id DESC LIMIT 4`,
+    )
+    .all(status);
 }

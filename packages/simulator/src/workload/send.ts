@@ -53,18 +53,16 @@ export class Sender {
   }
 
   async #ask(daemon: number, sent: Sent): Promise<CallEnd> {
-    const { address, request } = sent;
+    const { request } = sent;
     const id = request.client_message_id;
     if (id !== undefined) {
       this.#answers.expectBody(id, request.message);
-      if (address.kind === "nowhere") this.#answers.nowhere.add(id);
       this.#sent[daemon]?.push(sent);
     }
     const end = await this.#world.daemonAt(daemon).call("POST", "/v1/send", { body: request });
     if (typeof end === "string") return end;
     if (id === undefined && typeof end.body.client_message_id === "string") {
       this.#answers.expectBody(end.body.client_message_id, request.message);
-      if (address.kind === "nowhere") this.#answers.nowhere.add(end.body.client_message_id);
     }
     this.#answers.noteSend(daemon, end);
     return end;

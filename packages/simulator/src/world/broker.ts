@@ -168,7 +168,7 @@ function configOf(settings: Settings): BrokerConfig {
         : { mode: "retention_scoped", dedupe_retention_days: dedupeDays },
     messageRetention: { days: messageDays },
     nightlyCheck: { minute: undefined },
-    connectionPolicy: "prefer_newest",
+    connectionPolicy: settings.connectionPolicy,
     webhookAllowPrivate: false,
     webhookTimeoutMs: 1_000,
     webhookAttempts: 1,

@@ -14,6 +14,7 @@ import { createStores, type DaemonStores } from "@claudemesh/daemon/stores";
 import { createSystemClock } from "@claudemesh/daemon/system-clock";
 import { wireServices } from "@claudemesh/daemon/wire-services";
 import { defaultBackoff } from "@claudemesh/protocol/messages/backoff";
+import { StorageError } from "@claudemesh/storage/errors";
 import type { Settings } from "../core/plan.ts";
 import { noFailpoints } from "./broker.ts";
 import { createDisk, type Disk } from "./disk.ts";
@@ -23,7 +24,7 @@ import type { Network, Wire } from "./network.ts";
 
 /** What a planted fault may put in the place of what is right. */
 export type DaemonPlant = {
-  readonly stores?: (stores: DaemonStores) => DaemonStores;
+  readonly stores?: (stores: DaemonStores, outbox: Disk) => DaemonStores;
   readonly link?: (link: Link) => Link;
 };
 
@@ -49,6 +50,7 @@ export type Call = {
 };
 
 const quiet = () => undefined;
+const restartMs = 5_000;
 const log = { debug: quiet, info: quiet, warn: quiet, error: quiet };
 
 export class DaemonActor {
@@ -104,7 +106,7 @@ export class DaemonActor {
       noFailpoints,
       life.chance,
     );
-    const stores = plant?.stores?.(opened) ?? opened;
+    const stores = plant?.stores?.(opened, this.outbox) ?? opened;
     const { network, wire, mesh, keys, sealer } = this.#setup;
     const starting = wireServices({
       config: configOf(settings),
@@ -125,21 +127,24 @@ export class DaemonActor {
         host.note(`fatal: ${reason}`);
       },
     });
-    starting.then(
-      (services) => {
-        if (!life.alive) return;
-        this.#api = services.localApi({ version: "simulated", rotateToken: () => "" } as never);
-        services.start();
-      },
-      (error: unknown) => {
-        // A disk that refuses the first write ends the start; somebody starts it again.
-        host.note(`start failed: ${String(error)}`);
-        life.end();
-        host.surroundings.scheduler.after(5_000, () => {
-          if (host.life === life) this.start();
-        });
-      },
-    );
+    starting
+      .then(
+        (services) => {
+          if (!life.alive) return;
+          this.#api = services.localApi({ version: "simulated", rotateToken: () => "" } as never);
+          services.start();
+        },
+        (error: unknown) => {
+          if (!(error instanceof StorageError)) throw error;
+          // A disk that refuses the first write ends the start; somebody starts it again.
+          host.note(`start failed: ${error.kind}`);
+          life.end();
+          host.surroundings.scheduler.after(restartMs, () => {
+            if (host.life === life) this.start();
+          });
+        },
+      )
+      .catch(host.surroundings.onBug);
   }
 
   /** The inbox is gone, as when a damaged one was set aside; the next start begins an empty one. */

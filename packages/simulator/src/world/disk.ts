@@ -10,6 +10,8 @@ export type DiskFault = {
   readonly phase: CommitPhase;
   /** Called at the place; the transaction then fails with this. */
   readonly strike: () => StorageError;
+  /** So many commits go well, then so many do not. */
+  skip: number;
   commits: number;
 };
 
@@ -40,6 +42,10 @@ export class Disk extends Sqlite {
   #next(): DiskFault | undefined {
     const fault = this.#fault;
     if (fault === undefined) return undefined;
+    if (fault.skip > 0) {
+      fault.skip--;
+      return undefined;
+    }
     fault.commits--;
     if (fault.commits <= 0) this.#fault = undefined;
     return fault;

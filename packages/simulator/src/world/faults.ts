@@ -78,7 +78,7 @@ function armDisk(world: World, actor: Actor, fault: DiskFaultOf, restartAfterMs:
       crash(world, actor, restartAfterMs);
       return diskError("io");
     };
-    disk.arm({ phase: fault.phase, strike: strikeDown, commits: 1 });
+    disk.arm({ phase: fault.phase, strike: strikeDown, skip: fault.skip, commits: 1 });
     return;
   }
   const { phase, error, commits } = fault;
@@ -91,7 +91,7 @@ function armDisk(world: World, actor: Actor, fault: DiskFaultOf, restartAfterMs:
     }
     return diskError(error);
   };
-  disk.arm({ phase, strike: fail, commits: phase === "after" ? 1 : commits });
+  disk.arm({ phase, strike: fail, skip: fault.skip, commits: phase === "after" ? 1 : commits });
 }
 
 function diskOf(actor: Actor, database: DiskFaultOf["database"]): Disk {

@@ -15,6 +15,8 @@ export type Surroundings = {
   readonly seed: number;
   /** How long everybody has slept between rounds, all in all. */
   readonly leaptMs: () => number;
+  /** Something failed in a way that nothing here makes happen. */
+  readonly onBug: (error: unknown) => void;
 };
 
 export class Host {

@@ -79,11 +79,20 @@ export class Network {
     return connection.end("up");
   }
 
-  delayMs(wire: Wire, nowMs: number): number {
-    const slowMs = wire.severity("slowness", nowMs) * this.random.next();
+  /** `pace`: how much of a slowness this connection feels. */
+  delayMs(wire: Wire, nowMs: number, pace: number): number {
+    const slowMs = wire.severity("slowness", nowMs) * pace * this.random.next();
     return 0.5 + this.random.next() * 20 + slowMs;
   }
 }
+
+/** Nothing follows from these but that somebody is there. */
+function isPing({ type }: Frame): boolean {
+  return type === "ping" || type === "pong";
+}
+
+/** How long news and second copies may be under way. */
+const latestMs = 20_000;
 
 type Side = {
   life: Life;
@@ -100,12 +109,14 @@ export class Connection {
   readonly #wire: Wire;
   readonly #number: number;
   readonly #client: Side;
+  readonly #pace: number;
   #broker: Side | undefined;
 
   constructor(network: Network, wire: Wire, number: number, life: Life, handlers: EndHandlers) {
     this.#network = network;
     this.#wire = wire;
     this.#number = number;
+    this.#pace = network.random.next() ** 2;
     this.#client = { life, handlers, open: true, lastArrivalMs: 0, broken: false };
     life.onEnd(() => this.#sideDied(this.#client));
   }
@@ -116,7 +127,7 @@ export class Connection {
     const nowMs = scheduler.nowMs;
     // Nobody answers while the way is blocked, and the one who knocks gives up by its own clock.
     if (this.#wire.blockedUntil("up", nowMs) !== undefined) return;
-    scheduler.after(this.#network.delayMs(this.#wire, nowMs), () => {
+    scheduler.after(this.#network.delayMs(this.#wire, nowMs, this.#pace), () => {
       const { listener } = this.#network;
       if (!this.#client.open || !this.#client.life.alive) return;
       if (listener?.life.alive !== true) {
@@ -145,10 +156,11 @@ export class Connection {
         const [from, to] = [mine(), theirs()];
         if (from?.open !== true || !from.life.alive || to === undefined) return;
         const text = writeStrictJson(frame);
-        this.#carry(direction, to, () => {
+        const mayDouble = frame.type !== "send";
+        this.#carry(direction, to, mayDouble, () => {
           if (!to.open) return;
           this.#network.frames++;
-          this.#note(`${direction} ${text.slice(0, 120)}`);
+          if (!isPing(frame)) this.#note(`${direction} ${text.slice(0, 120)}`);
           to.handlers.onFrame(parseStrictJson(Buffer.from(text), { maxDepth: limits.jsonDepth }) as Frame);
         });
       },
@@ -158,7 +170,7 @@ export class Connection {
         from.open = false;
         this.#note(`${direction} side closes: ${reason}`);
         if (to === undefined || !from.life.alive) this.#forget();
-        else this.#carry(direction, to, () => this.#tellClosed(to, reason), true);
+        else this.#carry(direction, to, false, () => this.#tellClosed(to, reason));
       },
     };
   }
@@ -170,7 +182,11 @@ export class Connection {
     }
   }
 
-  #carry(direction: Direction, to: Side, arrive: () => void, once = false): void {
+  /**
+   * Sends are doubled by those who try again, over this connection or the next; a second copy that nobody waits for
+   * would be another promise than a stream's, and a refusal would mean nothing.
+   */
+  #carry(direction: Direction, to: Side, mayDouble: boolean, arrive: () => void): void {
     const { random, surroundings } = this.#network;
     const nowMs = surroundings.scheduler.nowMs;
     if (to.broken) return;
@@ -182,11 +198,11 @@ export class Connection {
       if (random.next() < 0.7) this.cut();
     }
     if (to.broken) return;
-    const earliestMs = Math.max(blockedUntilMs ?? nowMs, nowMs) + this.#network.delayMs(this.#wire, nowMs);
+    const earliestMs = Math.max(blockedUntilMs ?? nowMs, nowMs) + this.#network.delayMs(this.#wire, nowMs, this.#pace);
     to.lastArrivalMs = Math.max(to.lastArrivalMs, earliestMs);
     surroundings.scheduler.at(to.lastArrivalMs, arrive, to.life);
-    if (once || random.next() >= this.#wire.severity("duplication", nowMs)) return;
-    surroundings.scheduler.at(to.lastArrivalMs + random.next() * 5_000, arrive, to.life);
+    if (!mayDouble || random.next() >= this.#wire.severity("duplication", nowMs)) return;
+    surroundings.scheduler.at(to.lastArrivalMs + random.next() * latestMs, arrive, to.life);
   }
 
   #sideDied(side: Side): void {
@@ -200,7 +216,12 @@ export class Connection {
 
   #closeSoon(side: Side, reason: string): void {
     const { scheduler } = this.#network.surroundings;
-    scheduler.after(this.#network.random.next() * 1_500, () => this.#tellClosed(side, reason), side.life);
+    const { random } = this.#network;
+    scheduler.after(
+      random.next() * (random.next() < 0.6 ? 500 : latestMs),
+      () => this.#tellClosed(side, reason),
+      side.life,
+    );
   }
 
   #tellClosed(side: Side, reason: string): void {

@@ -31,12 +31,21 @@ export class World {
   readonly daemons: DaemonActor[] = [];
   #broker: BrokerActor | undefined;
   #leaptMs = 0;
+  onBug: (error: unknown) => void = (error) => {
+    throw error;
+  };
 
   constructor(settings: Settings, plants: Plants) {
     this.settings = settings;
     this.plants = plants;
     const { scheduler, log } = this;
-    this.surroundings = { scheduler, log, seed: settings.seed, leaptMs: () => this.#leaptMs };
+    this.surroundings = {
+      scheduler,
+      log,
+      seed: settings.seed,
+      leaptMs: () => this.#leaptMs,
+      onBug: (error) => this.onBug(error),
+    };
     this.network = new Network(this.surroundings);
   }
 

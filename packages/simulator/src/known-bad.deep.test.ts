@@ -1,0 +1,17 @@
+// That the oracles are awake: each of these faults is planted, and some run within a few seeds names it.
+import { expect, test } from "vitest";
+import { drawPlan } from "./core/draw-plan.ts";
+import { runPlan } from "./run.ts";
+import { knownBad } from "./testing/known-bad.ts";
+
+const seedsMax = 12;
+const hours = 6;
+
+test.each(knownBad)("$what: is named", async ({ named, plants }) => {
+  const found: string[] = [];
+  for (let seed = 1; found.length === 0 && seed <= seedsMax; seed++) {
+    const { violation } = await runPlan(drawPlan(seed, hours), plants);
+    if (violation !== undefined) found.push(violation.oracle);
+  }
+  expect(named).toContain(found[0]);
+});
