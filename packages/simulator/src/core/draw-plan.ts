@@ -42,7 +42,6 @@ function drawSettings(random: Random, seed: number, hours: number): Settings {
   const daemons = between(random, 2, 4);
   const leaps = random.next() < 0.6;
   const dedupeDays = orForEver(random.pick([7, 7, 365, 0]));
-  // What was lost with an inbox comes back from history, which has to be there then.
   const messageDays = orForEver(random.pick([1, 2, 0, 0]));
   return {
     seed,
@@ -181,7 +180,7 @@ function drawFaults(settings: Settings, incidents: readonly Incident[]): Fault[]
   const random = streamOf(settings.seed, "faults");
   // Every run has its own idea of what is likely: some are about disks, some about networks.
   const bias = random.pick([1, 3, 6]);
-  const weights = Array.from({ length: 12 }, () => random.next() ** bias + 0.01);
+  const weights = Array.from({ length: 13 }, () => random.next() ** bias + 0.01);
   const faults: Fault[] = [];
   for (const incident of incidents) {
     for (let count = between(random, 1, 4); count > 0; count--) {
@@ -222,10 +221,9 @@ function drawFault(random: Random, settings: Settings, weights: readonly number[
     () => ({ ...onWire, kind: "cut" }),
     () => ({ ...at, kind: "clock_step", byMs: between(random, -hourMs, hourMs) }),
     () => ({ ...at, kind: "sleep", forMs: longMs }),
-    () =>
-      settings.messageDays === undefined && random.next() < 0.3
-        ? { ...onWire, kind: "inbox_loss" }
-        : { atMs, host: 0, kind: "limiter_outage", forMs: longMs },
+    () => ({ atMs, host: 0, kind: "limiter_outage", forMs: longMs, slowMs: random.pick([0, 3_000, 15_000]) }),
+    // What was lost with an inbox comes back from history, which has to be there then.
+    () => (settings.messageDays === undefined ? { ...onWire, kind: "inbox_loss" } : { ...onWire, kind: "cut" }),
   ];
   return weighted(
     random,

@@ -23,15 +23,12 @@ export type Settings = {
   readonly skewMs: readonly number[];
 };
 
-/** The host 0 is the broker's; the others are the daemons', in their order. */
-export type HostNumber = number;
-
 type Moment = { readonly atMs: number };
-type OnHost = Moment & { readonly host: HostNumber };
+/** Host 0 is the broker's; the others are the daemons', in their order. */
+type OnHost = Moment & { readonly host: number };
 type Lasting = OnHost & { readonly forMs: number };
 
-export const databaseNames = ["outbox", "inbox", "broker"] as const;
-type OnDatabase = OnHost & { readonly database: (typeof databaseNames)[number] };
+type OnDatabase = OnHost & { readonly database: "outbox" | "inbox" | "broker" };
 
 /** Where in a transaction something goes wrong: nothing is written; all is rolled back; all is on disk. */
 export type CommitPhase = "begin" | "before" | "after";
@@ -65,7 +62,8 @@ export type Fault =
   | (OnHost & { readonly kind: "clock_step"; readonly byMs: number })
   /** The machine sleeps. */
   | (Lasting & { readonly kind: "sleep" })
-  | (Lasting & { readonly kind: "limiter_outage" })
+  /** The limiter cannot be asked, or takes up to so long to answer. */
+  | (Lasting & { readonly kind: "limiter_outage"; readonly slowMs: number })
   /** The inbox is damaged and is set aside at the next start, which is now. */
   | (OnHost & { readonly kind: "inbox_loss" });
 

@@ -1,6 +1,5 @@
 // What callers were told, and whether two answers about the same thing can both be true. Only what was answered counts:
 // a call without an answer may have done its work or not.
-import type { Address } from "../core/plan.ts";
 import type { Answer } from "../world/daemon.ts";
 import type { HistoryLedger } from "./history-ledger.ts";
 import { Violation } from "./violation.ts";
@@ -11,8 +10,6 @@ export type AckedSend = {
   readonly outboxId: string;
   readonly fingerprint: string;
 };
-
-export type SentContent = { readonly to: Address; readonly body: string };
 
 export class Answers {
   readonly #ledger: HistoryLedger;

@@ -8,6 +8,7 @@ import { createOperationRunner } from "@claudemesh/broker/run-operation";
 import type { Mesh } from "@claudemesh/members/ports";
 import { createSqliteMembersStore, membersMigrations } from "@claudemesh/members/sqlite";
 import type { MessagesStore } from "@claudemesh/messages/ports";
+import type { Limiter } from "@claudemesh/messages/ports/limiter";
 import { limitAccepts } from "@claudemesh/messages/services/limit-accepts";
 import { createSqliteMessagesStore, messagesMigrations } from "@claudemesh/messages/sqlite";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
@@ -39,8 +40,8 @@ export class BrokerActor {
   readonly #setup: BrokerSetup;
   readonly #config: BrokerConfig;
   readonly disk: Disk;
-  /** While the limiter is away, new ids are refused. */
-  limiterAwayUntilMs = 0;
+  /** Away: new ids are refused. Slow: they wait between their look-up and their transaction. */
+  limiter = { troubledUntilMs: 0, slowMs: 0 };
   mesh: Mesh = { id: "", name: "" };
   #messages: MessagesStore | undefined;
 
@@ -69,7 +70,7 @@ export class BrokerActor {
     const life = host.begin();
     const commit = new GroupCommit(this.disk, { nextTurn: life.nextTurn });
     const members = createSqliteMembersStore(this.disk, commit);
-    this.#messages = this.#openMessages(commit);
+    this.#messages = this.#openMessages(life, commit);
     const connections = new ConnectionRegistry();
     const context = this.#createContext(life, members, this.#messages, connections);
     const served: Served = { life, mesh: this.mesh, context, connections, run: createOperationRunner(context) };
@@ -77,14 +78,17 @@ export class BrokerActor {
     this.#workRegularly(life, context);
   }
 
-  #openMessages(commit: GroupCommit): MessagesStore {
+  #openMessages(life: Life, commit: GroupCommit): MessagesStore {
     const { settings, host, plant } = this.#setup;
     const stores = createSqliteMessagesStore(this.disk, commit, settings.rateLimit, { saw: quiet });
-    const limiter = {
-      consume: async () =>
-        host.surroundings.scheduler.nowMs < this.limiterAwayUntilMs
-          ? ({ type: "unavailable" } as const)
-          : ({ type: "ok", spent: false } as const),
+    const limiter: Limiter = {
+      consume: async () => {
+        const { troubledUntilMs, slowMs } = this.limiter;
+        if (host.surroundings.scheduler.nowMs >= troubledUntilMs) return { type: "ok", spent: false };
+        if (slowMs === 0) return { type: "unavailable" };
+        await new Promise<void>((resolve) => life.setTimer(life.chance.random() * slowMs, resolve));
+        return { type: "ok", spent: false };
+      },
       available: async () => true,
     };
     const options = { whenUnavailable: "refuse", onPassedUncounted: quiet, onSpentThenRefused: quiet } as const;

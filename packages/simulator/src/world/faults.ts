@@ -43,7 +43,7 @@ export function strike(world: World, fault: Fault, endMs: number): void {
       actor.host.sleep(lastingMs);
       break;
     case "limiter_outage":
-      world.broker.limiterAwayUntilMs = nowMs + lastingMs;
+      world.broker.limiter = { troubledUntilMs: nowMs + lastingMs, slowMs: fault.slowMs };
       break;
     case "inbox_loss":
       if (actor instanceof DaemonActor) loseInbox(world, actor);
@@ -53,7 +53,7 @@ export function strike(world: World, fault: Fault, endMs: number): void {
 /** From here on nothing goes wrong. Connections that are broken stay so until somebody notices. */
 export function heal(world: World): void {
   world.log.add(world.scheduler.nowMs, "all faults end");
-  world.broker.limiterAwayUntilMs = 0;
+  world.broker.limiter.troubledUntilMs = 0;
   world.broker.disk.arm(undefined);
   for (const daemon of world.daemons) {
     daemon.wire.heal();
