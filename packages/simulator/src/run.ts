@@ -2,7 +2,14 @@
 // or with the violation that was found.
 import { busyShare, dayMs, hourMs, type Plan, roundMs } from "./core/plan.ts";
 import { Answers } from "./oracles/answers.ts";
-import { checkInboxes, checkOrphans, checkOutboxes, describeOpen, isSettled } from "./oracles/check-settled.ts";
+import {
+  checkInboxes,
+  checkOrphans,
+  checkOutboxes,
+  describeOpen,
+  isSettled,
+  tallyRows,
+} from "./oracles/check-settled.ts";
 import { HistoryLedger } from "./oracles/history-ledger.ts";
 import { HistoryReader } from "./oracles/history-readers.ts";
 import { QueueWatch } from "./oracles/queue-watch.ts";
@@ -22,7 +29,7 @@ export type RunReport = {
   readonly events: number;
   readonly frames: number;
   readonly committed: number;
-  /** Operations by kind and answer. */
+  /** Operations by kind and answer, and rows by how they ended. */
   readonly outcomes: ReadonlyMap<string, number>;
   /** Of everything that happened, in its order. */
   readonly digest: string;
@@ -48,7 +55,7 @@ export async function runPlan(plan: Plan, plants: Plants = {}): Promise<RunRepor
     events: scheduler.events,
     frames: network.frames,
     committed: run.ledger.size,
-    outcomes: run.workload.outcomes,
+    outcomes: new Map([...run.workload.outcomes, ...tallyRows(world)]),
     digest: log.digest(),
     violation,
     lastLines: violation === undefined ? [] : log.last(),

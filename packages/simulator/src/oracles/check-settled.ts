@@ -29,6 +29,20 @@ const outboxSql = `SELECT client_message_id, id, to_address, status, ${prefixOf}
 /** Where the plan's sends to nowhere go. */
 const nowhere = "#nowhere";
 
+/** How rows have ended, by status and reason: what a run has met. */
+export function tallyRows(world: World): Map<string, number> {
+  const tally = new Map<string, number>();
+  for (const { outbox } of world.daemons) {
+    const tombstones = outbox.sql<{ rows: number }>("SELECT count(*) AS rows FROM outbox_tombstone").get()?.rows ?? 0;
+    tally.set("row tombstone", (tally.get("row tombstone") ?? 0) + tombstones);
+    for (const { status, last_error } of outbox.sql<OutboxRow>("SELECT status, last_error FROM outbox").all()) {
+      const end = status === "dead" ? `row dead ${(last_error ?? "").split(":")[0]}` : `row ${status}`;
+      tally.set(end, (tally.get(end) ?? 0) + 1);
+    }
+  }
+  return tally;
+}
+
 /** Nothing waits for anything any more. */
 export function isSettled(world: World): boolean {
   const open = (daemon: DaemonActor) =>

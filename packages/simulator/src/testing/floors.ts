@@ -15,11 +15,25 @@ const outcomesMin: readonly (readonly [outcome: string, count: number])[] = [
   ["consume 409 lease_lost", 1],
   ["read_history 200 ", 10],
   ["prune 200 ", 1],
+  ["row tombstone", 1],
+  ["row aborted", 1],
+  ["row dead idempotency_key_reused", 1],
+];
+
+/** What only long hunts meet for certain. */
+export const rareOutcomes: typeof outcomesMin = [
+  ["row dead expired", 1],
+  ["row dead fenced", 1],
+  ["requeue 409 already_accepted", 1],
+  ["requeue 409 fate_unknown", 1],
 ];
 
 /** What was missed; nothing, in a hunt that is worth its time. */
-export function describeFloors({ hours, operations, faults, outcomes }: Totals): string[] {
-  const missed = outcomesMin.filter(([outcome, least]) => (outcomes.get(outcome) ?? 0) < least).map(([name]) => name);
+export function describeFloors(totals: Totals, further: typeof outcomesMin = []): string[] {
+  const { hours, operations, faults, outcomes } = totals;
+  const missed = [...outcomesMin, ...further]
+    .filter(([outcome, least]) => (outcomes.get(outcome) ?? 0) < least)
+    .map(([name]) => name);
   if (operations / hours < perHourMin.operations) missed.push(`${operations} operations in ${hours} hours`);
   if (faults / hours < perHourMin.faults) missed.push(`${faults} faults in ${hours} hours`);
   return missed;
