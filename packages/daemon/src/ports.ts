@@ -19,6 +19,15 @@ export type Clock = {
 };
 export type Timer = { readonly cancel: () => void };
 
+/** What no input decides: chance, and when the event loop comes round. */
+export type Chance = {
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly randomBytes: (length: number) => Uint8Array;
+  /** Calls once, after everything that is ready now. */
+  readonly nextTurn: (run: () => void) => void;
+};
+
 export type LogFields = Readonly<Record<string, unknown>>;
 /** Lines never hold bodies, tokens or keys' secrets: callers pass ids, codes and counts. */
 export type Log = {

@@ -45,6 +45,20 @@ describe("the daemon's clock", () => {
     expect(clock.nowMs()).toBe(1_800_000_000_000);
   });
 
+  it("waits by the timers that it is given", () => {
+    const set: number[] = [];
+    const sources = { wallMs: () => 0, monotonicMs: () => 0, uptimeSeconds: () => 0 };
+    const clock = createSystemClock({
+      ...sources,
+      setTimer: (delayMs) => {
+        set.push(delayMs);
+        return { cancel: () => undefined };
+      },
+    });
+    clock.setTimer(1_500, () => undefined);
+    expect(set).toEqual([1_500]);
+  });
+
   it("runs on the real clocks", () => {
     const clock = createSystemClock();
     expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(1_000);

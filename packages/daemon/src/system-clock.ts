@@ -11,6 +11,8 @@ export type TimeSources = {
   readonly monotonicMs: () => number;
   /** Seconds since boot, sleep included; may be coarse. */
   readonly uptimeSeconds: () => number;
+  /** Node's own timers where absent. */
+  readonly setTimer?: Clock["setTimer"];
 };
 
 export type SystemClock = Clock & {
@@ -39,11 +41,11 @@ export function createSystemClock(sources: TimeSources = systemSources): SystemC
       const missedMs = sources.uptimeSeconds() * 1000 - sources.monotonicMs() - bootMs - sleptMs;
       if (missedMs >= sleepMsMin) sleptMs += missedMs;
     },
-    setTimer,
+    setTimer: sources.setTimer ?? setNodeTimer,
   };
 }
 
-function setTimer(delayMs: number, callback: () => void): Timer {
+function setNodeTimer(delayMs: number, callback: () => void): Timer {
   const timer = setTimeout(callback, Math.min(Math.max(0, delayMs), timerMsMax));
   return { cancel: () => clearTimeout(timer) };
 }

@@ -1,14 +1,13 @@
 // Puts the services together: who gets which port. Nothing is decided here.
-import { randomBytes } from "node:crypto";
 import type { MeshConfig } from "@claudemesh/client/home";
 import type { MemberKeys } from "@claudemesh/client/keys";
 import type { Link } from "@claudemesh/client/link-contract";
-import { loadSealer } from "@claudemesh/client/seal";
+import { loadSealer, type Sealer } from "@claudemesh/client/seal";
 import { createUlidGenerator } from "@claudemesh/protocol/ids";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type { DaemonConfig } from "./config.ts";
-import type { Log } from "./ports.ts";
+import type { Chance, Clock, Log } from "./ports.ts";
 import type { AcceptPorts } from "./services/accept-send.ts";
 import { type LinkEvents, ManagedBrokerLink } from "./services/broker-link.ts";
 import { Drain } from "./services/drain.ts";
@@ -27,6 +26,7 @@ import { createStorageGauge } from "./services/storage-gauge.ts";
 import { nodeSha256 } from "./sha256.ts";
 import { StartRefused } from "./start-refused.ts";
 import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
+import { systemChance } from "./system-chance.ts";
 import type { SystemClock } from "./system-clock.ts";
 import type { LocalApi } from "./transport/routes.ts";
 import { wireControl } from "./wire-control.ts";
@@ -43,6 +43,10 @@ export type WiringOptions = {
   readonly stores: DaemonStores;
   readonly openLink: (events: LinkEvents) => Link;
   readonly onFatal: (end: FatalEnd) => void;
+  /** Node's own where absent. */
+  readonly chance?: Chance;
+  /** Made from the keys where absent. */
+  readonly sealer?: Sealer;
 };
 
 export type DaemonServices = {
@@ -63,10 +67,10 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const { outbox, inbox } = stores;
   const { backoff, requestTimeoutMs } = config.outbox;
   const ownPubkey = keys.ed25519.public_key;
-  const random = Math.random;
+  const { random, randomBytes, nextTurn } = options.chance ?? systemChance;
   const limits = loadLimits(stores, config);
   await recoverOutbox(outbox, clock.nowMs(), backoff, log);
-  const sealer = await loadSealer(keys);
+  const sealer = options.sealer ?? (await loadSealer(keys));
   const link: ManagedBrokerLink = new ManagedBrokerLink({
     open: options.openLink,
     onStatus: (status) => follower.onStatus(status),
@@ -88,7 +92,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
     { backoff, requestTimeoutMs },
   );
   const expiry = new Expiry({ outbox, link, clock, log, limits, requestTimeoutMs });
-  const receiver = new Receiver({ inbox, link, sealer, nameOf, clock, log, requestTimeoutMs, onStored });
+  const receiver = new Receiver({ inbox, link, sealer, nameOf, clock, nextTurn, log, requestTimeoutMs, onStored });
   const restoring = { ownPubkey, inbox, link, sealer, nameOf, inlineBytes, clock, log, requestTimeoutMs };
   const rebuild = new InboxRebuild(restoring);
   const { noticeSleep } = clock;
@@ -131,7 +135,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
     },
     stop: () => {
       heart.stop();
-      return endWork(drain, receiver, link);
+      return endWork(clock, drain, receiver, link);
     },
   };
 }
@@ -150,12 +154,12 @@ function createRegularWork(options: WiringOptions, expiry: Pick<Expiry, "sweep">
 }
 
 /** Answers that are on their way may still come; then the link ends, and what it cut off is recorded. */
-async function endWork(drain: Drain, receiver: Receiver, link: ManagedBrokerLink): Promise<void> {
+async function endWork(clock: Clock, drain: Drain, receiver: Receiver, link: ManagedBrokerLink): Promise<void> {
   drain.stop();
   receiver.stop();
-  await within(answerGraceMs, drain.settled());
+  await within(clock, answerGraceMs, drain.settled());
   await link.close();
-  await within(recordGraceMs, Promise.all([drain.settled(), receiver.settled()]));
+  await within(clock, recordGraceMs, Promise.all([drain.settled(), receiver.settled()]));
 }
 
 function loadLimits(stores: DaemonStores, config: DaemonConfig): NegotiatedLimits {
@@ -166,11 +170,9 @@ function loadLimits(stores: DaemonStores, config: DaemonConfig): NegotiatedLimit
   throw new StartRefused("outbox_max_age_above_dedupe_window", message);
 }
 
-async function within(limitMs: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, limitMs);
-  });
+async function within(clock: Clock, limitMs: number, work: Promise<unknown>): Promise<void> {
+  const { promise: limit, resolve } = Promise.withResolvers<void>();
+  const timer = clock.setTimer(limitMs, resolve);
   await Promise.race([work, limit]);
-  clearTimeout(timer);
+  timer.cancel();
 }

@@ -22,7 +22,7 @@ const forgettingIntervalMs = 6 * 3_600_000;
 type Surroundings = {
   readonly config: BrokerConfig;
   readonly messages: MessagesStore;
-  readonly spaces: SpacesStore;
+  readonly spaces: Pick<SpacesStore, "sweepSessions">;
   readonly metrics: BrokerMetrics;
   readonly log: Logger;
   readonly nowMs: () => number;

@@ -8,6 +8,7 @@ import {
   type TestMember,
 } from "../../../../tests/support/broker-harness.ts";
 import type { RawPeer } from "../../../../tests/support/raw-peer.ts";
+import { DeliveryPump } from "./delivery-pump.ts";
 
 /** All accepted, in this order. */
 async function sendMany(sender: RawPeer, to: TestMember, ids: readonly string[], body: object = { body: "x" }) {
@@ -37,6 +38,33 @@ async function twoMembers(flags: Record<string, string> = {}) {
   const alice = await createTestMesh(broker);
   return { broker, alice, bob: await joinTestMesh(alice, "bob") };
 }
+
+describe("a pump", () => {
+  test("reads when the turn comes, once for however many wakes", async () => {
+    const turns: (() => void)[] = [];
+    const asked: number[] = [];
+    const pump = new DeliveryPump({
+      store: {
+        unsettled: async (_mesh, _recipient, after) => {
+          asked.push(after);
+          return [];
+        },
+      },
+      meshId: "mesh",
+      recipient: "ab".repeat(32),
+      push: () => 0,
+      onFailure: (error) => {
+        throw error;
+      },
+      nextTurn: (run) => turns.push(run),
+    });
+    pump.wake();
+    pump.wake();
+    expect([turns.length, asked]).toEqual([1, []]);
+    turns[0]?.();
+    expect(asked).toEqual([0]);
+  });
+});
 
 describe("a push", () => {
   test("brings the committed message to a connected receiver, as history has it", async () => {

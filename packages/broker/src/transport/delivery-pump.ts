@@ -11,6 +11,8 @@ export type DeliveryPumpOptions = {
   /** Returns how many bytes the frame took, roughly. */
   readonly push: (item: HistoryItem) => number;
   readonly onFailure: (error: unknown) => void;
+  /** Calls once, when the event loop has come round; `setImmediate` where absent. */
+  readonly nextTurn?: (run: () => void) => void;
 };
 
 /**
@@ -24,6 +26,7 @@ const readItems = 32;
 
 export class DeliveryPump {
   readonly #options: DeliveryPumpOptions;
+  readonly #nextTurn: (run: () => void) => void;
   /** history_id → bytes. */
   readonly #unacked = new Map<number, number>();
   #unackedBytes = 0;
@@ -34,6 +37,7 @@ export class DeliveryPump {
 
   constructor(options: DeliveryPumpOptions) {
     this.#options = options;
+    this.#nextTurn = options.nextTurn ?? setImmediate;
   }
 
   /** Cheap and callable at any time; calls while a read is under way lead to one more. */
@@ -41,7 +45,7 @@ export class DeliveryPump {
     this.#wanted = true;
     if (this.#running || this.#stopped) return;
     this.#running = true;
-    setImmediate(() => void this.#run());
+    this.#nextTurn(() => void this.#run());
   }
 
   settled(historyIds: readonly number[]): void {

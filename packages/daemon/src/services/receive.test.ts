@@ -28,7 +28,10 @@ function message(historyId: number, given: Partial<HistoryItem> = {}): HistoryIt
   };
 }
 
-async function setUp(inboxWith: (store: InboxStore) => InboxStore = (store) => store) {
+async function setUp(
+  inboxWith: (store: InboxStore) => InboxStore = (store) => store,
+  nextTurn: (run: () => void) => void = setImmediate,
+) {
   const clock = new ManualClock();
   const stores = await openTestStores(clock);
   const link = new ScriptedLink();
@@ -36,7 +39,16 @@ async function setUp(inboxWith: (store: InboxStore) => InboxStore = (store) => s
   const inbox = inboxWith(stores.inbox);
   const sealer = { open: () => undefined };
   const nameOf = () => undefined;
-  const receiver = new Receiver({ inbox, link, sealer, nameOf, clock, log, requestTimeoutMs: 1_000 });
+  const receiver = new Receiver({
+    inbox,
+    link,
+    sealer,
+    nameOf,
+    clock,
+    log,
+    nextTurn,
+    requestTimeoutMs: 1_000,
+  });
   const rebuild = new InboxRebuild({
     ownPubkey: me,
     inbox,
@@ -74,6 +86,17 @@ describe("a delivery", () => {
     const ack = await link.requested("ack");
     expect(ack.input).toEqual({ history_ids: [1] });
     expect(rows()).toEqual([{ history_id: 1, restored: 0 }]);
+  });
+
+  it("is acked in one frame with all that the same turn stored", async () => {
+    const turns: (() => void)[] = [];
+    const { receiver, link } = await setUp(undefined, (run) => turns.push(run));
+    receiver.receive(message(1));
+    receiver.receive(message(2));
+    await settle();
+    expect(link.requests).toEqual([]);
+    for (const turn of turns) turn();
+    expect(link.requests.map(({ input }) => input)).toEqual([{ history_ids: [1, 2] }]);
   });
 
   it("that comes again makes no second row and is acked again", async () => {

@@ -5,7 +5,7 @@ import { limits } from "@claudemesh/protocol/messages/limits";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import { readMessage } from "../core/inbox-message.ts";
 import { createLogLimiter } from "../core/log-limiter.ts";
-import type { BrokerLink, Clock, InboxStore, Log, Timer } from "../ports.ts";
+import type { BrokerLink, Chance, Clock, InboxStore, Log, Timer } from "../ports.ts";
 
 export type ReceivePorts = {
   readonly inbox: Pick<InboxStore, "insert">;
@@ -13,6 +13,7 @@ export type ReceivePorts = {
   readonly sealer: Pick<Sealer, "open">;
   readonly nameOf: (pubkey: string) => string | undefined;
   readonly clock: Clock;
+  readonly nextTurn: Chance["nextTurn"];
   readonly log: Log;
   readonly requestTimeoutMs: number;
   /** Told of every delivery once it is durable; one that is not news was known before. */
@@ -92,7 +93,7 @@ export class Receiver {
     if (this.#ackScheduled) return;
     this.#ackScheduled = true;
     // Everything that the same commit made durable goes into one frame.
-    setImmediate(() => this.#sendAcks());
+    this.#ports.nextTurn(() => this.#sendAcks());
   }
 
   #sendAcks(): void {

@@ -47,6 +47,17 @@ function refuse(error: Error): (db: Sqlite) => never {
 }
 
 describe("a submitter", () => {
+  test("waits for the turn of whichever loop drives the commits", async () => {
+    const turns: (() => void)[] = [];
+    const { commits, committedIds } = setUp({ nextTurn: (run) => turns.push(run) });
+    const told = [commits.submit(insert(1)), commits.submit(insert(2))];
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([turns.length, committedIds()]).toEqual([1, []]);
+    turns[0]?.();
+    expect(await Promise.all(told)).toEqual([1, 2]);
+    expect(committedIds()).toEqual([1, 2]);
+  });
+
   test("is told the result after the commit, and nobody before", async () => {
     const seen: string[] = [];
     const { commits, committedIds } = setUp({

@@ -11,6 +11,8 @@ export interface GroupCommitOptions {
   maxQueued?: number;
   /** After the last job, inside the transaction. A throw rolls back and rejects every job of the batch. */
   beforeCommit?: () => void;
+  /** Calls once, when the event loop has come round; `setImmediate` unless another loop drives this one. */
+  nextTurn?: (run: () => void) => void;
   /** The batch is on disk and nobody has been told. A throw rejects jobs that are committed, as a crash would. */
   afterCommit?: () => void;
 }
@@ -34,6 +36,7 @@ export class GroupCommit {
   readonly #maxQueued: number;
   readonly #beforeCommit: (() => void) | undefined;
   readonly #afterCommit: (() => void) | undefined;
+  readonly #nextTurn: (run: () => void) => void;
   readonly #onImmediate = () => this.#runScheduled();
   #queue: QueuedJob[] = [];
   #scheduled = false;
@@ -45,6 +48,7 @@ export class GroupCommit {
     this.#maxQueued = options.maxQueued ?? 65_536;
     this.#beforeCommit = options.beforeCommit;
     this.#afterCommit = options.afterCommit;
+    this.#nextTurn = options.nextTurn ?? setImmediate;
     assert(this.#maxBatch >= 1 && this.#maxQueued >= 1);
   }
 
@@ -74,7 +78,7 @@ export class GroupCommit {
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    setImmediate(this.#onImmediate);
+    this.#nextTurn(this.#onImmediate);
   }
 
   #runScheduled(): void {

@@ -3,6 +3,8 @@ import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type { Chance } from "../../ports.ts";
+import { systemChance } from "../../system-chance.ts";
 
 export type MarkedCommit = {
   readonly commit: GroupCommit;
@@ -15,11 +17,13 @@ export function createMarkedCommit(
   db: Sqlite,
   failpoints: Failpoints<FailpointName>,
   points: { readonly before?: FailpointName; readonly after: FailpointName },
+  nextTurn: Chance["nextTurn"] = systemChance.nextTurn,
 ): MarkedCommit {
-  if (!failpoints.active) return { commit: new GroupCommit(db), note: () => undefined };
+  if (!failpoints.active) return { commit: new GroupCommit(db, { nextTurn }), note: () => undefined };
   let noted = false;
   let committing = false;
   const commit = new GroupCommit(db, {
+    nextTurn,
     beforeCommit: () => {
       committing = noted;
       noted = false;

@@ -5,6 +5,7 @@ import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type {
   AuditReading,
   BrokerIdSearch,
+  Chance,
   Clock,
   InboxEntries,
   InboxStore,
@@ -15,13 +16,14 @@ import type {
   RequeueStore,
   WatchOutbox,
 } from "../../ports.ts";
+import { systemChance } from "../../system-chance.ts";
 import { createSqliteAuditReading } from "./audit-reading.ts";
 import { createSqliteBrokerIdSearch } from "./broker-id-search.ts";
 import { createSqliteInboxEntries } from "./inbox-entries.ts";
 import { createSqliteInboxStore, selectLastId } from "./inbox-store.ts";
 import { createMarkedCommit } from "./marked-commit.ts";
 import { createSqliteMembersStore, createSqliteNegotiatedStore } from "./members-store.ts";
-import { openInboxDatabase, openOutboxDatabase } from "./open-databases.ts";
+import { type OpenDatabase, openInboxDatabase, openOutboxDatabase } from "./open-databases.ts";
 import { createSqliteOutboxStore } from "./outbox-store.ts";
 import { createOutboxWatch } from "./outbox-watch.ts";
 import { createSqliteRequeueStore } from "./requeue-store.ts";
@@ -54,33 +56,43 @@ export async function openStores(
   try {
     const timestamp = new Date(clock.nowMs()).toISOString().replaceAll(/[:.]/g, "-");
     const inbox = await openInboxDatabase(paths.inboxDb, timestamp, log);
-    const outboxCommit = createMarkedCommit(outbox.db, failpoints, {
-      before: "outbox.before_commit",
-      after: "outbox.after_commit",
-    });
-    const inboxIds = createRowIds(inbox.db, "inbox", clock.nowMs, selectLastId(inbox.db));
-    const inboxCommit = createMarkedCommit(inbox.db, failpoints, { after: "inbox.after_commit" });
-    return {
-      outbox: createSqliteOutboxStore(outbox.db, outboxCommit),
-      requeues: createSqliteRequeueStore(outbox.db, outboxCommit),
-      inbox: createSqliteInboxStore(inbox.db, inboxCommit, inboxIds),
-      entries: createSqliteInboxEntries(inbox.db, inboxCommit),
-      search: createSqliteBrokerIdSearch(outbox.db, inbox.db),
-      auditing: createSqliteAuditReading(outbox.db, inbox.db),
-      members: createSqliteMembersStore(outbox.db, outboxCommit.commit),
-      negotiated: createSqliteNegotiatedStore(outbox.db, outboxCommit.commit),
-      nextOutboxId: createRowIds(outbox.db, "outbox", clock.nowMs),
-      watchOutbox: createOutboxWatch(outbox.db),
-      schema: { outbox: outbox.schema, inbox: inbox.schema },
-      close: () => {
-        outboxCommit.commit.close();
-        inboxCommit.commit.close();
-        outbox.db.close();
-        inbox.db.close();
-      },
-    };
+    return createStores(outbox, inbox, clock, failpoints);
   } catch (error) {
     outbox.db.close();
     throw error;
   }
+}
+
+/** On databases that are open and migrated. */
+export function createStores(
+  outbox: OpenDatabase,
+  inbox: OpenDatabase,
+  clock: Pick<Clock, "nowMs">,
+  failpoints: Failpoints<FailpointName>,
+  chance: Chance = systemChance,
+): DaemonStores {
+  const { nextTurn } = chance;
+  const outboxPoints = { before: "outbox.before_commit", after: "outbox.after_commit" } as const;
+  const outboxCommit = createMarkedCommit(outbox.db, failpoints, outboxPoints, nextTurn);
+  const inboxIds = createRowIds(inbox.db, "inbox", clock.nowMs, selectLastId(inbox.db), chance);
+  const inboxCommit = createMarkedCommit(inbox.db, failpoints, { after: "inbox.after_commit" }, nextTurn);
+  return {
+    outbox: createSqliteOutboxStore(outbox.db, outboxCommit),
+    requeues: createSqliteRequeueStore(outbox.db, outboxCommit),
+    inbox: createSqliteInboxStore(inbox.db, inboxCommit, inboxIds),
+    entries: createSqliteInboxEntries(inbox.db, inboxCommit),
+    search: createSqliteBrokerIdSearch(outbox.db, inbox.db),
+    auditing: createSqliteAuditReading(outbox.db, inbox.db),
+    members: createSqliteMembersStore(outbox.db, outboxCommit.commit),
+    negotiated: createSqliteNegotiatedStore(outbox.db, outboxCommit.commit),
+    nextOutboxId: createRowIds(outbox.db, "outbox", clock.nowMs, undefined, chance),
+    watchOutbox: createOutboxWatch(outbox.db),
+    schema: { outbox: outbox.schema, inbox: inbox.schema },
+    close: () => {
+      outboxCommit.commit.close();
+      inboxCommit.commit.close();
+      outbox.db.close();
+      inbox.db.close();
+    },
+  };
 }

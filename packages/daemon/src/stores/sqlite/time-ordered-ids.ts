@@ -1,7 +1,8 @@
 // ULIDs for rows: they grow for as long as the database lives, also when the clock was set back between two starts.
-import { randomBytes } from "node:crypto";
 import { createUlidGenerator, ulidTimeMs } from "@claudemesh/protocol/ids";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type { Chance } from "../../ports.ts";
+import { systemChance } from "../../system-chance.ts";
 
 /** Begins after the largest id in the table, and after `above` where rows that had larger ones are gone. */
 export function createRowIds(
@@ -9,14 +10,18 @@ export function createRowIds(
   table: "outbox" | "inbox",
   nowMs: () => number,
   above: string | undefined = undefined,
+  { randomBytes }: Pick<Chance, "randomBytes"> = systemChance,
 ): () => string {
   const last = db.sql<{ id: string | null }>(`SELECT max(id) AS id FROM ${table}`).get()?.id;
   const lastMs = Math.max(ulidTimeMs(last ?? "") ?? -1, ulidTimeMs(above ?? "") ?? -1);
-  return createUlidGenerator({ nowMs: () => Math.max(nowMs(), lastMs + 1), randomBytes: createRandomPool() });
+  return createUlidGenerator({
+    nowMs: () => Math.max(nowMs(), lastMs + 1),
+    randomBytes: createRandomPool(randomBytes),
+  });
 }
 
 /** One call for many ids: asking the system for ten bytes at a time costs more than the ids themselves. */
-function createRandomPool(): (length: number) => Uint8Array {
+function createRandomPool(randomBytes: Chance["randomBytes"]): Chance["randomBytes"] {
   let pool = randomBytes(4_096);
   let used = 0;
   return (length) => {

@@ -1,0 +1,40 @@
+// What a hunt must have met to mean anything: work, faults, and the answers that are hard to come by.
+import type { Totals } from "../hunt.ts";
+
+const perHourMin = { operations: 100, faults: 1 };
+const outcomesMin: readonly (readonly [outcome: string, count: number])[] = [
+  ["send 202 queued", 100],
+  ["send unanswered", 1],
+  ["send 507 insufficient_storage", 1],
+  ["retry 200 done", 50],
+  ["retry 202 queued", 1],
+  ["clash 409 idempotency_key_reused", 5],
+  ["requeue 200 ", 10],
+  ["requeue 409 not_requeueable", 1],
+  ["consume 200 ", 50],
+  ["consume 409 lease_lost", 1],
+  ["read_history 200 ", 10],
+  ["prune 200 ", 1],
+  ["row tombstone", 1],
+  ["row aborted", 1],
+  ["row dead idempotency_key_reused", 1],
+];
+
+/** What only long hunts meet for certain. */
+export const rareOutcomes: typeof outcomesMin = [
+  ["row dead expired", 1],
+  ["row dead fenced", 1],
+  ["requeue 409 already_accepted", 1],
+  ["requeue 409 fate_unknown", 1],
+];
+
+/** What was missed; nothing, in a hunt that is worth its time. */
+export function describeFloors(totals: Totals, further: typeof outcomesMin = []): string[] {
+  const { hours, operations, faults, outcomes } = totals;
+  const missed = [...outcomesMin, ...further]
+    .filter(([outcome, least]) => (outcomes.get(outcome) ?? 0) < least)
+    .map(([name]) => name);
+  if (operations / hours < perHourMin.operations) missed.push(`${operations} operations in ${hours} hours`);
+  if (faults / hours < perHourMin.faults) missed.push(`${faults} faults in ${hours} hours`);
+  return missed;
+}

@@ -1,0 +1,146 @@
+// One daemon's connection as the broker has it: hello, requests and replies, pushes by the real delivery pump. The same
+// order of steps as the broker's own connection, without a socket and without signatures.
+import type { ConnectionRegistry, RegisteredConnection } from "@claudemesh/broker/connection-registry";
+import type { BrokerContext } from "@claudemesh/broker/context";
+import { DeliveryPump } from "@claudemesh/broker/delivery-pump";
+import { isOperationName, type RunOperation } from "@claudemesh/broker/run-operation";
+import type { Mesh } from "@claudemesh/members/ports";
+import { announceFeatures } from "@claudemesh/protocol/features";
+import type { Life } from "./host.ts";
+import type { End, EndHandlers, Frame } from "./network.ts";
+
+export type Served = {
+  readonly life: Life;
+  readonly mesh: Mesh;
+  readonly context: Pick<BrokerContext, "config" | "members" | "messages">;
+  readonly connections: ConnectionRegistry;
+  readonly run: RunOperation;
+};
+
+/** A peer that is silent for longer is gone. */
+const silenceMs = 90_000;
+
+type Caller = Parameters<RunOperation>[1];
+
+export class BrokerConnection implements EndHandlers {
+  readonly #served: Served;
+  readonly #end: End;
+  #helloSeen = false;
+  #caller: Caller | undefined;
+  #pump: DeliveryPump | undefined;
+  #registered: RegisteredConnection | undefined;
+  #closed = false;
+  #heardAtMs: number;
+
+  constructor(served: Served, end: End) {
+    this.#served = served;
+    this.#end = end;
+    this.#heardAtMs = this.#nowMs();
+    const { dedupe, inlineBytes, connectionPolicy } = served.context.config;
+    end.send({ type: "challenge", features: announceFeatures({ dedupe, inlineBytes, connectionPolicy }) });
+    this.#watch();
+  }
+
+  readonly onFrame = (frame: Frame): void => {
+    if (this.#closed) return;
+    this.#heardAtMs = this.#nowMs();
+    const { type, id, ...input } = frame;
+    if (type === "ping") this.#end.send({ type: "pong" });
+    else if (type === "hello") this.#onHello(String(frame.pubkey), frame.features);
+    else if (this.#caller !== undefined && typeof type === "string" && isOperationName(type)) {
+      this.#onRequest(this.#caller, type, id as number, input);
+    } else this.#close("a frame before the hello was answered");
+  };
+
+  readonly onClose = (): void => {
+    this.#leave();
+  };
+
+  #onHello(pubkey: string, features: unknown): void {
+    // The network may bring a frame twice.
+    if (this.#helloSeen) return;
+    this.#helloSeen = true;
+    this.#authenticate(pubkey, features).catch(() => this.#close("storage_unavailable"));
+  }
+
+  async #authenticate(pubkey: string, features: unknown): Promise<void> {
+    const { mesh, context, connections } = this.#served;
+    const member = await context.members.findMember(mesh.id, pubkey);
+    if (this.#closed) return;
+    if (member === undefined || member.revoked) {
+      this.#end.send({ type: "reply", id: 0, status: 401, body: {} });
+      this.#close("unauthorized");
+      return;
+    }
+    const entry: RegisteredConnection = {
+      meshId: mesh.id,
+      pubkey,
+      kind: "daemon",
+      wake: () => this.#pump?.wake(),
+      replace: () => this.#close("replaced_by_newer"),
+      refuse: () => this.#close("older_connection_kept"),
+      cut: () => this.#close("member_revoked"),
+    };
+    if (!connections.add(entry, context.config.connectionPolicy)) {
+      entry.refuse();
+      return;
+    }
+    this.#registered = entry;
+    this.#caller = { mesh, member };
+    const { name, role } = member;
+    const body = { mesh: mesh.name, mesh_id: mesh.id, member: { pubkey, name, role }, features };
+    this.#end.send({ type: "reply", id: 0, status: 200, body });
+    this.#pump = this.#createPump(pubkey);
+    this.#pump.wake();
+  }
+
+  #createPump(recipient: string): DeliveryPump {
+    const { context, mesh, life } = this.#served;
+    return new DeliveryPump({
+      store: context.messages.deliveries,
+      meshId: mesh.id,
+      recipient,
+      push: (item) => {
+        if (!this.#closed) this.#end.send({ type: "message", ...item });
+        return 256;
+      },
+      onFailure: () => this.#close("storage_unavailable"),
+      nextTurn: life.nextTurn,
+    });
+  }
+
+  #onRequest(caller: Caller, type: Parameters<RunOperation>[0], id: number, input: object): void {
+    void this.#served.run(type, caller, input).then((answer) => {
+      if (!this.#served.life.alive) return;
+      if (type === "ack" && answer.status === 200) {
+        this.#pump?.settled((input as { history_ids: readonly number[] }).history_ids);
+      }
+      if (!this.#closed) this.#end.send({ type: "reply", id, status: answer.status, body: answer.body });
+    });
+  }
+
+  #watch(): void {
+    this.#served.life.setTimer(silenceMs, () => {
+      if (this.#closed) return;
+      if (this.#nowMs() - this.#heardAtMs >= silenceMs) this.#close("silent");
+      else this.#watch();
+    });
+  }
+
+  #close(reason: string): void {
+    if (this.#closed) return;
+    this.#end.close(reason);
+    this.#leave();
+  }
+
+  #leave(): void {
+    this.#closed = true;
+    if (this.#registered !== undefined) this.#served.connections.remove(this.#registered);
+    this.#pump?.stop();
+    this.#caller = undefined;
+  }
+
+  #nowMs(): number {
+    return this.#served.life.host.surroundings.scheduler.nowMs;
+  }
+}

@@ -1,0 +1,212 @@
+// A daemon as an actor: the real wiring of all its services over disks that survive it. Only its link, its clock and
+// its chance are simulated. Local programs call the routes of its API directly; whoever waits when it dies is never
+// answered. A planted fault may stand between it and its link or its stores.
+import type { MeshConfig } from "@claudemesh/client/home";
+import type { MemberKeys } from "@claudemesh/client/keys";
+import type { Link } from "@claudemesh/client/link-contract";
+import type { Sealer } from "@claudemesh/client/seal";
+import type { DaemonConfig } from "@claudemesh/daemon/config";
+import { inboxMigrations, outboxMigrations } from "@claudemesh/daemon/databases";
+import { setRebuildAfter } from "@claudemesh/daemon/rebuild-mark";
+import { type LocalApi, routes } from "@claudemesh/daemon/routes";
+import { toMeshError } from "@claudemesh/daemon/storage-failure";
+import { createStores, type DaemonStores } from "@claudemesh/daemon/stores";
+import { createSystemClock } from "@claudemesh/daemon/system-clock";
+import { wireServices } from "@claudemesh/daemon/wire-services";
+import { defaultBackoff } from "@claudemesh/protocol/messages/backoff";
+import { StorageError } from "@claudemesh/storage/errors";
+import type { Settings } from "../core/plan.ts";
+import { noFailpoints } from "./broker.ts";
+import { createDisk, type Disk } from "./disk.ts";
+import type { Host } from "./host.ts";
+import { openSimulatedLink } from "./link.ts";
+import type { Network, Wire } from "./network.ts";
+
+/** What a planted fault may put in the place of what is right. */
+export type DaemonPlant = {
+  readonly stores?: (stores: DaemonStores, outbox: Disk) => DaemonStores;
+  readonly link?: (link: Link) => Link;
+};
+
+export type DaemonSetup = {
+  readonly host: Host;
+  readonly network: Network;
+  readonly wire: Wire;
+  readonly settings: Settings;
+  readonly mesh: MeshConfig;
+  readonly keys: MemberKeys;
+  readonly sealer: Sealer;
+  readonly plant?: DaemonPlant;
+};
+
+export type Answer = { readonly status: number; readonly body: Readonly<Record<string, unknown>> };
+/** `away`: nobody was there to ask. `unanswered`: it died first, and anything may be true. */
+export type CallEnd = Answer | "away" | "unanswered";
+
+export type Call = {
+  readonly body?: object;
+  readonly params?: object;
+  readonly query?: object;
+};
+
+const quiet = () => undefined;
+const restartMs = 5_000;
+const log = { debug: quiet, info: quiet, warn: quiet, error: quiet };
+
+export class DaemonActor {
+  readonly #setup: DaemonSetup;
+  readonly outbox: Disk;
+  inbox: Disk;
+  #api: LocalApi | undefined;
+  readonly #waiting = new Set<() => void>();
+  /** Told of every inbox disk that takes the place of another. */
+  onNewInbox: (disk: Disk) => void = quiet;
+  /** Why it ended by itself, where it did. */
+  fatal: string | undefined;
+
+  static async create(setup: DaemonSetup): Promise<DaemonActor> {
+    const outbox = await createDisk("outbox", outboxMigrations());
+    return new DaemonActor(setup, outbox, await createDisk("inbox", inboxMigrations()));
+  }
+
+  private constructor(setup: DaemonSetup, outbox: Disk, inbox: Disk) {
+    this.#setup = setup;
+    this.outbox = outbox;
+    this.inbox = inbox;
+  }
+
+  get host(): Host {
+    return this.#setup.host;
+  }
+
+  get wire(): Wire {
+    return this.#setup.wire;
+  }
+
+  get pubkey(): string {
+    return this.#setup.keys.ed25519.public_key;
+  }
+
+  get api(): LocalApi | undefined {
+    return this.#api;
+  }
+
+  start(): void {
+    const { host, settings, plant } = this.#setup;
+    const life = host.begin();
+    life.onEnd(() => {
+      this.#api = undefined;
+      for (const giveUp of [...this.#waiting]) giveUp();
+    });
+    const clock = createSystemClock(host.timeSources(life));
+    const opened = createStores(
+      { db: this.outbox, schema: 0 },
+      { db: this.inbox, schema: 0 },
+      clock,
+      noFailpoints,
+      life.chance,
+    );
+    const stores = plant?.stores?.(opened, this.outbox) ?? opened;
+    const { network, wire, mesh, keys, sealer } = this.#setup;
+    const config = configOf(settings);
+    const starting = wireServices({
+      config,
+      settings: { current: config },
+      mesh,
+      keys,
+      clock,
+      log,
+      failpoints: noFailpoints,
+      stores,
+      chance: life.chance,
+      sealer,
+      openLink: (events) => {
+        const link = openSimulatedLink({ life, network, wire, pubkey: this.pubkey, ...events });
+        return plant?.link?.(link) ?? link;
+      },
+      onFatal: ({ reason }) => {
+        this.fatal = reason;
+        host.note(`fatal: ${reason}`);
+      },
+    });
+    starting
+      .then(
+        (services) => {
+          if (!life.alive) return;
+          this.#api = services.localApi({ version: "simulated", rotateToken: () => "" } as never);
+          services.start();
+        },
+        (error: unknown) => {
+          if (!(error instanceof StorageError)) throw error;
+          // A disk that refuses the first write ends the start; somebody starts it again.
+          host.note(`start failed: ${error.kind}`);
+          life.end();
+          host.surroundings.scheduler.after(restartMs, () => {
+            if (host.life === life) this.start();
+          });
+        },
+      )
+      .catch(host.surroundings.onBug);
+  }
+
+  /** The inbox is gone, as when a damaged one was set aside; the next start begins an empty one. */
+  async loseInbox(): Promise<void> {
+    const fresh = await createDisk("inbox", inboxMigrations());
+    fresh.transaction(() => setRebuildAfter(fresh, 0));
+    this.inbox = fresh;
+    this.onNewInbox(fresh);
+  }
+
+  /** As a local program asks over the socket. Never rejects. */
+  call(method: "GET" | "POST", url: string, call: Call = {}): Promise<CallEnd> {
+    return this.ask((api) => {
+      const route = routes.find((each) => each.method === method && each.url === url);
+      if (route === undefined || !("handle" in route)) throw new Error(`there is no route ${method} ${url}`);
+      const request = { headers: {}, body: {}, params: {}, query: {}, ...call };
+      return Promise.resolve(route.handle(api, request as never)) as Promise<Answer>;
+    });
+  }
+
+  ask(question: (api: LocalApi) => Promise<Answer>): Promise<CallEnd> {
+    const { life } = this.host;
+    const api = this.#api;
+    if (life?.alive !== true || api === undefined) return Promise.resolve("away");
+    return new Promise((resolve) => {
+      const end = (answer: CallEnd) => {
+        this.#waiting.delete(giveUp);
+        resolve(life.alive ? answer : "unanswered");
+      };
+      const giveUp = () => end("unanswered");
+      this.#waiting.add(giveUp);
+      // Once more round the loop, as a request from outside comes.
+      life.nextTurn(() => {
+        new Promise<Answer>((answered) => answered(question(api))).then(end, (error: unknown) => {
+          const refusal = toMeshError(error);
+          end({ status: refusal.status, body: { ...refusal.toBody(), cause: String(refusal.cause ?? "") } });
+        });
+      });
+    });
+  }
+}
+
+function configOf(settings: Settings): DaemonConfig {
+  return {
+    outbox: {
+      backoff: defaultBackoff,
+      requestTimeoutMs: settings.requestTimeoutMs,
+      maxBytes: 2 ** 31,
+      maxAgeHoursOverride: undefined,
+      doneRetentionDays: settings.outboxDays,
+    },
+    ipc: {
+      tcpEnabled: false,
+      maxInFlight: 64,
+      maxStreams: 32,
+      maxBodyBytes: 1_048_576,
+      allowedOrigins: [],
+      publicHealthCheck: false,
+    },
+    inbox: { retentionDays: settings.inboxDays },
+    clone: { policy: "allow" },
+  };
+}
