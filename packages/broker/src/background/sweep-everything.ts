@@ -8,7 +8,10 @@ import { sweepSessions } from "@claudemesh/spaces/services/spaces";
 /** Rows that went, by what they were; those that are not named are none. */
 export type Swept = Readonly<Partial<Record<SweepKind | "space_sessions", number>>>;
 
-export type SweepEverythingPorts = { readonly messages: SweepPorts; readonly spaces: SpacesStore };
+export type SweepEverythingPorts = {
+  readonly messages: SweepPorts;
+  readonly spaces: Pick<SpacesStore, "sweepSessions">;
+};
 
 export async function* sweepEverything(
   { messages, spaces }: SweepEverythingPorts,
