@@ -3,7 +3,7 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import { isName } from "@claudemesh/protocol/messages/names";
 import { sessionUnusedMs } from "../core/session.ts";
 import type { SignedWrites, SpaceRef, SpaceRow, SpaceSettings } from "../ports/rows.ts";
-import type { SpacePorts } from "../ports.ts";
+import type { SpacePorts, SpacesStore } from "../ports.ts";
 
 export async function createSpace(
   ports: Pick<SpacePorts, "store" | "nowMs">,
@@ -35,7 +35,9 @@ export async function setSignedWrites(
 }
 
 /** In steps that are short enough not to hold up commits. */
-export async function sweepSessions(ports: Pick<SpacePorts, "store" | "nowMs">): Promise<number> {
+export async function sweepSessions(
+  ports: Pick<SpacePorts, "nowMs"> & { readonly store: Pick<SpacesStore, "sweepSessions"> },
+): Promise<number> {
   const perStep = 1_000;
   let swept = 0;
   for (;;) {
