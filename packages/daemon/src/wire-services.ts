@@ -20,6 +20,7 @@ import { loadNegotiatedLimits, type NegotiatedLimits } from "./services/negotiat
 import { InboxRebuild } from "./services/rebuild-inbox.ts";
 import { Receiver } from "./services/receive.ts";
 import { recoverOutbox } from "./services/recover.ts";
+import { createRegularWork, type RegularWorkPorts } from "./services/regular-work.ts";
 import type { HealthPorts } from "./services/report-health.ts";
 import { createStorageGauge } from "./services/storage-gauge.ts";
 import { nodeSha256 } from "./sha256.ts";
@@ -55,7 +56,6 @@ export type DaemonServices = {
   readonly stop: () => Promise<void>;
 };
 
-const beatsPerHousekeeping = 60;
 /** How long a stop waits for answers that are on their way, and then for the disk. */
 const answerGraceMs = 1_000;
 const recordGraceMs = 500;
@@ -97,7 +97,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const { onFatal } = options;
   const followed = { limits, directory, drain, expiry, receiver, rebuild, events, noticeSleep, log, onFatal };
   const follower = followLink(followed);
-  const heart = createRegularWork(options, expiry);
+  const heart = createHeart(options, { noticeSleep, expiry, rebuild, linkStatus: link.status, log });
   const startedAt = clock.nowMs();
   const accept: AcceptPorts = {
     ownPubkey,
@@ -138,17 +138,13 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   };
 }
 
-function createRegularWork(options: WiringOptions, expiry: Pick<Expiry, "sweep">): Heartbeat {
+function createHeart(options: WiringOptions, work: Omit<RegularWorkPorts, "keepHouse">): Heartbeat {
   const { config, clock, log, stores } = options;
+  const { outbox, inbox } = stores;
   const { doneRetentionDays } = config.outbox;
   const retention = { doneRetentionDays, inboxRetentionDays: config.inbox.retentionDays };
-  return createHeartbeat(clock, log, async (beat, isStopping) => {
-    clock.noticeSleep();
-    await expiry.sweep();
-    if (beat % beatsPerHousekeeping !== 0) return;
-    const { outbox, inbox } = stores;
-    await keepHouse({ outbox, inbox, clock, log }, retention, isStopping);
-  });
+  const houseKeeping = (isStopping: () => boolean) => keepHouse({ outbox, inbox, clock, log }, retention, isStopping);
+  return createHeartbeat(clock, log, createRegularWork({ ...work, keepHouse: houseKeeping }));
 }
 
 /** Answers that are on their way may still come; then the link ends, and what it cut off is recorded. */
