@@ -21,6 +21,7 @@ import { loadNegotiatedLimits, type NegotiatedLimits } from "./services/negotiat
 import { InboxRebuild } from "./services/rebuild-inbox.ts";
 import { Receiver } from "./services/receive.ts";
 import { recoverOutbox } from "./services/recover.ts";
+import { createRegularWork, type RegularWorkPorts } from "./services/regular-work.ts";
 import type { HealthPorts } from "./services/report-health.ts";
 import { createStorageGauge } from "./services/storage-gauge.ts";
 import { nodeSha256 } from "./sha256.ts";
@@ -57,7 +58,6 @@ export type DaemonServices = {
   readonly stop: () => Promise<void>;
 };
 
-const beatsPerHousekeeping = 60;
 /** How long a stop waits for answers that are on their way, and then for the disk. */
 const answerGraceMs = 1_000;
 const recordGraceMs = 500;
@@ -99,7 +99,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const { onFatal } = options;
   const followed = { limits, directory, drain, expiry, receiver, rebuild, events, noticeSleep, log, onFatal };
   const follower = followLink(followed);
-  const heart = createRegularWork(options, expiry);
+  const heart = createHeart(options, { noticeSleep, expiry, rebuild, linkStatus: link.status, log });
   const startedAt = clock.nowMs();
   const accept: AcceptPorts = {
     ownPubkey,
@@ -140,17 +140,15 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   };
 }
 
-function createRegularWork(options: WiringOptions, expiry: Pick<Expiry, "sweep">): Heartbeat {
+function createHeart(options: WiringOptions, work: Omit<RegularWorkPorts, "keepHouse">): Heartbeat {
   const { settings, clock, log, stores } = options;
-  return createHeartbeat(clock, log, async (beat, isStopping) => {
-    clock.noticeSleep();
-    await expiry.sweep();
-    if (beat % beatsPerHousekeeping !== 0) return;
-    const { outbox, inbox } = stores;
+  const { outbox, inbox } = stores;
+  const houseKeeping = (isStopping: () => boolean) => {
     const { doneRetentionDays } = settings.current.outbox;
     const retention = { doneRetentionDays, inboxRetentionDays: settings.current.inbox.retentionDays };
-    await keepHouse({ outbox, inbox, clock, log }, retention, isStopping);
-  });
+    return keepHouse({ outbox, inbox, clock, log }, retention, isStopping);
+  };
+  return createHeartbeat(clock, log, createRegularWork({ ...work, keepHouse: houseKeeping }));
 }
 
 /** Answers that are on their way may still come; then the link ends, and what it cut off is recorded. */

@@ -29,7 +29,13 @@ type Incident = { readonly atMs: number; readonly host: number };
 function drawIncidents(settings: Settings): Incident[] {
   const random = streamOf(settings.seed, "incidents");
   const perHour = 1 + random.next() * 3;
-  return drawMoments(random, settings, perHour).map((atMs) => ({ atMs, host: drawHost(random, settings) }));
+  const moments = drawMoments(random, settings, perHour);
+  // What is open when everybody falls asleep is old when they wake.
+  for (const [round, days] of settings.leapDays.entries()) {
+    const sleepMs = (round + busyShare) * roundMs(settings);
+    if (days > 0) moments.push(...[60_000, 30_000, 10_000].map((beforeMs) => sleepMs - beforeMs));
+  }
+  return moments.sort((a, b) => a - b).map((atMs) => ({ atMs, host: drawHost(random, settings) }));
 }
 
 function drawHost(random: Random, settings: Settings): number {

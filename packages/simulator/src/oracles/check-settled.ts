@@ -62,7 +62,9 @@ export function describeOpen(world: World): string {
       )
       .all();
     const link = daemon.api?.health.linkStatus().state ?? "not running";
-    return `daemon-${number} (${link}) ${JSON.stringify(rows.slice(0, 3))} of ${rows.length}`;
+    const rebuild = daemon.inbox.sql("SELECT 1 FROM inbox_state WHERE key = 'rebuild_after_history_id'").get();
+    const inbox = rebuild === undefined ? "" : ", inbox not rebuilt";
+    return `daemon-${number} (${link}${inbox}) ${JSON.stringify(rows.slice(0, 3))} of ${rows.length}`;
   });
   const deliveries = world.broker.disk
     .sql<{ history_id: number; recipient_pubkey: string }>(
