@@ -28,10 +28,11 @@ function run(command: string, args: readonly string[]) {
   return { status, stdout, output: `${stdout}${stderr}` };
 }
 
-/** What Node loads: conditions may stand inside others. */
+/** What Node loads, where it is code: that has types beside it, and conditions may stand inside others. */
 function codeOf(target: unknown): string | undefined {
-  if (typeof target !== "object" || target === null) return typeof target === "string" ? target : undefined;
-  return codeOf((target as { readonly default?: unknown }).default);
+  if (typeof target !== "object" || target === null) return undefined;
+  const { default: code } = target as { readonly default?: unknown };
+  return typeof code === "string" ? code : codeOf(code);
 }
 
 /** Every subpath of every package that leads to code; a pattern stands for each file it matches. */
