@@ -1,23 +1,19 @@
 // A send without a daemon: resolves the address with the broker, seals a direct message as the daemon would, and gives
 // the frame's input. The same id and content make the same bytes, so that sending again is a duplicate, not a conflict.
-import { hash } from "node:crypto";
+
 import type { BrokerCall } from "@claudemesh/client/broker";
 import type { MeshPaths } from "@claudemesh/client/home";
 import { readKeyFile } from "@claudemesh/client/keys";
+import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { loadSealer } from "@claudemesh/client/seal";
 import { encodeBase64 } from "@claudemesh/protocol/encoding/base64";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import { type Destination, parseAddress } from "@claudemesh/protocol/messages/addresses";
 import { isClientMessageId } from "@claudemesh/protocol/messages/client-message-id";
-import { fingerprint, type Sha256 } from "@claudemesh/protocol/messages/fingerprint";
+import { fingerprint } from "@claudemesh/protocol/messages/fingerprint";
 import { readSendContent, type SendRequest } from "@claudemesh/protocol/messages/send-request";
 import { readAll } from "./member.ts";
-
-const sha256: Sha256 = {
-  bytes: (data) => hash("sha256", data, "buffer"),
-  hex: (data) => hash("sha256", data, "hex"),
-};
 
 export async function buildDirectSend(
   paths: MeshPaths,
@@ -41,7 +37,7 @@ export async function buildDirectSend(
   const sealed = sealer.seal({
     recipient: destination.ref,
     clientMessageId,
-    requestFingerprint: fingerprint(sha256, { version: "1", destination, ...content }),
+    requestFingerprint: fingerprint(nodeSha256, { version: "1", destination, ...content }),
     body: content.body,
   });
   return { ...common, envelope_version: "2", body_base64: encodeBase64(sealed) };

@@ -2,6 +2,7 @@
 import type { MeshConfig } from "@claudemesh/client/home";
 import type { MemberKeys } from "@claudemesh/client/keys";
 import type { Link } from "@claudemesh/client/link-contract";
+import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { loadSealer, type Sealer } from "@claudemesh/client/seal";
 import { createUlidGenerator } from "@claudemesh/protocol/ids";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
@@ -24,7 +25,6 @@ import { recoverOutbox } from "./services/recover.ts";
 import { createRegularWork, type RegularWorkPorts } from "./services/regular-work.ts";
 import type { HealthPorts } from "./services/report-health.ts";
 import { createStorageGauge } from "./services/storage-gauge.ts";
-import { nodeSha256 } from "./sha256.ts";
 import { StartRefused } from "./start-refused.ts";
 import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
 import { systemChance } from "./system-chance.ts";

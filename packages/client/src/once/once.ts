@@ -1,12 +1,13 @@
 // `once(key, inputs, effect)`: runs an effect at most once for all callers of a mesh, and gives every later caller what
 // came of it. Claims, keeps the lease, records; what nobody can know is thrown as a named error and never guessed.
-import { hash, randomBytes } from "node:crypto";
+
+import { randomBytes } from "node:crypto";
 import { createUlidGenerator } from "@claudemesh/protocol/ids";
 import type { JsonValue } from "@claudemesh/protocol/json";
-import type { Sha256 } from "@claudemesh/protocol/messages/fingerprint";
 import { onceLimits } from "@claudemesh/protocol/registrar/once-limits";
 import { onceInputsFingerprint, onceResultText } from "@claudemesh/protocol/registrar/once-values";
 import type { BrokerCall } from "../broker/broker-client.ts";
+import { nodeSha256 } from "../keys/node-sha256.ts";
 import { askForClaim, isTransient, mayBeCarriedOut, type OnceRetrying, retryFor } from "./once-calls.ts";
 import { type OnceClock, systemOnceClock } from "./once-clock.ts";
 import {
@@ -74,10 +75,6 @@ export type Once = {
   ) => Promise<OnceRun<T>>;
 };
 
-const sha256: Sha256 = {
-  bytes: (data) => hash("sha256", data, "buffer"),
-  hex: (data) => hash("sha256", data, "hex"),
-};
 const claimForMsDefault = 60_000;
 const unreachableForMs = 3_000;
 /** Leases that last longer are left to people who know how to resolve. */
@@ -95,7 +92,7 @@ export function createOnce(surroundings: OnceSurroundings): Once {
         random: surroundings.random ?? Math.random,
         nextClaimId: surroundings.nextClaimId ?? createUlidGenerator({ nowMs: clock.wallMs, randomBytes }),
       },
-      { key, fingerprint: onceInputsFingerprint(sha256, inputs), ...options },
+      { key, fingerprint: onceInputsFingerprint(nodeSha256, inputs), ...options },
     );
     return attempt.run(effect);
   };

@@ -2,6 +2,7 @@
 // are decoded, a wrong shape is undefined.
 import type { JsonValue } from "@claudemesh/protocol/json";
 import { type EntityDocument, type EntityId, isEntityDocument } from "@claudemesh/protocol/spaces/entity";
+import type { SyncPush } from "@claudemesh/protocol/wire/spaces-operations";
 import { decodeOrNothing } from "./decoded.ts";
 
 /** An entity as of its last write; without a document it is deleted. */
@@ -11,18 +12,8 @@ export type EntityRecord = {
   readonly document: EntityDocument | undefined;
 };
 
-export type SyncFrame = {
-  readonly space: string;
-  readonly sessionId: string;
-  readonly branch: string;
-  readonly fromSeq: number;
-  readonly toSeq: number;
-  /** No commit of the session above this one shows in the frame. It may name one whose verdict is still on its way. */
-  readonly caughtUpLocalSeq: number;
-  readonly upserts: readonly EntityRecord[];
-  /** Entities that the session is no longer told about. */
-  readonly removes: readonly EntityId[];
-};
+/** A push with its documents decoded. `caughtUpLocalSeq` may name a commit whose verdict is still on its way. */
+export type SyncFrame = Omit<SyncPush, "type" | "upserts"> & { readonly upserts: readonly EntityRecord[] };
 
 type Fields = Readonly<Record<string, unknown>>;
 

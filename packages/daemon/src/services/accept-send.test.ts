@@ -1,11 +1,11 @@
 import { generateMemberKeys, memberKeysFromSeed } from "@claudemesh/client/keys";
+import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { loadSealer } from "@claudemesh/client/seal";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { fingerprint } from "@claudemesh/protocol/messages/fingerprint";
 import { StorageError } from "@claudemesh/storage/errors";
 import { describe, expect, it } from "vitest";
 import type { OutboxRecord } from "../core/outbox-row.ts";
-import { nodeSha256 } from "../sha256.ts";
 import { ManualClock } from "../testing/manual-clock.ts";
 import { ScriptedLink, settle } from "../testing/scripted-link.ts";
 import { failpointsOf, noFailpoints, openTestStores, recordingLog } from "../testing/test-stores.ts";

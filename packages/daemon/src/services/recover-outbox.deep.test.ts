@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
+import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { openSqlite } from "@claudemesh/storage/sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { nodeSha256 } from "../sha256.ts";
 import { openOutboxDatabase, recoveringPath } from "../stores/sqlite/open-databases.ts";
 import { settle } from "../testing/scripted-link.ts";
 import { startTestDaemon, type TestHome, temporaryHome } from "../testing/test-daemon.ts";

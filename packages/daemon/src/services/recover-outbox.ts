@@ -4,11 +4,11 @@
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import type { MeshPaths } from "@claudemesh/client/home";
+import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { fsyncDir } from "@claudemesh/client/private-files";
 import { openSqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import { OperatorRefused, withStoppedDaemon } from "../operator-refused.ts";
-import { nodeSha256 } from "../sha256.ts";
 import { findProblemsReadOnly, outboxMigrations, recoveringPath } from "../stores/sqlite/open-databases.ts";
 import { openDamaged } from "../stores/sqlite/read-damaged.ts";
 import { type Salvage, salvageOutbox } from "../stores/sqlite/salvage-outbox.ts";

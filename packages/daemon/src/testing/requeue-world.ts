@@ -1,6 +1,7 @@
 // Everything around a requeue but the network: real stores, the real drain, a clock that stands still, and a broker that
 // the test plays.
 import { generateMemberKeys } from "@claudemesh/client/keys";
+import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { loadSealer } from "@claudemesh/client/seal";
 import type { DedupeParameters } from "@claudemesh/protocol/features";
 import type { Destination } from "@claudemesh/protocol/messages/addresses";
@@ -12,7 +13,6 @@ import { type ComposePorts, composeRow } from "../services/accept-send.ts";
 import { Drain } from "../services/drain.ts";
 import { loadNegotiatedLimits } from "../services/negotiated-limits.ts";
 import { type RequeuePorts, requeueRow } from "../services/requeue.ts";
-import { nodeSha256 } from "../sha256.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { ScriptedLink } from "./scripted-link.ts";
 import { noFailpoints, openTestStores, recordingLog } from "./test-stores.ts";

@@ -1,11 +1,11 @@
 // Accepts one send: B0, B1, then claim, B2 and B3. B0 precedes every limit, so that a retry of what committed gets its
 // first answer even when limits were lowered, the window is spent, or the limiter is away.
-import { hash } from "node:crypto";
+import { sha256 } from "@claudemesh/members/sha256";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import { readAcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import type { AcceptResult } from "@claudemesh/protocol/messages/accept-result";
 import type { Envelope } from "@claudemesh/protocol/messages/envelope";
-import { fingerprint, type Sha256 } from "@claudemesh/protocol/messages/fingerprint";
+import { fingerprint } from "@claudemesh/protocol/messages/fingerprint";
 import { answerFromStored } from "../core/stored-accept.ts";
 import type { AcceptStore, SendToAccept } from "../ports.ts";
 
@@ -20,11 +20,6 @@ export type AcceptPorts = {
   readonly afterB0: () => Promise<void> | void;
   /** After commit: wake the recipients' connections. */
   readonly onAccepted: (meshId: string, recipients: readonly string[]) => void;
-};
-
-const sha256: Sha256 = {
-  bytes: (data) => hash("sha256", data, "buffer"),
-  hex: (data) => hash("sha256", data, "hex"),
 };
 
 export function fingerprintOf(envelope: Envelope): Uint8Array {

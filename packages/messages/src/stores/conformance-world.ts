@@ -1,6 +1,6 @@
 // The small mesh that the messages suites work on: members, topics, sends and what they leave in the tables. Back ends
 // supply the harness; SQL here is what both understand. No assertions.
-import { hash } from "node:crypto";
+import { sha256 } from "@claudemesh/members/sha256";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import { readAcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import type { AcceptResult } from "@claudemesh/protocol/messages/accept-result";
@@ -154,10 +154,7 @@ export class World {
 
   fenceRequest(sender: string, request: AcceptRequest): FenceRequest {
     const { clientMessageId, envelope } = readAcceptRequest(request);
-    const bytes = fingerprint(
-      { bytes: (data) => hash("sha256", data, "buffer"), hex: (data) => hash("sha256", data, "hex") },
-      envelope,
-    );
+    const bytes = fingerprint(sha256, envelope);
     return { meshId: this.meshId, senderPubkey: sender, clientMessageId, fingerprint: bytes };
   }
 

@@ -1,10 +1,11 @@
 // Phase 1 as a pure decision over what the transaction has read: the checks in the contract's order, and the first that
 // fails answers. The key is asked before the nonce, so that a nonce, fresh or not, never buys an effect a second time.
+
+import { sha256 } from "@claudemesh/members/sha256";
 import { decideClaim } from "@claudemesh/protocol/messages/claim";
 import { type Effect, replayKey } from "@claudemesh/protocol/registrar/digests";
 import { type AuthorityFacts, judgeAuthority, type UnboundReason } from "./authority.ts";
 import type { Approval, Consumption, Registration, StoredRequest } from "./records.ts";
-import { sha256 } from "./sha256.ts";
 
 export type RegistrationRequest = Effect & {
   readonly meshId: string;

@@ -1,10 +1,11 @@
 // The built-in verification: everything that a registration claims, worked out again from what is stored. Nothing of the
 // request is trusted; only the rows and the owner's signature are looked at.
+
+import { sha256 } from "@claudemesh/members/sha256";
 import { sameFingerprint } from "@claudemesh/protocol/messages/fingerprint";
 import { approvalBytes } from "@claudemesh/protocol/registrar/approval";
 import { effectKey, replayKey } from "@claudemesh/protocol/registrar/digests";
 import type { Approval, StoredRequest } from "./records.ts";
-import { sha256 } from "./sha256.ts";
 
 /** Whether an ed25519 signature over these bytes is this key's; keys and signatures in hex. */
 type IsSignedBy = (pubkey: string, bytes: Uint8Array, signature: string) => boolean;

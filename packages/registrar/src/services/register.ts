@@ -2,6 +2,7 @@
 // committed is answered by one read, whatever became of its approval since; its nonce is not looked at.
 import { hashSecret } from "@claudemesh/members/credentials";
 import type { Member } from "@claudemesh/members/ports";
+import { sha256 } from "@claudemesh/members/sha256";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { effectKey } from "@claudemesh/protocol/registrar/digests";
 import { registrarRefusal } from "@claudemesh/protocol/registrar/registrar-refusals";
@@ -9,7 +10,6 @@ import { checkRegistrarText } from "@claudemesh/protocol/registrar/registrar-tex
 import type { RegisterInput } from "@claudemesh/protocol/wire/registrar-operations";
 import { answerConsumed, type RegistrationRequest, type RequestDecision } from "../core/phase-one.ts";
 import type { StoredRequest } from "../core/records.ts";
-import { sha256 } from "../core/sha256.ts";
 import { requestBody } from "./bodies.ts";
 import type { RetryCounter } from "./retry-counter.ts";
 import { type VerifyPorts, verifyRegistration } from "./verify-registration.ts";

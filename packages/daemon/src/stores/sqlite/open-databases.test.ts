@@ -2,8 +2,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFile
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { nodeSha256 } from "../../sha256.ts";
 import { recordingLog } from "../../testing/test-stores.ts";
 import { inboxMigrations, openInboxDatabase, openOutboxDatabase, outboxMigrations } from "./open-databases.ts";
 import { createRowIds, lowestUlidAt } from "./time-ordered-ids.ts";
