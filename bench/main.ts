@@ -7,50 +7,34 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 import { fileSystemOf, keepsFilesInMemory } from "./method/machine.ts";
 import { cleanRoundsMin } from "./method/rounds.ts";
-import { renderPerformancePage } from "./performance-page.ts";
 import { Closing } from "./processes/closing.ts";
 import { renderReport, reportAsJson } from "./report.ts";
-import { acceptScenario } from "./scenarios/accept.ts";
-import { brokerAcceptScenario } from "./scenarios/broker-accept.ts";
-import { brokerPeersScenario } from "./scenarios/broker-peers.ts";
-import { brokerReachScenario } from "./scenarios/broker-reach.ts";
-import { brokerRetryScenario } from "./scenarios/broker-retry.ts";
-import { drainScenario } from "./scenarios/drain.ts";
-import { footprintScenario } from "./scenarios/footprint.ts";
-import { millionScenario } from "./scenarios/million.ts";
+import { scenarios } from "./scenarios/all.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenarios/scenario.ts";
-import { isFullRun, readStoredReport } from "./stored-reports.ts";
-
-const scenarios: readonly Scenario[] = [
-  acceptScenario,
-  drainScenario,
-  footprintScenario,
-  millionScenario,
-  brokerAcceptScenario,
-  brokerPeersScenario,
-  brokerRetryScenario,
-  brokerReachScenario,
-];
+import { isFullRun, readStoredReport, reportsFolder, writePage } from "./stored-reports.ts";
 
 const outFolder = join(import.meta.dirname, "out");
 const interruptedExitCode = 130;
 const fullRoundsMin = 7;
 const roundsMax = 1_000;
-const full = { rounds: fullRoundsMin, segmentMs: 2_000, warmUpMs: 2_000 };
-const quick = { rounds: 5, segmentMs: 1_000, warmUpMs: 1_000 };
+const rowsMin = 10_000;
+const full = { rounds: fullRoundsMin, segmentMs: 2_000, warmUpMs: 2_000, rowsMax: 10_000_000 };
+const quick = { rounds: 5, segmentMs: 1_000, warmUpMs: 1_000, rowsMax: 100_000 };
 
-const usage = `Usage: npm run bench -- [--scenario <name>]… [--all] [--quick] [--rounds <n>] [--dir <folder>] [--write-docs]
+const usage = `Usage: npm run bench -- [--scenario <name>]… [--all] [--quick] [--rounds <n>] [--rows <n>] [--dir <folder>] [--write-docs [--no-run]]
 
-${scenarios.map(({ name, summary, byName }) => `  ${name.padEnd(14)} ${summary}${byName ? " (*)" : ""}`).join("\n")}
+${scenarios.map(({ name, summary, byName }) => `  ${name.padEnd(17)} ${summary}${byName ? " (*)" : ""}`).join("\n")}
 
-  (*)           runs when it is named, or with --all
+  (*)              runs when it is named, or with --all
 
   --scenario    only this one; may be repeated, and the bare name does as well
   --all         every scenario
   --quick       ${quick.rounds} rounds of ${quick.segmentMs / 1_000} s instead of ${full.rounds} of ${full.segmentMs / 1_000} s; a look, not a claim
   --rounds      more rounds than ${fullRoundsMin}, where many are dropped; fewer than ${cleanRoundsMin} conclude nothing
+  --rows        how far growth goes, 10,000 at least; ${full.rowsMax.toLocaleString("en-US")}, or ${quick.rowsMax.toLocaleString("en-US")} with --quick
   --dir         where files are made and flushed; a folder on disk
-  --write-docs  writes docs/performance.md from full runs: this one, and for scenarios that are not in it the last one
+  --write-docs  stores full runs in bench/reports, and writes docs/performance.md with its drawings from what is there
+  --no-run      with --write-docs: writes the page from what is stored, and measures nothing
 
 Examples:
   npm run bench -- --quick
@@ -64,7 +48,7 @@ class UsageError extends Error {}
 
 type Choice = {
   readonly chosen: readonly Scenario[];
-  readonly lengths: Pick<RunSettings, "rounds" | "segmentMs" | "warmUpMs">;
+  readonly lengths: Pick<RunSettings, "rounds" | "segmentMs" | "warmUpMs" | "rowsMax">;
   readonly dir: string;
   readonly writeDocs: boolean;
 };
@@ -75,13 +59,13 @@ function readChoice(): Choice | "help" {
   const named = [...positionals, ...(values.scenario ?? [])];
   const unknown = named.find((name) => !scenarios.some((scenario) => scenario.name === name));
   if (unknown !== undefined) throw new UsageError(`There is no scenario named ${unknown}.`);
-  const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
-  if (rounds !== undefined && (!Number.isInteger(rounds) || rounds < 1 || rounds > roundsMax)) {
-    throw new UsageError(`--rounds takes a whole number from 1 to ${roundsMax}.`);
-  }
-  const lengths = { ...(values.quick ? quick : full), ...(rounds === undefined ? {} : { rounds }) };
-  if (values["write-docs"] && (values.quick || lengths.rounds < fullRoundsMin)) {
+  const lengths = readLengths(values);
+  const noRun = values["no-run"] === true;
+  if (values["write-docs"] && !noRun && (values.quick || lengths.rounds < fullRoundsMin)) {
     throw new UsageError(`--write-docs takes a full run: no --quick, and at least ${fullRoundsMin} rounds.`);
+  }
+  if (noRun && (!values["write-docs"] || named.length > 0)) {
+    throw new UsageError("--no-run belongs to --write-docs, and no scenario is named with it.");
   }
   const every = values.all === true || values["write-docs"] === true;
   const isChosen = ({ name, byName }: Scenario) => (named.length === 0 ? every || !byName : named.includes(name));
@@ -91,18 +75,31 @@ function readChoice(): Choice | "help" {
     throw new UsageError(`${dir} is kept in memory, where flushing costs nothing; name a folder on disk with --dir.`);
   }
   return {
-    chosen: scenarios.filter(isChosen),
+    chosen: noRun ? [] : scenarios.filter(isChosen),
     lengths,
     dir,
     writeDocs: values["write-docs"] ?? false,
   };
 }
 
+function readLengths(values: { quick?: boolean; rounds?: string; rows?: string }): Choice["lengths"] {
+  const lengths = values.quick ? quick : full;
+  const { rounds = lengths.rounds, rows = lengths.rowsMax } = values;
+  if (!Number.isInteger(Number(rounds)) || Number(rounds) < 1 || Number(rounds) > roundsMax) {
+    throw new UsageError(`--rounds takes a whole number from 1 to ${roundsMax}.`);
+  }
+  if (!Number.isInteger(Number(rows)) || Number(rows) < rowsMin || Number(rows) > full.rowsMax) {
+    throw new UsageError(`--rows takes a whole number from ${rowsMin} to ${full.rowsMax}.`);
+  }
+  return { ...lengths, rounds: Number(rounds), rowsMax: Number(rows) };
+}
+
 function parseCommandLine() {
   const flag = { type: "boolean" } as const;
   const text = { type: "string" } as const;
   const scenario = { type: "string", multiple: true } as const;
-  const options = { scenario, all: flag, quick: flag, "write-docs": flag, help: flag, rounds: text, dir: text };
+  const flags = { all: flag, quick: flag, "write-docs": flag, "no-run": flag, help: flag };
+  const options = { scenario, ...flags, rounds: text, rows: text, dir: text };
   try {
     return parseArgs({ options, allowPositionals: true });
   } catch (error) {
@@ -132,23 +129,19 @@ function concludeExitCode(reports: readonly ScenarioReport[]): number {
   return verdicts.includes("inconclusive") ? 3 : 0;
 }
 
-/** A missed bar is written down like a kept one; what concluded nothing is not written at all. */
+/** A missed bar is written down like a kept one; what concluded nothing is not stored at all. */
 function writeDocs(measured: readonly ScenarioReport[]): void {
   const length = { rounds: fullRoundsMin, segmentMs: full.segmentMs };
-  const reports = scenarios.map(
-    ({ name }) => measured.find(({ scenario }) => scenario === name) ?? readStoredReport(outFolder, name),
-  );
-  const missing = scenarios.filter((_, at) => {
-    const report = reports[at];
-    return report === undefined || !isFullRun(report, length);
-  });
-  if (missing.length > 0) {
-    const names = missing.map(({ name }) => name).join(", ");
-    process.stderr.write(`docs/performance.md stays as it is: no full run that concluded something of ${names}.\n`);
-    return;
+  mkdirSync(reportsFolder, { recursive: true });
+  for (const { name } of scenarios) {
+    const report = measured.find(({ scenario }) => scenario === name) ?? readStoredReport(outFolder, name);
+    if (report !== undefined && isFullRun(report, length)) {
+      writeFileSync(join(reportsFolder, `${name}.json`), reportAsJson(report));
+    } else if (measured.some(({ scenario }) => scenario === name)) {
+      process.stderr.write(`${name}: this run concluded nothing, and is not stored.\n`);
+    }
   }
-  const whole = reports.filter((report) => report !== undefined);
-  writeFileSync(join(import.meta.dirname, "../docs/performance.md"), renderPerformancePage(whole));
+  writePage(join(import.meta.dirname, "../docs"));
 }
 
 function interruption(): Promise<"interrupted"> {

@@ -1,8 +1,12 @@
 // The text of docs/performance.md around the tables: how it is measured, and how to repeat it. Written by
 // `npm run bench -- --write-docs`, so that page and figures cannot drift apart.
 import { cleanRoundsMin, stealShareMax } from "./method/rounds.ts";
+import { type Drawing, drawReport } from "./plots/draw-plot.ts";
 import { renderReport } from "./report.ts";
-import type { ScenarioReport } from "./scenarios/scenario.ts";
+import type { Scenario, ScenarioReport } from "./scenarios/scenario.ts";
+
+/** Beside the page. */
+export const drawingsFolder = "performance";
 
 const method = `## How it is measured
 
@@ -24,22 +28,37 @@ const method = `## How it is measured
 
 \`\`\`
 npm install
-npm run bench                      the daemon's scenarios; prints their tables, writes bench/out/
-npm run bench -- --all             the broker's as well, more than an hour
+npm run bench                      the accept path; prints its tables, writes bench/out/
+npm run bench -- --all             every scenario, more than an hour
 npm run bench -- broker-accept     one of them; npm run bench -- --help lists all
-npm run bench -- --quick           shorter rounds and fewer of them, under two minutes
-npm run bench -- --write-docs      writes this page; with names, from these and the last full runs of the others
+npm run bench -- --quick           shorter rounds and fewer of them, about two minutes
+npm run bench -- --write-docs      writes this page; with names, from these and the stored full runs of the others
+npm run bench -- --write-docs --no-run   writes it again from the stored runs alone
 \`\`\`
 
-Nothing else should run on the machine meanwhile. Files go to a folder on disk (\`--dir\` names another); a file system in
+Every figure of every round behind this page is in \`bench/reports\`. Nothing else should run on the machine meanwhile. Files go to a folder on disk (\`--dir\` names another); a file system in
 memory is refused, because flushing costs nothing there. The broker's scenarios use the PostgreSQL and the Redis that
 tests use, and peers on their default ports; what does not answer is skipped, and the table says so.`;
 
-export function renderPerformancePage(reports: readonly ScenarioReport[]): string {
-  return `${[
+export type PerformancePage = { readonly text: string; readonly drawings: readonly Drawing[] };
+
+/** `missing`: scenarios of which no full run is stored; the page says so instead of leaving them out in silence. */
+export function renderPerformancePage(
+  reports: readonly ScenarioReport[],
+  missing: readonly Pick<Scenario, "name" | "summary">[],
+): PerformancePage {
+  const sections = reports.map((report) => {
+    const drawings = drawReport(report);
+    const images = drawings.map(({ file, title }) => `![${title}](${drawingsFolder}/${file})`);
+    return { text: renderReport(report, images), drawings };
+  });
+  const unmeasured = missing.map(({ name, summary }) => `- ${name}: ${summary}`).join("\n");
+  const text = [
     "# Performance",
     "What was measured, beside what the layers below allow on the same machine in the same minutes. The figures hold for the machine and versions named with them; the tables are all that is claimed.",
-    ...reports.map(renderReport),
+    ...sections.map((section) => section.text),
+    ...(missing.length === 0 ? [] : [`## Without a full run\n\nNothing is claimed of these:\n\n${unmeasured}`]),
     method,
-  ].join("\n\n")}\n`;
+  ].join("\n\n");
+  return { text: `${text}\n`, drawings: sections.flatMap(({ drawings }) => drawings) };
 }

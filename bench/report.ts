@@ -54,16 +54,17 @@ function describeMachine(machine: MachineFacts): readonly string[] {
 
 const list = (items: readonly string[]): string => items.map((item) => `- ${item}`).join("\n");
 
-/** Everything about one scenario, as a section of Markdown. */
-export function renderReport(report: ScenarioReport): string {
+/** Everything about one scenario, as a section of Markdown; `images` stand behind the tables. */
+export function renderReport(report: ScenarioReport, images: readonly string[] = []): string {
   const rounds = describeRounds(report.outcomes);
   const lengthSeconds = report.segmentMs / 1_000;
   return [
     `## ${report.title}`,
     list(report.conditions),
     ...report.tables.map(renderTable),
+    ...images,
     `Medians over rounds, quartiles in brackets; every ratio is formed within its round. Each figure of a round is ${lengthSeconds} s of measuring. ${rounds}`,
-    list(report.bars.map((bar) => `**${describeBar(bar)}**`)),
+    ...(report.bars.length === 0 ? [] : [list(report.bars.map((bar) => `**${describeBar(bar)}**`))]),
     "Durability:",
     list(report.durability),
     "Machine:",

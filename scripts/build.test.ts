@@ -1,11 +1,11 @@
 // What `npm run build` puts into a package that is to be published, and what it refuses to.
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { cpSync, existsSync, globSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createPlantedWorkspace, type PlantedWorkspace } from "./checks/planted-workspace.ts";
 import { findStrayReference, finishCode, finishDeclaration } from "./packaging/emitted-code.ts";
-import { publishManifest } from "./packaging/manifest.ts";
+import { publishManifest, takeInPackages } from "./packaging/manifest.ts";
 
 let workspace: PlantedWorkspace;
 
@@ -28,7 +28,40 @@ beforeAll(() => {
   workspace.plant("packages/broker/src/serve.ts", 'export type { Id } from "./shape.ts";\n\nexport const serve = 1;\n');
   workspace.plant("packages/broker/src/shape.ts", "export type Id = number;\n");
   workspace.plant("LICENSE", "MIT\n");
+  plantProgram();
 });
+
+/** It reads a migration of one package, and its own version. */
+function plantProgram(): void {
+  const manifest = {
+    name: "@claudemesh/cli",
+    version: "0.1.0",
+    type: "module",
+    bin: { mesh: "bin/mesh.js" },
+    dependencies: { "@claudemesh/daemon": "0.1.0", commander: "1.0.0" },
+  };
+  workspace.plant("packages/cli/package.json", JSON.stringify(manifest));
+  workspace.plant("packages/cli/bin/mesh.js", 'import { main } from "../dist/main.js";\nconsole.log(await main());\n');
+  workspace.plant(
+    "packages/cli/src/main.ts",
+    `import { readFileSync } from "node:fs";
+export async function main(): Promise<string> {
+  const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
+  const [{ start }, { readRows }] = await Promise.all([import("@claudemesh/daemon/start"), import("@claudemesh/daemon/rows")]);
+  return \`\${version} \${start()} \${readRows()}\`;
+}
+`,
+  );
+  workspace.plant(
+    "packages/daemon/src/stores/read-rows.ts",
+    `import { readFileSync } from "node:fs";
+export const readRows = () => readFileSync(new URL("./migrations/0001-rows.sql", import.meta.url), "utf8");
+`,
+  );
+  const daemon = JSON.parse(readFileSync(join(workspace.root, "packages/daemon/package.json"), "utf8"));
+  const exports = { ...daemon.exports, "./rows": "./src/stores/read-rows.ts" };
+  workspace.plant("packages/daemon/package.json", JSON.stringify({ ...daemon, exports }));
+}
 
 afterAll(() => workspace.remove());
 
@@ -61,6 +94,18 @@ describe("npm run build", () => {
     expect(spawnSync(process.execPath, ["-e", program], { encoding: "utf8" }).stdout).toBe("8\n");
   });
 
+  it("makes a program that needs none of the packages whose code it carries", () => {
+    const alone = join(workspace.root, "alone");
+    cpSync(built("cli"), alone, { recursive: true });
+    const { stdout, stderr } = spawnSync(process.execPath, [join(alone, "bin/mesh.js")], { encoding: "utf8" });
+    expect(stderr).toBe("");
+    expect(stdout.trim()).toBe("0.1.0 4 CREATE TABLE rows (id);");
+    expect(JSON.parse(read("cli/package.json"))).toMatchObject({ dependencies: { commander: "1.0.0" } });
+    expect(read("cli/package.json")).not.toContain("@claudemesh/daemon");
+    expect(JSON.parse(read("cli/dist/main.js.map"))).toMatchObject({ sources: ["packages/cli/src/main.ts"] });
+    expect(globSync("**/*.ts", { cwd: alone })).toEqual([]);
+  });
+
   it("forgets files whose source is gone", () => {
     const undo = workspace.plant("packages/broker/src/passing.ts", "export const passing = 1;\n");
     build();
@@ -77,6 +122,12 @@ describe("npm run build", () => {
       "packages/broker/src/path.ts",
       'export const worker = "./work.ts";\n',
       /refers to \.\/work\.ts/,
+    ],
+    [
+      "a program that names a file which it does not carry",
+      "packages/daemon/src/stores/read-rows.ts",
+      'export const readRows = () => new URL("../../bin/daemon.js", import.meta.url).href;\n',
+      /names its file bin\/daemon\.js/,
     ],
   ])("refuses %s", (_, path, content, says) => {
     const undo = workspace.plant(path, content);
@@ -114,6 +165,20 @@ describe("a published manifest", () => {
         "./vectors/*": "./vectors/*",
       },
     });
+  });
+});
+
+describe("the manifest of a program", () => {
+  const program = { name: "p", version: "1.0.0", dependencies: { a: "1.0.0", pg: "8.0.0" } };
+
+  it("asks for what the packages need whose code it carries, and for none of these", () => {
+    const a = { name: "a", version: "1.0.0", dependencies: { ws: "2.0.0", pg: "8.0.0" } };
+    expect(takeInPackages(program, [a]).dependencies).toEqual({ pg: "8.0.0", ws: "2.0.0" });
+  });
+
+  it("is refused where two of them need different versions", () => {
+    const a = { name: "a", version: "1.0.0", dependencies: { pg: "9.0.0" } };
+    expect(() => takeInPackages(program, [a])).toThrow("a needs pg 9.0.0, and p has 8.0.0");
   });
 });
 

@@ -1,21 +1,25 @@
 // `npm run build`: makes build/<package>/ ready to publish from each package's source, since Node strips no types
-// inside node_modules. JavaScript and declarations, migrations, vectors and bin go in; tests stay out.
+// inside node_modules. JavaScript and declarations, migrations, vectors and bin go in; tests stay out. A program, which
+// nobody imports, is bundled with what it imports of this workspace.
 // Developing and testing need none of this.
 import { cpSync, existsSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { describeFailure, runTool } from "./checks/run-tool.ts";
 import { listFiles } from "./checks/source-tree.ts";
+import { type BundledPackage, bundledAssetPath, bundleProgram } from "./packaging/bundle.ts";
 import { findStrayReference, finishCode, finishDeclaration } from "./packaging/emitted-code.ts";
-import { builtPath, isTestCode, listTargets, type Manifest, publishManifest } from "./packaging/manifest.ts";
+import {
+  builtPath,
+  isProgram,
+  isTestCode,
+  listTargets,
+  type Manifest,
+  publishManifest,
+  takeInPackages,
+} from "./packaging/manifest.ts";
 
-interface SourcePackage {
-  readonly folder: string;
-  readonly name: string;
-  readonly manifest: Manifest;
-}
-
-function listPackages(root: string): SourcePackage[] {
+function listPackages(root: string): BundledPackage[] {
   return readdirSync(join(root, "packages"))
     .map((name) => ({ name, folder: join(root, "packages", name) }))
     .filter(({ folder }) => existsSync(join(folder, "package.json")))
@@ -28,7 +32,7 @@ function readManifest(folder: string): Manifest {
 }
 
 /** Compiles all packages at once into `emitted`, one folder per package. */
-async function compile(root: string, emitted: string, packages: readonly SourcePackage[]): Promise<void> {
+async function compile(root: string, emitted: string, packages: readonly BundledPackage[]): Promise<void> {
   const project = join(emitted, "tsconfig.json");
   const sources = packages.flatMap(({ folder }) =>
     listFiles(folder)
@@ -55,28 +59,56 @@ async function compile(root: string, emitted: string, packages: readonly SourceP
 /** The text of an emitted file as it is published. */
 function finish(path: string, text: string): string {
   const finished = path.endsWith(".d.ts") ? finishDeclaration(text) : finishCode(text);
-  const stray = findStrayReference(finished);
-  if (stray === undefined) return finished;
+  refuseStrayReference(path, finished);
+  return finished;
+}
+
+function refuseStrayReference(path: string, code: string): void {
+  const stray = findStrayReference(code);
+  if (stray === undefined) return;
   throw new Error(`${path} refers to ${stray} at run time; write new URL("${stray}", import.meta.url)`);
 }
 
-function writePackage(source: SourcePackage, emitted: string, target: string, root: string): number {
-  rmSync(target, { recursive: true, force: true });
+/** Writes the code of a package, file by file. */
+function writeModules(source: BundledPackage, emitted: string, target: string): Manifest {
   for (const path of listFiles(emitted)) {
     const place = join(target, builtPath(path));
     mkdirSync(dirname(place), { recursive: true });
     writeFileSync(place, finish(`${source.name}/${path}`, readFileSync(join(emitted, path), "utf8")));
   }
-  for (const path of listFiles(source.folder)) {
-    if (/^(?:src|vectors|bin)\//.test(path) && !path.endsWith(".ts")) {
-      cpSync(join(source.folder, path), join(target, builtPath(path)));
+  return source.manifest;
+}
+
+/** Writes the code of a program and of what it imports, with the files that this code reads. */
+async function writeProgram(
+  program: BundledPackage,
+  packages: readonly BundledPackage[],
+  target: string,
+): Promise<Manifest> {
+  const dist = join(target, "dist");
+  const { chunks, packages: bundled } = await bundleProgram(program, packages, dist);
+  for (const { fileName, code } of chunks) refuseStrayReference(`${program.name}/dist/${fileName}`, code);
+  for (const owner of bundled) {
+    for (const path of listFiles(owner.folder)) {
+      if (/^src\/.*(?<!\.ts)$/.test(path)) cpSync(join(owner.folder, path), join(dist, bundledAssetPath(owner, path)));
     }
+  }
+  return takeInPackages(
+    program.manifest,
+    bundled.map(({ manifest }) => manifest),
+  );
+}
+
+function finishPackage(source: BundledPackage, manifest: Manifest, target: string, root: string): number {
+  const kept = isProgram(manifest) ? /^bin\// : /^(?:src|vectors|bin)\//;
+  for (const path of listFiles(source.folder)) {
+    if (kept.test(path) && !path.endsWith(".ts")) cpSync(join(source.folder, path), join(target, builtPath(path)));
   }
   for (const document of ["README.md", "LICENSE"]) {
     const found = [source.folder, root].map((folder) => join(folder, document)).find((path) => existsSync(path));
     if (found !== undefined) cpSync(found, join(target, document));
   }
-  writeFileSync(join(target, "package.json"), `${JSON.stringify(publishManifest(source.manifest), undefined, 2)}\n`);
+  writeFileSync(join(target, "package.json"), `${JSON.stringify(publishManifest(manifest), undefined, 2)}\n`);
   refuseMissingTargets(target);
   return listFiles(target).length;
 }
@@ -101,7 +133,11 @@ async function main(): Promise<void> {
   await compile(root, emitted, packages);
   for (const each of packages) {
     const target = join(out, each.name);
-    const count = writePackage(each, join(emitted, each.name), target, root);
+    rmSync(target, { recursive: true, force: true });
+    const manifest = isProgram(each.manifest)
+      ? await writeProgram(each, packages, target)
+      : writeModules(each, join(emitted, each.name), target);
+    const count = finishPackage(each, manifest, target, root);
     console.log(`${each.manifest.name} ${each.manifest.version}: ${count} files in ${target}`);
   }
   rmSync(emitted, { recursive: true });

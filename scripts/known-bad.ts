@@ -2,7 +2,8 @@
 // refuse it. First the same tests run on the unbroken copy, since a test that fails anyway catches nothing.
 import { join } from "node:path";
 import { createBadCopy, filesOf } from "./known-bad/bad-copy.ts";
-import { type KnownBad, knownBad } from "./known-bad/faults.ts";
+import type { KnownBad } from "./known-bad/fault.ts";
+import { knownBad } from "./known-bad/faults.ts";
 
 const names = process.argv.slice(2);
 const chosen = names.length === 0 ? knownBad : names.map(faultNamed);

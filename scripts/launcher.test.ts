@@ -147,12 +147,14 @@ describe.skipIf(pinnedPackage === undefined)("the launcher", () => {
   it("bounds the space that a daemon's young objects may take, and leaves other commands alone", () => {
     for (const start of [[launcher], [process.execPath, ...oldNodeArgs, launcher]]) {
       const [program = "", ...first] = start;
-      expect(run(program, [...first, "daemon", "up"]).answer).toMatchObject({
-        argv: ["daemon", "up"],
-        execArgv: expect.arrayContaining(["--max-semi-space-size=16"]),
-      });
-      const other = run(program, [...first, "send"]).answer as { execArgv: string[] };
-      expect(other.execArgv.filter((word) => word.startsWith("--max"))).toEqual([]);
+      for (const argv of [["daemon", "up"], ["up"]]) {
+        const execArgv = expect.arrayContaining(["--max-semi-space-size=16"]);
+        expect(run(program, [...first, ...argv]).answer).toMatchObject({ argv, execArgv });
+      }
+      for (const argv of [["broker", "serve"], ["send", "up"], ["upper"], []]) {
+        const other = run(program, [...first, ...argv]).answer as { execArgv: string[] };
+        expect(other.execArgv.filter((word) => word.startsWith("--max"))).toEqual([]);
+      }
     }
   });
 

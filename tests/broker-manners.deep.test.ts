@@ -41,7 +41,7 @@ async function start(flags: readonly string[], failpoints = ""): Promise<{ owner
 
 describe("SIGTERM", () => {
   test("answers what is in flight, closes sockets with 1012, takes nobody new, and exits 0 within 10 s", async () => {
-    const { owner } = await start(["--webhook-allow-private"], "accept.before_commit=delay:1500");
+    const { owner } = await start(["--webhook-allow-private"], "accept.after_b0=delay:1500");
     const receiver = await WebhookReceiver.start(() => () => undefined);
     await owner.call("POST", "/topics", { name: "builds" });
     await owner.call("POST", "/webhooks", { id: "ci", url: receiver.url });
@@ -53,6 +53,8 @@ describe("SIGTERM", () => {
     const idle = await RawPeer.dial(owner.url);
     const overSocket = peer.request("send", { client_message_id: "m1", destination, body: "x" });
     const overHttp = owner.call("POST", "/messages", { client_message_id: "m2", destination, body: "x" });
+    // Both left before this one, so that the broker has them in hand when it answers.
+    expect((await fetch(`${owner.url}/healthz`)).status).toBe(200);
     const began = performance.now();
     process.kill(broker.pid, "SIGTERM");
     expect((await overSocket).status).toBe(201);

@@ -3,7 +3,8 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { callBroker, joinTestMesh, type TestMember } from "./support/broker-harness.ts";
-import { type BrokerProcess, Brokers, createMeshOn } from "./support/brokers.ts";
+import type { BrokerProcess } from "./support/broker-process.ts";
+import { Brokers, createMeshOn } from "./support/brokers.ts";
 import { RestartableRedis } from "./support/restartable-redis.ts";
 import { createTestDatabase } from "./support/services.ts";
 import { until } from "./support/world.ts";

@@ -64,6 +64,15 @@ describe("claudemesh space", () => {
     expect((await cli("branch", "plan", "--delete")).stderr).toContain("goes with the name of a branch");
   });
 
+  test("signs where the space takes signed writes only", async () => {
+    await json("create", "signed");
+    await json("policy", "signed", "required");
+    await json("set", "signed", "task:1", '{"n":1}');
+    await json("branch", "signed", "draft");
+    const { items } = await json<{ readonly items: readonly object[] }>("log", "signed");
+    expect(items).toMatchObject([{ invocationRef: expect.any(String) }, { invocationRef: expect.any(String) }]);
+  });
+
   test("shows what changes until it is stopped", async () => {
     await json("create", "live");
     await json("set", "live", "task:1", "1");
@@ -87,7 +96,7 @@ describe("claudemesh space", () => {
 
   test("branches, shows a conflict side by side, and merges with resolutions", async () => {
     await json("create", "fork");
-    await json("set", "fork", "task:1", '{"owner":"nobody","title":"docs"}');
+    await json("set", "fork", "task:1", '{"owner":null,"title":"docs"}');
     await json("set", "fork", "task:2", '"base"');
     expect(await json("branch", "fork", "draft")).toMatchObject({ name: "draft", seq: 3 });
     await json("set", "fork", "task:1", '{"owner":"alice","title":"docs"}', "--branch", "draft");
@@ -101,7 +110,7 @@ describe("claudemesh space", () => {
     const shown = await cli("merge", "fork", "draft");
     expect(shown.code).toBe(4);
     expect(shown.stdout).toMatch(
-      /WHERE +BASE +THEIRS \(draft\) +OURS \(main\)\n\/value\/owner +"nobody" +"alice" +"bob"\n/,
+      /WHERE +BASE +THEIRS \(draft\) +OURS \(main\)\n\/value\/owner +null +"alice" +"bob"\n/,
     );
     expect(shown.stdout).not.toContain("/value/title");
     const file = join(world.folder, "task-1.json");

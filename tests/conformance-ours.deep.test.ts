@@ -1,8 +1,6 @@
 // Our own broker and daemon, held against the contract by the kit that others use: over their public API alone.
-import { areas } from "@claudemesh/conformance/areas";
-import { readOptions } from "@claudemesh/conformance/options";
-import { chooseScenarios, runArea } from "@claudemesh/conformance/run";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { tryArea } from "./support/conformance-runs.ts";
 import {
   type BrokerTarget,
   createMeshWithOwner,
@@ -18,21 +16,6 @@ beforeAll(async () => {
 });
 
 afterAll(() => broker.stop());
-
-function areaNamed(name: string) {
-  const area = areas.find((each) => each.name === name);
-  if (area === undefined) throw new Error(`there is no area ${name}`);
-  return area;
-}
-
-async function tryArea(name: string, given: Record<string, readonly string[]>, only: readonly string[] = []) {
-  const area = areaNamed(name);
-  const values = readOptions(area.options, given);
-  const results = await runArea(area, { values, chosen: chooseScenarios(area, only), timeoutMs: 120_000 });
-  const missed = results.flatMap(({ id, miss }) => (miss === undefined ? [] : [{ id, ...miss }]));
-  const skipped = results.flatMap(({ id, outcome }) => (outcome === "skipped" ? [id] : []));
-  return { missed, skipped, passed: results.filter(({ outcome }) => outcome === "passed").length };
-}
 
 describe("the conformance kit", () => {
   it("finds our broker in keeping with the contract", async () => {

@@ -5,7 +5,8 @@ import { createHttpCall } from "@claudemesh/client/broker-http";
 import { createOnce } from "@claudemesh/client/once";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { joinTestMesh, type TestMember } from "./support/broker-harness.ts";
-import { type BrokerProcess, Brokers, createMeshOn } from "./support/brokers.ts";
+import type { BrokerProcess } from "./support/broker-process.ts";
+import { Brokers, createMeshOn } from "./support/brokers.ts";
 import { createRandom, type Random, seedOfTheDay } from "./support/seed.ts";
 import { createTestDatabase, findRedis } from "./support/services.ts";
 

@@ -3,7 +3,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, onTestFinished } from "vitest";
-import { BrokerProcess, createMeshAt } from "./support/brokers.ts";
+import { BrokerProcess } from "./support/broker-process.ts";
+import { createMeshAt } from "./support/brokers.ts";
 import { describeSpaceCrashes } from "./support/space-crashes.ts";
 
 describe("a broker on SQLite", () => {

@@ -1,12 +1,15 @@
 // Spaces on brokers side by side, on one PostgreSQL database and one Redis: what one commits the other's watchers are told
 // at once, a session taken through one is lost on the other, and what a kill interrupts is whole or not there.
+import { connectSpaces } from "@claudemesh/client/space";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { joinTestMesh, type TestMember } from "./support/broker-harness.ts";
-import { type BrokerProcess, Brokers, createMeshOn } from "./support/brokers.ts";
+import type { BrokerProcess } from "./support/broker-process.ts";
+import { Brokers, createMeshOn } from "./support/brokers.ts";
 import type { RawPeer } from "./support/raw-peer.ts";
 import { RestartableRedis } from "./support/restartable-redis.ts";
 import { createTestDatabase } from "./support/services.ts";
 import { describeSpaceCrashes } from "./support/space-crashes.ts";
+import { startSwitchingProxy } from "./support/switching-proxy.ts";
 
 const database = await createTestDatabase("spaces_side_by_side");
 const redis = database === undefined ? undefined : await RestartableRedis.create();
@@ -109,6 +112,45 @@ describe.skipIf(redis === undefined)("brokers side by side", () => {
     await Promise.all([write(alice, sessions[0]), write(bob, sessions[1])]);
     expect(seqs.toSorted((x, y) => Number(x) - Number(y))).toEqual(Array.from({ length: 40 }, (_, n) => n + 1));
     for (const { peer } of watchers) expect(await toldUpTo(peer, 40)).toMatchObject({ upserts: [{ seq: 40 }] });
+  });
+
+  test("a replica that signs goes on at another broker in mid-stack, and every commit counts once (SPC-16)", async () => {
+    const { alice } = await makeSpace();
+    alice.url = a?.url ?? "";
+    await alice.call("PUT", "/spaces/plan/policy", { signedWrites: "required" });
+    const proxy = await startSwitchingProxy(a?.url ?? "");
+    const sign = (bytes: Uint8Array) => Buffer.from(alice.keys.sign(bytes), "hex");
+    const identity = { meshId: alice.meshId, publicKey: alice.pubkey, sign };
+    const client = connectSpaces({ url: proxy.url, identity, agent: "test/1", signWrites: true });
+    onTestFinished(async () => {
+      await client.close();
+      proxy.stop();
+    });
+    const space = await client.space("plan");
+    await space.transact((tx) => tx.set("count:1", { value: { n: 0 } }));
+    const add = () =>
+      space.transact((tx) => {
+        const n = tx.get<{ value: { n: number } }>("count:1")?.value.n ?? 0;
+        tx.patch("count:1", [{ op: "replace", path: "/value/n", value: n + 1 }]);
+      });
+    const stacked: ReturnType<typeof add>[] = [];
+    for (const next of [b, a, b]) {
+      for (let n = 0; n < 10; n += 1) stacked.push(add());
+      await stacked.at(-8);
+      proxy.switchTo(next?.url ?? "");
+      for (let n = 0; n < 10; n += 1) stacked.push(add());
+    }
+    const results = await Promise.all(stacked);
+    expect(new Set(results.map(({ seq }) => seq)).size).toBe(60);
+    await space.createBranch("draft");
+    await space.deleteBranch("draft");
+    alice.url = b?.url ?? "";
+    const { body: entity } = await alice.call("GET", "/spaces/plan/entities/count:1");
+    expect(entity).toMatchObject({ document: { value: { n: 60 } } });
+    const { body: log } = await alice.call("GET", "/spaces/plan/log?limit=100");
+    const items = log.items as readonly { readonly invocationRef: string | null }[];
+    expect(items).toHaveLength(63);
+    expect(items.every(({ invocationRef }) => invocationRef !== null)).toBe(true);
   });
 
   test("what no signal told is found by looking, while Redis is away", async () => {

@@ -4,7 +4,7 @@
 import { Caller } from "../load/caller.ts";
 import { createClientIds, type IdOrder } from "../load/client-ids.ts";
 import { Latencies, type LatencyFigures } from "../load/latencies.ts";
-import { formatBrokerRequest } from "../load/send-request.ts";
+import { formatBrokerRequest, formatRegistrarRequest } from "../load/send-request.ts";
 import { serveOrders } from "../processes/orders.ts";
 import { type BenchMesh, benchBody, benchTopic } from "./bench-meshes.ts";
 import { MemberSocket } from "./member-socket.ts";
@@ -19,6 +19,8 @@ export type ApiOrder = {
   readonly ids: IdOrder;
   /** Offers ids again that are stored already; without it every id is new. */
   readonly retryAmong?: SeededRange;
+  /** Retries of registrations instead of sends; over HTTP. */
+  readonly what?: "send" | "register";
 };
 
 /** Every request that left was answered as expected and is counted. */
@@ -38,7 +40,10 @@ async function openHttp(order: ApiOrder, heard: Heard): Promise<Opened> {
   const expected = order.retryAmong === undefined ? 201 : 200;
   const callers = Array.from({ length: order.outstanding }, (_, at) => {
     const { id: meshId, token } = meshAt(order, at);
-    const request = formatBrokerRequest({ meshId, token, topic: benchTopic }, benchBody, expected);
+    const request =
+      order.what === "register"
+        ? formatRegistrarRequest({ meshId, token })
+        : formatBrokerRequest({ meshId, token, topic: benchTopic }, benchBody, expected);
     const events = { onAccepted: heard.onAnswer, onFailed: heard.onFailed };
     return new Caller({ host, port: order.port }, request, events);
   });
@@ -78,14 +83,19 @@ function meshAt({ meshes }: ApiOrder, at: number): BenchMesh {
   return mesh;
 }
 
+const summed = (latencies: Latencies) => ({ count: latencies.count, ...latencies.figures() });
+
 async function generate(order: ApiOrder): Promise<ApiResult> {
   const nextNew = createClientIds(order.ids);
   const { retryAmong: among } = order;
   const nextId = among === undefined ? nextNew : () => drawSeededId(order.ids, among);
-  const latencies = new Latencies();
-  const { promise: finished, resolve, reject } = Promise.withResolvers<void>();
-  let inFlight = order.outstanding;
-  let endsAtMs = Number.POSITIVE_INFINITY;
+  const { promise: failed, reject } = Promise.withResolvers<never>();
+  // What fails while nobody waits for it is met by whoever waits next.
+  failed.catch(() => undefined);
+  let latencies = new Latencies();
+  let idle = Promise.withResolvers<void>();
+  let inFlight = 0;
+  let endsAtMs = 0;
   const heard: Heard = {
     onAnswer: (sender, latencyMs) => {
       latencies.add(latencyMs);
@@ -95,19 +105,28 @@ async function generate(order: ApiOrder): Promise<ApiResult> {
         return;
       }
       inFlight--;
-      if (inFlight === 0) resolve();
+      if (inFlight === 0) idle.resolve();
     },
     onFailed: (what) => reject(new Error(`${order.transport} at port ${order.port} gave ${what}`)),
   };
   const opening = order.transport === "http" ? openHttp(order, heard) : openWebSocket(order, heard);
-  const opened = await Promise.race([opening, finished.then(() => opening)]);
-  try {
-    const startedAtMs = performance.now();
-    endsAtMs = startedAtMs + order.durationMs;
+  const opened = await Promise.race([opening, failed]);
+  const sendUntil = async (endMs: number) => {
+    endsAtMs = endMs;
+    latencies = new Latencies();
+    idle = Promise.withResolvers<void>();
+    inFlight = opened.senders.length;
     for (const sender of opened.senders) sender.send(nextId(), performance.now());
-    await finished;
+    await Promise.race([idle.promise, failed]);
+    return latencies;
+  };
+  try {
+    // A server takes new connections one in each turn of its loop. So each has had one answer before time is taken.
+    const first = await sendUntil(0);
+    const startedAtMs = performance.now();
+    const { count, ...rest } = await sendUntil(startedAtMs + order.durationMs).then(summed);
     const elapsedMs = performance.now() - startedAtMs;
-    return { answered: latencies.count, perSecond: latencies.count / (elapsedMs / 1_000), ...latencies.figures() };
+    return { answered: first.count + count, perSecond: count / (elapsedMs / 1_000), ...rest };
   } finally {
     opened.close();
   }

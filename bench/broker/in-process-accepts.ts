@@ -37,10 +37,21 @@ const ports = {
   onAccepted: () => undefined,
 };
 
-async function acceptForAWhile(order: InProcessOrder): Promise<InProcessResult> {
-  const { meshes, outstanding, durationMs, ids, retryAmong } = order;
+/** More than are accepted in a second. */
+const idsPerSecond = 60_000;
+
+/** Ids come from callers: they are made before time is taken, here as for the rows alone. */
+function prepareIds({ ids, retryAmong, durationMs }: InProcessOrder): () => string {
   const nextNew = createClientIds(ids);
-  const nextId = retryAmong === undefined ? nextNew : () => drawSeededId(ids, retryAmong);
+  if (retryAmong !== undefined) return () => drawSeededId(ids, retryAmong);
+  const prepared = Array.from({ length: Math.ceil((durationMs / 1_000) * idsPerSecond) }, nextNew);
+  let used = 0;
+  return () => prepared[used++] ?? nextNew();
+}
+
+async function acceptForAWhile(order: InProcessOrder): Promise<InProcessResult> {
+  const { meshes, outstanding, durationMs, retryAmong } = order;
+  const nextId = prepareIds(order);
   const expected = retryAmong === undefined ? "accepted" : "duplicate";
   const latencies = new Latencies();
   const startedAtMs = performance.now();

@@ -13,11 +13,11 @@ export function seededId(order: IdOrder, n: number): string {
   return head.toString(16).padStart(scatterDigits, "0") + n.toString(16).padStart(numberDigits, "0");
 }
 
-/** Rows written in bulk, by their numbers. */
-export type SeededRange = { readonly from: number; readonly count: number };
+/** Rows written in bulk, by their numbers: so many, each `step` behind the one before. */
+export type SeededRange = { readonly from: number; readonly count: number; readonly step?: number };
 
-export function drawSeededId(order: IdOrder, { from, count }: SeededRange): string {
-  return seededId(order, from + Math.floor(Math.random() * count));
+export function drawSeededId(order: IdOrder, { from, count, step = 1 }: SeededRange): string {
+  return seededId(order, from + Math.floor(Math.random() * count) * step);
 }
 
 /** The same in SQLite, of the column `i`. */

@@ -2,9 +2,10 @@
 
 /** How long the answer is, head and body; undefined while its head is not whole, and 0 when the head does not say. */
 export function answerLength(bytes: Buffer): number | undefined {
-  const headEnd = bytes.indexOf("\r\n\r\n");
+  const text = bytes.toString("latin1");
+  const headEnd = text.indexOf("\r\n\r\n");
   if (headEnd < 0) return undefined;
-  const length = /\r\ncontent-length: *([0-9]+)/i.exec(bytes.toString("latin1", 0, headEnd))?.[1];
+  const length = /\r\ncontent-length: *([0-9]+)/i.exec(text.slice(0, headEnd))?.[1];
   return length === undefined ? 0 : headEnd + 4 + Number(length);
 }
 

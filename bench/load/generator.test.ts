@@ -64,6 +64,21 @@ describe("the load", () => {
     expect(ids).toEqual(ids.toSorted());
   });
 
+  it("keeps to its rate, but for the first request of each caller", async () => {
+    const { socketPath } = await listen(() => 202);
+    const rate = 200;
+    const { accepted, perSecond } = await load.ask({
+      ...order,
+      durationMs: 200,
+      socketPath,
+      ids: "random",
+      perSecond: rate,
+    });
+    const elapsedSeconds = accepted / perSecond;
+    expect(accepted).toBeGreaterThan(order.callers);
+    expect(accepted).toBeLessThanOrEqual(order.callers + elapsedSeconds * rate + 1);
+  });
+
   it("ends with the answer itself when one is not a 202", async () => {
     const { socketPath } = await listen((arrival) => (arrival === 20 ? 507 : 202));
     const ended = load.ask({ ...order, durationMs: 60_000, socketPath, ids: "random" });

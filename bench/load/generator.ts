@@ -22,7 +22,12 @@ export type LoadResult = LatencyFigures & { readonly accepted: number; readonly 
 
 async function generateLoad(order: LoadOrder): Promise<LoadResult> {
   const nextId = createClientIds(order.ids);
-  const pace = createPace(order.perSecond);
+  const waiting: Caller[] = [];
+  const letThrough = () => {
+    const nowMs = performance.now();
+    while (waiting.length > 0 && pace.isDue(nowMs)) waiting.pop()?.send(nextId(), nowMs);
+  };
+  const pace = createPace(order.perSecond, letThrough);
   const latencies = new Latencies();
   const { promise: finished, resolve, reject } = Promise.withResolvers<number>();
   let inFlight = 0;
@@ -31,7 +36,8 @@ async function generateLoad(order: LoadOrder): Promise<LoadResult> {
     onAccepted: (caller: Caller, latencyMs: number, nowMs: number) => {
       latencies.add(latencyMs);
       if (nowMs < endsAtMs) {
-        pace.whenAllowed(() => caller.send(nextId(), performance.now()));
+        if (pace.isDue(nowMs)) caller.send(nextId(), nowMs);
+        else waiting.push(caller);
         return;
       }
       inFlight--;
@@ -60,29 +66,26 @@ async function generateLoad(order: LoadOrder): Promise<LoadResult> {
 
 const paceTickMs = 2;
 
-/** Lets so many sends through per second, evenly, and catches up after a tick that came late. */
-function createPace(perSecond: number | undefined) {
-  const waiting: (() => void)[] = [];
+/** What nobody was there to send is not saved up beyond this. */
+const arrearsMax = 64;
+
+/** So many sends per second, evenly: who comes when one is due sends at once, who comes early waits for a tick. */
+function createPace(perSecond: number | undefined, onTick: () => void) {
   let startedAtMs = 0;
   let allowed = 0;
   let timer: NodeJS.Timeout | undefined;
-  const letThrough = () => {
-    const due = ((performance.now() - startedAtMs) / 1_000) * (perSecond ?? 0);
-    while (allowed < due && waiting.length > 0) {
-      allowed++;
-      waiting.shift()?.();
-    }
-    // What nobody was there to use is not saved up.
-    allowed = Math.max(allowed, due - waiting.length - 64);
-  };
   return {
     start: (nowMs: number) => {
       startedAtMs = nowMs;
-      if (perSecond !== undefined) timer = setInterval(letThrough, paceTickMs);
+      if (perSecond !== undefined) timer = setInterval(onTick, paceTickMs);
     },
-    whenAllowed: (send: () => void) => {
-      if (perSecond === undefined) send();
-      else waiting.push(send);
+    /** True takes the turn. */
+    isDue: (nowMs: number): boolean => {
+      if (perSecond === undefined) return true;
+      const due = ((nowMs - startedAtMs) / 1_000) * perSecond;
+      if (allowed >= due) return false;
+      allowed = Math.max(allowed, due - arrearsMax) + 1;
+      return true;
     },
     stop: () => clearInterval(timer),
   };

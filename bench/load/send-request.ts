@@ -1,6 +1,10 @@
 // One send as the bytes of an HTTP request, ready to be written again and again: only the id inside changes, in place.
 import assert from "node:assert/strict";
+import { idsOf, requestOf } from "../registrar/bench-request.ts";
 import { clientIdCharacters } from "./client-ids.ts";
+
+/** Where the id goes. */
+const placeholder = "-".repeat(clientIdCharacters);
 
 export type SendRequestBytes = {
   readonly bytes: Buffer;
@@ -25,14 +29,29 @@ export function formatBrokerRequest(
   return formatRequest(path, [`authorization: Bearer ${to.token}`], fields, expectedStatus);
 }
 
+/** An exact retry of a registration of the benchmark; its id is its key, its approval and its run. */
+export function formatRegistrarRequest(to: { readonly meshId: string; readonly token: string }): SendRequestBytes {
+  const path = `/v1/meshes/${to.meshId}/registrar/requests`;
+  const fields = requestOf(idsOf(placeholder), "a-nonce-that-nobody-looks-at");
+  return formatBody(path, [`authorization: Bearer ${to.token}`], fields, 200);
+}
+
 function formatRequest(
   path: string,
   headers: readonly string[],
   fields: object,
   expectedStatus: number,
 ): SendRequestBytes {
-  const placeholder = "-".repeat(clientIdCharacters);
-  const body = JSON.stringify({ ...fields, client_message_id: placeholder });
+  return formatBody(path, headers, { ...fields, client_message_id: placeholder }, expectedStatus);
+}
+
+function formatBody(
+  path: string,
+  headers: readonly string[],
+  fields: object,
+  expectedStatus: number,
+): SendRequestBytes {
+  const body = JSON.stringify(fields);
   const head = [
     `POST ${path} HTTP/1.1`,
     "host: localhost",
@@ -42,14 +61,15 @@ function formatRequest(
     "\r\n",
   ].join("\r\n");
   const bytes = Buffer.from(head + body, "utf8");
-  const idOffset = bytes.lastIndexOf(placeholder);
-  assert(idOffset > 0);
+  const idOffsets: number[] = [];
+  for (let at = bytes.indexOf(placeholder); at >= 0; at = bytes.indexOf(placeholder, at + 1)) idOffsets.push(at);
+  assert(idOffsets.length > 0);
   return {
     bytes,
     expectedStatus,
     setId: (id) => {
       assert(id.length === clientIdCharacters, `an id of the load has ${clientIdCharacters} characters: ${id}`);
-      bytes.write(id, idOffset, "latin1");
+      for (const offset of idOffsets) bytes.write(id, offset, "latin1");
     },
   };
 }

@@ -4,6 +4,8 @@ import process from "node:process";
 import { benchBody } from "../broker/bench-meshes.ts";
 import { Latencies, type LatencyFigures } from "../load/latencies.ts";
 import { serveOrders } from "../processes/orders.ts";
+import { openBullMq } from "./bullmq-peer.ts";
+import { openGraphileWorker } from "./graphile-worker-peer.ts";
 import { openNats } from "./nats-peer.ts";
 import type { Peer, PeerFacts, PeerName } from "./peer.ts";
 import { openPgBoss } from "./pg-boss-peer.ts";
@@ -16,13 +18,15 @@ export type PeerOrder =
   | { readonly do: "send" | "batch"; readonly outstanding: number; readonly durationMs: number };
 
 export type PeerResult =
-  | { readonly type: "facts"; readonly facts: PeerFacts; readonly batches: boolean }
+  | { readonly type: "facts"; readonly facts: PeerFacts }
   | { readonly type: "missing"; readonly why: string }
   | { readonly type: "closed" }
   | ({ readonly type: "measured"; readonly answered: number; readonly perSecond: number } & LatencyFigures);
 
 const opening: Readonly<Record<PeerName, (address: string) => Promise<Peer>>> = {
   "pg-boss": openPgBoss,
+  "graphile-worker": openGraphileWorker,
+  bullmq: openBullMq,
   nats: openNats,
   redis: openRedisStream,
   rabbitmq: openRabbitMq,
@@ -37,7 +41,7 @@ async function carryOut(order: PeerOrder): Promise<PeerResult> {
   if (typeof opened === "string") return { type: "missing", why: opened };
   if (order.do === "describe") {
     const { version, durability } = opened;
-    return { type: "facts", facts: { version, durability }, batches: opened.sendBatch !== undefined };
+    return { type: "facts", facts: { version, durability } };
   }
   if (order.do === "close") {
     await opened.close();

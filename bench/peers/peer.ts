@@ -14,12 +14,15 @@ export type Peer = PeerFacts & {
   readonly close: () => Promise<void>;
 };
 
-export const peerNames = ["pg-boss", "nats", "redis", "rabbitmq"] as const;
+export const peerNames = ["pg-boss", "graphile-worker", "bullmq", "nats", "redis", "rabbitmq"] as const;
 export type PeerName = (typeof peerNames)[number];
 
-export const peerTitles: Readonly<Record<PeerName, string>> = {
-  "pg-boss": "pg-boss",
-  nats: "NATS JetStream",
-  redis: "Redis streams",
-  rabbitmq: "RabbitMQ quorum queue",
+/** Rows of the table: one message per call, and many at once where the peer has a call for that. */
+export const peerTitles: Readonly<Record<PeerName, { readonly send: string; readonly batch?: string }>> = {
+  "pg-boss": { send: "pg-boss send", batch: "pg-boss insert, batches" },
+  "graphile-worker": { send: "graphile-worker addJob", batch: "graphile-worker addJobs, batches" },
+  bullmq: { send: "BullMQ add", batch: "BullMQ addBulk, batches" },
+  nats: { send: "NATS JetStream" },
+  redis: { send: "Redis streams" },
+  rabbitmq: { send: "RabbitMQ quorum queue" },
 };

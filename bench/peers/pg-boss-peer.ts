@@ -1,8 +1,8 @@
 // pg-boss: a job queue in the same PostgreSQL. Every job has an id of its own choosing, so that one sent again is refused.
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { PgBoss } from "pg-boss";
+import { installedVersion } from "./installed-version.ts";
 import type { Peer } from "./peer.ts";
 
 const queue = "bench";
@@ -16,7 +16,7 @@ export async function openPgBoss(url: string): Promise<Peer> {
   const nextId = createUuidV7Generator({ nowMs: Date.now, randomBytes });
   const job = (body: Buffer) => ({ data: { body: body.toString("latin1") }, id: nextId() });
   return {
-    version: installedVersion(),
+    version: installedVersion("pg-boss"),
     durability: `same PostgreSQL, fsync and synchronous_commit on, ${connections} connections; one job row per message`,
     send: async (body) => {
       const { data, id } = job(body);
@@ -25,9 +25,4 @@ export async function openPgBoss(url: string): Promise<Peer> {
     sendBatch: (bodies) => boss.insert(queue, bodies.map(job)),
     close: () => boss.stop({ graceful: false, close: true }),
   };
-}
-
-function installedVersion(): string {
-  const path = new URL("../../node_modules/pg-boss/package.json", import.meta.url);
-  return (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;
 }

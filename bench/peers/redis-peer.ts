@@ -1,7 +1,7 @@
 // Redis streams: a Lua script that keeps the id and appends the message in one step, so that an id sent again appends
 // nothing.
 import { randomUUID } from "node:crypto";
-import { createClient } from "redis";
+import { createClient, type RedisClientType } from "redis";
 import { createClientIds } from "../load/client-ids.ts";
 import type { Peer } from "./peer.ts";
 
@@ -18,16 +18,10 @@ export async function openRedisStream(url: string): Promise<Peer> {
   const prefix = `bench:{${randomUUID()}}`;
   const sha = await client.scriptLoad(script);
   const nextId = createClientIds("time_ordered");
-  const { appendonly = "?" } = await client.configGet("appendonly");
-  const { appendfsync = "?" } = await client.configGet("appendfsync");
-  const { save = "" } = await client.configGet("save");
   const version = /redis_version:(\S+)/.exec(await client.info("server"))?.[1] ?? "unknown";
-  const inMemory = appendonly === "no" && save === "";
   return {
     version,
-    durability: inMemory
-      ? "persistence is off (appendonly no, no save): in memory alone, 0 flushes per operation; ids are remembered for an hour"
-      : `appendonly ${appendonly} (appendfsync ${appendfsync}), save "${save}"; ids are remembered for an hour`,
+    durability: `${await describePersistence(client)}; ids are remembered for an hour`,
     send: async (body) => {
       const keys = [`${prefix}:stream`, `${prefix}:id:${nextId()}`];
       const entry = await client.evalSha(sha, { keys, arguments: [body.toString("latin1")] });
@@ -40,4 +34,14 @@ export async function openRedisStream(url: string): Promise<Peer> {
       client.destroy();
     },
   };
+}
+
+/** What this server does with what it was given, before and after it answers. */
+export async function describePersistence(client: Pick<RedisClientType, "configGet">): Promise<string> {
+  const { appendonly = "?" } = await client.configGet("appendonly");
+  const { appendfsync = "?" } = await client.configGet("appendfsync");
+  const { save = "" } = await client.configGet("save");
+  return appendonly === "no" && save === ""
+    ? "persistence is off (appendonly no, no save): in memory alone, 0 flushes per operation"
+    : `appendonly ${appendonly} (appendfsync ${appendfsync}), save "${save}"`;
 }

@@ -41,6 +41,10 @@ export class MeasuringProcess<Order, Result> {
     return started;
   }
 
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
   /** One order at a time. Rejects with what the child has to say when it could not carry it out. */
   ask(order: Order): Promise<Result> {
     assert(this.#waiting === undefined, "one order at a time");

@@ -1,5 +1,6 @@
 // From the figures of the clean rounds to the table of peers. Ratios are formed within a round. No measuring here.
 import { type Summary, summarise } from "../method/statistics.ts";
+import type { RangePlot } from "../plots/plot.ts";
 import { formatMs, formatRate, formatRatio, formatSummary } from "../report.ts";
 import type { Figures } from "./accept-figures.ts";
 import { figuresOf } from "./broker-accept-figures.ts";
@@ -27,6 +28,21 @@ export function peerTable(rounds: readonly Round[], rows: readonly PeerRow[], ba
     caption: "Messages per second at 64 callers",
     columns: ["what", "version", "messages/s", `÷ ${base}`, "flushes per operation", "p50 ms", "p99 ms"],
     rows: rows.map((row) => cellsOf(rounds, row, base)),
+  };
+}
+
+/** On a scale of powers of ten: these differ by that much. */
+export function peerPlot(rounds: readonly Round[], rows: readonly PeerRow[]): RangePlot {
+  return {
+    kind: "range",
+    name: "peers",
+    title: "Messages per second at 64 callers, on a logarithmic scale",
+    scale: "log",
+    digits: 0,
+    rows: rows.map(({ name, flushes }) => ({
+      label: `${name} (flushes per operation: ${flushes})`,
+      value: summarise(rounds.map((round) => figuresOf(round, name).perSecond)),
+    })),
   };
 }
 

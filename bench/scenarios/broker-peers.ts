@@ -19,21 +19,22 @@ import { preparePgbench, runPgbench } from "../peers/pgbench.ts";
 import { MeasuringProcess } from "../processes/measuring-process.ts";
 import { describeRound } from "../report.ts";
 import { startApiLoad } from "./broker-accept-world.ts";
-import { type PeerFigures, type PeerRow, peerTable, ratiosTo } from "./broker-peers-figures.ts";
+import { type PeerFigures, type PeerRow, peerPlot, peerTable, ratiosTo } from "./broker-peers-figures.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
 
 const callers = 64;
 const lookSegmentMs = 2_000;
-const bossSend = "pg-boss send";
+const bossSend = peerTitles["pg-boss"].send;
 const oursOnPostgres = "claudemesh, PostgreSQL, in process";
-const addresses: Readonly<Record<Exclude<PeerName, "pg-boss" | "redis">, string>> = {
+const addresses: Readonly<Record<"nats" | "rabbitmq", string>> = {
   nats: "127.0.0.1:4222",
   rabbitmq: "amqp://guest:guest@127.0.0.1:5672",
 };
 
 export const brokerPeersScenario: Scenario = {
   name: "broker-peers",
-  summary: "the broker's accepts beside pg-boss, pgbench, NATS JetStream, Redis streams and RabbitMQ",
+  summary:
+    "the broker's accepts beside pg-boss, graphile-worker, BullMQ, pgbench, JetStream, Redis streams and RabbitMQ",
   byName: true,
   run: runBrokerPeers,
 };
@@ -81,6 +82,7 @@ async function runBrokerPeers(settings: RunSettings): Promise<ScenarioReport> {
     segmentMs: settings.segmentMs,
     outcomes,
     tables: rounds === undefined ? [] : [peerTable(rounds, [...rows, ...missing], bossSend)],
+    ...(rounds === undefined ? {} : { plots: [peerPlot(rounds, rows)] }),
     bars: judged
       ? [
           judgeBar(
@@ -110,14 +112,10 @@ function oursRows(kinds: readonly StoreKind[]): PeerRow[] {
 }
 
 function peerRows(facts: ReadonlyMap<PeerName, PeerFacts>): PeerRow[] {
-  return [...facts].flatMap(([name, { version, durability }]) =>
-    name === "pg-boss"
-      ? [
-          { name: bossSend, version, durability, flushes: "" },
-          { name: "pg-boss insert, batches", version, durability, flushes: "" },
-        ]
-      : [{ name: peerTitles[name], version, durability, flushes: "" }],
-  );
+  return [...facts].flatMap(([peer, { version, durability }]) => {
+    const { send, batch } = peerTitles[peer];
+    return (batch === undefined ? [send] : [send, batch]).map((name) => ({ name, version, durability, flushes: "" }));
+  });
 }
 
 function pgbenchRow(version: string): PeerRow {
@@ -149,7 +147,7 @@ class PeersWorld {
       if (answer?.type === "facts") facts.set(name, answer.facts);
       else
         missing.push({
-          name: peerTitles[name],
+          name: peerTitles[name].send,
           version: "skipped: it does not answer here",
           durability: "",
           flushes: "–",
@@ -168,7 +166,7 @@ class PeersWorld {
   async describeFlushes({ name, durability }: PeerRow, durationMs: number): Promise<string> {
     const url = this.#parts.postgresUrl;
     if (durability.includes("0 flushes per operation")) return "0";
-    if (url === undefined || !/PostgreSQL|pg-boss|pgbench/.test(name)) return "shared, not counted";
+    if (url === undefined || !/PostgreSQL|pg-boss|graphile-worker|pgbench/.test(name)) return "shared, not counted";
     const flushes = await countWalFlushes(url, () => this.#send(name, durationMs));
     return flushes === undefined ? "not told by this server" : flushes.toFixed(3);
   }
@@ -217,9 +215,9 @@ class PeersWorld {
   }
 
   async #peer(row: string, durationMs: number) {
-    const name = peerNames.find((each) => row.startsWith(peerTitles[each]));
+    const name = peerNames.find((each) => Object.values(peerTitles[each]).includes(row));
     const process = name && this.#parts.peers.get(name);
-    const how = row.endsWith("batches") ? "batch" : "send";
+    const how = name && peerTitles[name].batch === row ? "batch" : "send";
     const result = await process?.ask({ do: how, outstanding: callers, durationMs });
     if (result?.type !== "measured") throw new Error(`${row} could not be measured`);
     const { answered, perSecond, p50Ms, p99Ms } = result;
@@ -267,8 +265,8 @@ async function openParts(
   const postgresUrl = place?.kind === "postgres" ? place.url : undefined;
   if (place?.kind === "postgres") {
     await preparePgbench(place.url, scriptPath, mesh);
-    peers.set("pg-boss", await start("pg-boss", place.url));
-    peers.set("redis", await start("redis", place.redisUrl));
+    for (const name of ["pg-boss", "graphile-worker"] as const) peers.set(name, await start(name, place.url));
+    for (const name of ["redis", "bullmq"] as const) peers.set(name, await start(name, place.redisUrl));
   }
   for (const name of ["nats", "rabbitmq"] as const) peers.set(name, await start(name, addresses[name]));
   return { services, brokers, peers, removals, mesh, load, folder, scriptPath, postgresUrl };

@@ -44,7 +44,7 @@ export class ReachWorld {
 
   static async open(settings: RunSettings, stores: StoreMaker, folder: string): Promise<ReachWorld> {
     mkdirSync(folder);
-    const daemons = new World(["--rate-limit", raisedLimit]);
+    const daemons = new World(["--rate-limit", raisedLimit], folder);
     const endDaemons = settings.closing.add(() => daemons.end());
     const pair: Pair = await MeasuringProcess.start(
       settings.closing,

@@ -1,5 +1,6 @@
 // A broker and daemons that are connected to it, for scenarios in which rows leave: real processes in one folder, started
 // as a user starts them.
+import { appendFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { bodyOf } from "@claudemesh/client/daemon";
 import { runJson } from "../../tests/support/process.ts";
@@ -13,22 +14,30 @@ import type { RunSettings } from "./scenario.ts";
 export const topic = "bench";
 export const message = "m".repeat(1_024);
 
-export type MeshWorld = { readonly world: World; readonly peers: readonly Peer[] };
+/** An outbox keeps what is done; no run comes near this. */
+const outboxBytesMax = 2 ** 36;
+
+export type MeshWorld = {
+  readonly world: World;
+  readonly peers: readonly Peer[];
+  readonly close: () => Promise<void>;
+};
 
 export async function openMesh({ closing, folder }: RunSettings, names: readonly string[]): Promise<MeshWorld> {
   const world = new World(["--rate-limit", "100000000/60s"], folder);
-  closing.add(() => world.end());
+  const close = closing.add(() => world.end());
   await world.startBroker();
   const peers: Peer[] = [];
   for (const name of names) {
     const peer = await world.addPeer(name);
+    appendFileSync(`${peer.folder}/config.toml`, `\n[outbox]\nmax_bytes = ${outboxBytesMax}\n`);
     await peer.start();
     await until(`${name} is online`, async () => bodyOf(await peer.client.health()).broker.state === "online");
     peers.push(peer);
   }
   const [owner] = peers;
   if (owner !== undefined) await runJson(["topic", "create", topic], { home: owner.home });
-  return { world, peers };
+  return { world, peers, close };
 }
 
 export type Load = MeasuringProcess<LoadOrder, LoadResult>;

@@ -2,12 +2,15 @@
 import type { JudgedBar } from "../method/bars.ts";
 import type { MachineFacts } from "../method/machine.ts";
 import type { RoundOutcome } from "../method/rounds.ts";
+import type { Plot } from "../plots/plot.ts";
 import type { Closing } from "../processes/closing.ts";
 
 export type RunSettings = {
   readonly rounds: number;
   readonly segmentMs: number;
   readonly warmUpMs: number;
+  /** The most rows that a scenario about growth writes. */
+  readonly rowsMax: number;
   /** For files that are flushed; on the file system that the report names. */
   readonly folder: string;
   readonly closing: Closing;
@@ -32,6 +35,8 @@ export type ScenarioReport = {
   readonly outcomes: readonly RoundOutcome<object>[];
   /** Empty when too few rounds were clean. */
   readonly tables: readonly MarkdownTable[];
+  /** What is better seen than read; its promises are drawn without being asked for. */
+  readonly plots?: readonly Plot[];
   readonly bars: readonly JudgedBar[];
 };
 

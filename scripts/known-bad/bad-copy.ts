@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Edit, KnownBad } from "./faults.ts";
+import type { Edit, KnownBad } from "./fault.ts";
 
 const notCopied = new Set(["node_modules", ".git"]);
 

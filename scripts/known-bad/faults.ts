@@ -1,21 +1,9 @@
 // Builds that are wrong on purpose: one small edit each, that breaks one rule of the contract. The ordinary tests must
 // refuse every one of them; a fault that passes is a missing test. The edits are made in a copy, never here.
 
-export type Edit = {
-  readonly file: string;
-  /** Occurs exactly once in the file. */
-  readonly find: string;
-  readonly replace: string;
-};
-
-export type KnownBad = {
-  readonly name: string;
-  /** What a user would see happen. */
-  readonly harm: string;
-  readonly edits: readonly Edit[];
-  /** What reads an edited file that no module imports; its tests are run. Others are found by their imports. */
-  readonly loadedBy?: readonly string[];
-};
+import type { KnownBad } from "./fault.ts";
+import { registrarFaults } from "./registrar-faults.ts";
+import { spaceFaults } from "./space-faults.ts";
 
 const sqliteAccept = "packages/messages/src/stores/sqlite/accept-in-transaction.ts";
 const sqliteMessages = "packages/messages/src/stores/sqlite/messages-store.ts";
@@ -23,16 +11,15 @@ const postgresAccept = "packages/messages/src/stores/postgres/accept-in-transact
 const outboxStore = "packages/daemon/src/stores/sqlite/outbox-store.ts";
 const lastInsert = "  insertMentions(tx, send, historyId);\n  const { brokerMessageId";
 
-export const knownBad: readonly KnownBad[] = [
+const messageFaults: readonly KnownBad[] = [
   {
     name: "ack-before-commit",
     harm: "a send is answered and a power cut takes it back",
     edits: [
       {
         file: "packages/storage/src/sqlite/group-commit.ts",
-        find: "        for (const entry of batch) entry.result = this.#run(entry.job);\n",
-        replace:
-          "        for (const entry of batch) {\n          entry.result = this.#run(entry.job);\n          entry.resolve(entry.result);\n        }\n",
+        find: "        this.#runJobs(batch);\n",
+        replace: "        this.#runJobs(batch);\n        for (const entry of batch) entry.resolve(entry.result);\n",
       },
     ],
   },
@@ -64,15 +51,8 @@ export const knownBad: readonly KnownBad[] = [
     edits: [
       {
         file: sqliteMessages,
-        find: `  const claimed = answerClaimed(tx, send);
-  if (claimed !== undefined) return claimed;
-  const budget =`,
-        replace: "  const budget =",
-      },
-      {
-        file: sqliteMessages,
-        find: "  return { ...acceptUnclaimed(tx, send), budgetSpent",
-        replace: "  return { ...(answerClaimed(tx, send) ?? acceptUnclaimed(tx, send)), budgetSpent",
+        find: "    return answerClaimed(run.tx, send) ?? { result: limited, recipients: [] };\n",
+        replace: "    if (answerClaimed.length > 0) return { result: limited, recipients: [] };\n",
       },
       {
         file: "packages/messages/src/services/accept.ts",
@@ -87,13 +67,8 @@ export const knownBad: readonly KnownBad[] = [
     edits: [
       {
         file: "packages/messages/src/stores/sqlite/limiter.ts",
-        find: "  if (counted !== undefined) return { ok: true, spent: false };\n",
-        replace: "",
-      },
-      {
-        file: "packages/messages/src/stores/sqlite/limiter.ts",
-        find: '"INSERT INTO rate_limit_id (',
-        replace: '"INSERT OR IGNORE INTO rate_limit_id (',
+        find: "    if (changes === 0) return { ok: true, spent: false };\n",
+        replace: "    if (changes < 0) return { ok: true, spent: false };\n",
       },
     ],
   },
@@ -202,8 +177,8 @@ export const knownBad: readonly KnownBad[] = [
     edits: [
       {
         file: sqliteAccept,
-        find: "  if (isFenced(tx, send.meshId, send.senderPubkey, send.clientMessageId)) {",
-        replace: "  if (send.meshId === '' && isFenced(tx, send.meshId, send.senderPubkey, send.clientMessageId)) {",
+        find: "  if (mesh.isFenced(senderPubkey, clientMessageId)) return",
+        replace: "  if (senderPubkey === '' && mesh.isFenced(senderPubkey, clientMessageId)) return",
       },
     ],
   },
@@ -235,62 +210,6 @@ export const knownBad: readonly KnownBad[] = [
     edits: [{ file: sqliteAccept, find: lastInsert, replace: "  const { brokerMessageId" }],
   },
   {
-    name: "unique-on-key-and-attempt",
-    harm: "a second attempt registers the artifact a second time",
-    edits: [
-      {
-        file: "packages/registrar/src/stores/sqlite/migrations/0001-registrar.sql",
-        find: "  PRIMARY KEY (mesh_id, logical_request_key),\n  CONSTRAINT registrar_consume_digests",
-        replace: "  PRIMARY KEY (mesh_id, logical_request_key, attempt_id),\n  CONSTRAINT registrar_consume_digests",
-      },
-    ],
-    loadedBy: ["packages/registrar/src/stores/sqlite/registrar-migrations.ts"],
-  },
-  {
-    name: "nonce-before-key",
-    harm: "an exact retry after success is refused, and publishing breaks half-way",
-    edits: [
-      {
-        file: "packages/registrar/src/core/phase-one.ts",
-        find: "  if (consumed !== undefined) return consumed;\n  if (!facts.memberLive)",
-        replace: "  if (!facts.memberLive)",
-      },
-      {
-        file: "packages/registrar/src/core/phase-one.ts",
-        find: "  if (sameEffect !== undefined) return",
-        replace: "  if (consumed !== undefined) return consumed;\n  if (sameEffect !== undefined) return",
-      },
-    ],
-  },
-  {
-    name: "fresh-nonce-buys-the-effect-again",
-    harm: "the same artifact is registered twice under two keys",
-    edits: [
-      {
-        file: "packages/registrar/src/core/phase-one.ts",
-        find: "if (sameEffect !== undefined) return",
-        replace: "if (sameEffect !== undefined && nowMs < 0) return",
-      },
-    ],
-  },
-  {
-    name: "expired-lease-is-free",
-    harm: "an effect whose holder died after doing it runs a second time",
-    edits: [
-      {
-        file: "packages/protocol/src/registrar/once-state.ts",
-        find: '  return nowMs < newest.leaseUntilMs ? "running" : "uncertain";',
-        replace: '  return nowMs < newest.leaseUntilMs ? "running" : "absent";',
-      },
-      {
-        file: "packages/protocol/src/registrar/once-state.ts",
-        find: "  if (newest === undefined) return grant(1, claim, nowMs);",
-        replace:
-          '  if (newest === undefined || state === "absent") return grant((newest?.epoch ?? 0) + 1, claim, nowMs);',
-      },
-    ],
-  },
-  {
     name: "wall-clock-backoff",
     harm: "setting the clock back holds up every retry for as long",
     edits: [
@@ -302,3 +221,5 @@ export const knownBad: readonly KnownBad[] = [
     ],
   },
 ];
+
+export const knownBad: readonly KnownBad[] = [...messageFaults, ...spaceFaults, ...registrarFaults];

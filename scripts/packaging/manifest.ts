@@ -6,6 +6,7 @@ export interface Manifest {
   readonly private?: boolean;
   readonly exports?: ExportTarget;
   readonly bin?: string | Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
   readonly [field: string]: unknown;
 }
 
@@ -42,6 +43,28 @@ export function publishManifest(source: Manifest): Manifest {
   const kept = Object.entries(source).filter(([field]) => !unpublishedFields.has(field));
   const exports = source.exports === undefined ? undefined : publishTarget(source.exports);
   return { ...(Object.fromEntries(kept) as Manifest), ...(exports === undefined ? {} : { exports }) };
+}
+
+/** Something to run that nobody can import. */
+export function isProgram({ bin, exports }: Manifest): boolean {
+  return bin !== undefined && exports === undefined;
+}
+
+/** The manifest of a program that carries the code of these packages: it needs what they need, and not them. */
+export function takeInPackages(program: Manifest, bundled: readonly Manifest[]): Manifest {
+  const inside = new Set(bundled.map(({ name }) => name));
+  const dependencies = new Map<string, string>();
+  for (const { name, dependencies: needed = {} } of [program, ...bundled]) {
+    for (const [dependency, version] of Object.entries(needed)) {
+      if (inside.has(dependency)) continue;
+      const other = dependencies.get(dependency) ?? version;
+      if (other !== version)
+        throw new Error(`${name} needs ${dependency} ${version}, and ${program.name} has ${other}`);
+      dependencies.set(dependency, version);
+    }
+  }
+  const sorted = [...dependencies].sort(([a], [b]) => (a < b ? -1 : 1));
+  return { ...program, dependencies: Object.fromEntries(sorted) };
 }
 
 /** Every path that `exports` and `bin` name, patterns included. */

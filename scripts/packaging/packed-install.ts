@@ -13,9 +13,16 @@ export interface PackedInstall {
   readonly env: NodeJS.ProcessEnv;
 }
 
+/** Far more than it takes. Where a registry cannot be reached, npm waits for minutes before it tries again. */
+const commandTimeoutMs = 200_000;
+
+/**
+ * Without `npm_config_globalconfig`: npm derives it from the Node it runs on, and beside the pinned one there is none, so
+ * that whoever inherits it no longer knows the machine's registry and certificates.
+ */
 function userEnvironment(): NodeJS.ProcessEnv {
   const dropped =
-    /^(?:npm_(?!config_(?:registry|cache|userconfig|globalconfig|offline|cafile)$).*|NODE_.*|INIT_CWD|VITEST.*)$/i;
+    /^(?:npm_(?!config_(?:registry|cache|userconfig|offline|cafile)$).*|NODE(?!_EXTRA_CA_CERTS$)(?:_.*)?|INIT_CWD|VITEST.*)$/i;
   const entries = Object.entries(process.env).filter(([name]) => !dropped.test(name));
   const path = (process.env.PATH ?? "")
     .split(delimiter)
@@ -24,10 +31,11 @@ function userEnvironment(): NodeJS.ProcessEnv {
 }
 
 function run(command: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): string {
-  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, env, encoding: "utf8" });
-  if (error !== undefined) throw error;
-  if (status !== 0) throw new Error(`${command} ${args.join(" ")} ended with ${status}:\n${stdout}\n${stderr}`);
-  return stdout;
+  const bound = { timeout: commandTimeoutMs, killSignal: "SIGKILL" } as const;
+  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, env, encoding: "utf8", ...bound });
+  if (status === 0) return stdout;
+  const end = (error as NodeJS.ErrnoException | undefined)?.code ?? status;
+  throw new Error(`${command} ${args.join(" ")} ended with ${end}:\n${stdout}\n${stderr}`);
 }
 
 /** `folder` must exist and be empty. */

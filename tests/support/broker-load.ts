@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import type { TestMember } from "./broker-harness.ts";
-import type { BrokerProcess } from "./brokers.ts";
+import type { BrokerProcess } from "./broker-process.ts";
 import type { Random } from "./seed.ts";
 
 type Answered = { readonly brokerMessageId: string; readonly historyId: number };

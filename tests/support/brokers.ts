@@ -6,10 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createMeshBytes } from "@claudemesh/protocol/wire/signing";
 import { callBroker, TestMember } from "./broker-harness.ts";
+import { BrokerProcess } from "./broker-process.ts";
 import { createPeerKeys } from "./peer-keys.ts";
-import { LongRunning } from "./process.ts";
-
-type BrokerReady = { readonly url: string; readonly admin_token_file: string; readonly store: string };
 
 export type BrokersOptions = {
   readonly databaseUrl: string;
@@ -47,39 +45,6 @@ export class Brokers {
   async end(): Promise<void> {
     await Promise.all(this.#all.map((broker) => broker.kill()));
     rmSync(this.folder, { recursive: true, force: true });
-  }
-}
-
-export class BrokerProcess {
-  readonly #folder: string;
-  readonly #flags: readonly string[];
-  #listen = "127.0.0.1:0";
-  #process: LongRunning<BrokerReady> | undefined;
-
-  constructor(folder: string, flags: readonly string[]) {
-    this.#folder = folder;
-    this.#flags = flags;
-  }
-
-  get url(): string {
-    return `http://${this.#listen}`;
-  }
-
-  get process(): LongRunning<BrokerReady> {
-    if (this.#process === undefined) throw new Error("the broker has not been started");
-    return this.#process;
-  }
-
-  async start(env: Readonly<Record<string, string>> = {}): Promise<BrokerReady> {
-    const args = ["broker", "serve", "--listen", this.#listen, "--log-level", "warn", ...this.#flags];
-    this.#process = new LongRunning(args, { home: this.#folder, env });
-    const ready = await this.#process.ready;
-    this.#listen = new URL(ready.url).host;
-    return ready;
-  }
-
-  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
-    await this.#process?.kill(signal);
   }
 }
 

@@ -27,6 +27,7 @@ export async function startBrokerTarget(more: BrokerFlags = {}): Promise<BrokerT
   const flags = {
     listen: "127.0.0.1:0",
     store: `sqlite:${join(folder, "broker.db")}`,
+    "admin-token-file": join(folder, "admin-token"),
     "log-level": "silent",
     "rate-limit": `${budget}/60s`,
     ...more,

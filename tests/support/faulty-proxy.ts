@@ -1,11 +1,13 @@
 // A TCP proxy with the faults of a network: it can fall silent, so that connections stay open and nothing passes any
-// more, and it can break a connection at a message of one's choice, before or after that has reached the server.
+// more, it can be cut, and it can break a connection at a message of one's choice, before or after that has reached the server.
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
 export type FaultyProxy = {
   readonly url: string;
   readonly fallSilent: () => void;
+  /** Breaks every connection, and every new one until `speak`. */
+  readonly cut: () => void;
   /** For new connections; those that fell silent stay so. */
   readonly speak: () => void;
   /** Once, at the next message of a client that contains the marker. */
@@ -13,12 +15,18 @@ export type FaultyProxy = {
   readonly stop: () => void;
 };
 
-export async function startFaultyProxy(targetUrl: string): Promise<FaultyProxy> {
-  const target = new URL(targetUrl);
+/** `route`: where each new connection goes, for several servers behind one address; to the target unless told. */
+export async function startFaultyProxy(targetUrl: string, route = () => targetUrl): Promise<FaultyProxy> {
   const sockets = new Set<Socket>();
   let silent = false;
+  let isCut = false;
   let fault: { readonly marker: string; readonly when: "before" | "after" } | undefined;
   const server = createServer((client) => {
+    if (isCut) {
+      client.destroy();
+      return;
+    }
+    const target = new URL(route());
     const upstream = connect(Number(target.port), target.hostname);
     const breakBoth = () => {
       client.destroy();
@@ -55,8 +63,13 @@ export async function startFaultyProxy(targetUrl: string): Promise<FaultyProxy> 
       silent = true;
       for (const socket of sockets) socket.removeAllListeners("data").pause();
     },
+    cut: () => {
+      isCut = true;
+      for (const socket of sockets) socket.destroy();
+    },
     speak: () => {
       silent = false;
+      isCut = false;
     },
     breakAt: (marker, when) => {
       fault = { marker, when };

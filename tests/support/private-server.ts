@@ -1,8 +1,9 @@
 // Starts a PostgreSQL or Redis of our own from local binaries, on a free port with its data in a temporary folder.
 // It ends with the process that started it, however that ends.
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { accessSync, chownSync, constants, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { tmpdir, userInfo } from "node:os";
 import { delimiter, join } from "node:path";
 import process from "node:process";
@@ -10,7 +11,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 export interface PrivateServer {
   port: number;
+  /** Ends it by this signal and starts it again on the same data and port, after so long; resolves when it answers. */
+  restart(signal: "INT" | "KILL" | "QUIT" | "TERM", downMs: number): Promise<void>;
   stop(): Promise<void>;
+}
+
+export interface PostgresStart {
+  /** Where its folder is made; the temporary folder unless told. */
+  base?: string;
+  /** As `-c` takes them, after those that make a test fast. */
+  settings?: string[];
 }
 
 interface Account {
@@ -21,6 +31,7 @@ interface Account {
 /** `answers` tells whether the server on a port is ready. Undefined: the binaries are not here, or do not run. */
 export async function startPrivatePostgres(
   answers: (port: number) => Promise<boolean>,
+  { base, settings = ["fsync=off"] }: PostgresStart = {},
 ): Promise<PrivateServer | undefined> {
   const initdb = findBinary("initdb");
   const postgres = findBinary("postgres");
@@ -28,7 +39,9 @@ export async function startPrivatePostgres(
   // PostgreSQL refuses to run as root.
   const account = userInfo().uid === 0 ? findAccount("postgres") : undefined;
   if (userInfo().uid === 0 && account === undefined) return undefined;
-  const folder = mkdtempSync(join(tmpdir(), "claudemesh-postgres-"));
+  // A folder for temporary files that is ours alone would shut the other account out.
+  const place = base ?? (account === undefined ? tmpdir() : "/tmp");
+  const folder = mkdtempSync(join(place, "claudemesh-postgres-"));
   if (account !== undefined) chownSync(folder, account.uid, account.gid);
   const data = join(folder, "data");
   const initArguments = ["--pgdata", data, "--username", "postgres", "--auth", "trust", "--no-sync", "-E", "UTF8"];
@@ -38,7 +51,8 @@ export async function startPrivatePostgres(
     return undefined;
   }
   const port = await findFreePort();
-  const command = [postgres, "-D", data, "-p", String(port), "-k", folder, "-h", "127.0.0.1", "-c", "fsync=off"];
+  const set = settings.flatMap((setting) => ["-c", setting]);
+  const command = [postgres, "-D", data, "-p", String(port), "-k", folder, "-h", "127.0.0.1", ...set];
   return startServer({ command, signal: "INT", folder, port, account, answers });
 }
 
@@ -65,30 +79,55 @@ interface ServerStart {
 }
 
 // The shell reads from our pipe until it closes, which the kernel does even when we are killed, and then ends the
-// server and removes its folder.
+// server and removes its folder. Each line is a restart: the signal, and for how many seconds the server stays away.
 const keeper =
-  'signal=$1; folder=$2; shift 2; "$@" </dev/null & server=$!; cat >/dev/null; ' +
+  'signal=$1; folder=$2; shift 2; "$@" </dev/null >/dev/null 2>&1 & server=$!; ' +
+  'while read -r with pause; do kill -s "$with" "$server"; wait "$server"; sleep "$pause"; ' +
+  '"$@" </dev/null >/dev/null 2>&1 & server=$!; echo started; done; ' +
   'kill -s "$signal" "$server"; wait "$server"; rm -rf "$folder"';
 
 async function startServer(start: ServerStart): Promise<PrivateServer | undefined> {
-  const child = spawn("/bin/sh", ["-c", keeper, "sh", start.signal, start.folder, ...start.command], {
-    ...start.account,
-    cwd: start.folder,
-    stdio: ["pipe", "ignore", "ignore"],
+  const { account, folder, port, answers, signal, command } = start;
+  const child = spawn("/bin/sh", ["-c", keeper, "sh", signal, folder, ...command], {
+    ...account,
+    cwd: folder,
+    stdio: ["pipe", "pipe", "ignore"],
   });
   const stop = () => stopServer(child);
-  for (let tries = 0; tries < 200; tries += 1) {
-    if (await start.answers(start.port)) return { port: start.port, stop };
-    await sleep(50);
-  }
+  const restart = async (endedBy: string, downMs: number) => {
+    const started = once(child.stdout, "data");
+    child.stdin.write(`${endedBy} ${downMs / 1_000}\n`);
+    await started;
+    if (!(await answersSoon(port, answers))) throw new Error(`the server did not come back on port ${port}`);
+  };
+  if (await answersSoon(port, answers)) return { port, restart, stop };
   await stop();
   return undefined;
+}
+
+async function answersSoon(port: number, answers: ServerStart["answers"]): Promise<boolean> {
+  for (let tries = 0; tries < 200; tries += 1) {
+    if (await answers(port)) return true;
+    await sleep(50);
+  }
+  return false;
 }
 
 async function stopServer(child: ChildProcess): Promise<void> {
   const ended = new Promise((resolve) => child.once("exit", resolve));
   child.stdin?.end();
   if (child.exitCode === null) await ended;
+}
+
+/** Whether anything takes connections there; enough for a Redis that keeps nothing. */
+export function listens(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.on("error", () => resolve(false));
+  });
 }
 
 function findBinary(name: string): string | undefined {

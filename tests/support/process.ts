@@ -83,6 +83,10 @@ export class LongRunning<Ready> {
     return this.#child.pid ?? 0;
   }
 
+  get hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
   get stderr(): string {
     return this.#stderr;
   }

@@ -8,6 +8,7 @@ import { type FabricValue, fabricEqual } from "@claudemesh/protocol/spaces/fabri
 import type { Operation, PatchOp } from "@claudemesh/protocol/spaces/operations";
 import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
 import { shallowAt, valueAt } from "@claudemesh/protocol/spaces/value-at";
+import { lookThrough } from "./copy-along.ts";
 import { alice, bob, type OpenReplica, ReplicaWorld } from "./replica-world.ts";
 import { createRandom, type Random } from "./seed.ts";
 
@@ -128,27 +129,8 @@ function perform(tx: Tx, random: Random, fresh: () => number, seen: Seen[]): voi
 }
 
 function look(tx: Tx, id: string, path: readonly string[], isShallow: boolean, after: number): Seen {
-  const document = copyAlong(tx.get(id), path, isShallow);
-  const { exists, value } = { value: undefined, ...(isShallow ? shallowAt : valueAt)(document, path) };
+  const { exists, value } = { value: undefined, ...lookThrough(tx, id, { path, shallow: isShallow }) };
   return { id, path, isShallow, after, exists, value };
-}
-
-/** Touches exactly what a read of the path touches, and copies that. */
-function copyAlong(view: unknown, path: readonly string[], isShallow: boolean): EntityDocument | undefined {
-  if (view === undefined) return undefined;
-  const copy = (value: unknown, depth: number): unknown => {
-    if (typeof value !== "object" || value === null) return value;
-    const key = path[depth];
-    if (key !== undefined) {
-      const made: unknown = Array.isArray(value) ? [] : {};
-      if (Object.hasOwn(value, key)) Reflect.set(made as object, key, copy(Reflect.get(value, key), depth + 1));
-      return made;
-    }
-    if (!isShallow) return JSON.parse(JSON.stringify(value)) as unknown;
-    if (Array.isArray(value)) return Array.from({ length: value.length }, () => null);
-    return Object.fromEntries(Object.keys(value).map((each) => [each, null]));
-  };
-  return copy(view, 0) as EntityDocument;
 }
 
 function write(tx: Tx, id: string, random: Random, value: number): void {

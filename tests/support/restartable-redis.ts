@@ -1,7 +1,6 @@
 // A Redis of our own that a test may take away and bring back at the same address. It keeps nothing over a restart.
-import { connect } from "node:net";
 import process from "node:process";
-import { type PrivateServer, startPrivateRedis } from "./private-server.ts";
+import { listens, type PrivateServer, startPrivateRedis } from "./private-server.ts";
 
 export class RestartableRedis {
   readonly url: string;
@@ -33,14 +32,4 @@ export class RestartableRedis {
     this.#server = await startPrivateRedis(listens, this.#port);
     if (this.#server === undefined) throw new Error(`Redis did not come back on port ${this.#port}`);
   }
-}
-
-function listens(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1", () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.on("error", () => resolve(false));
-  });
 }

@@ -1,13 +1,14 @@
 // The order in which services are looked for, and that a server of our own really runs and really ends.
+
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { connect } from "node:net";
 import process from "node:process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
-import { startPrivatePostgres, startPrivateRedis } from "./private-server.ts";
+import { skipUnlessRequired } from "./missing-part.ts";
+import { listens, startPrivatePostgres, startPrivateRedis } from "./private-server.ts";
 import { createTestDatabase, findPostgres, findRedis, type ServiceSearch } from "./services.ts";
 
 function nothingHere(overrides: Partial<ServiceSearch> = {}): Partial<ServiceSearch> & { lines: string[] } {
@@ -66,43 +67,35 @@ describe("looking for a service", () => {
   });
 });
 
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1");
-    socket.on("error", () => resolve(false));
-    socket.on("connect", () => {
-      socket.destroy();
-      resolve(true);
-    });
-  });
-}
-
 describe("a private server", () => {
-  test("PostgreSQL answers on its own port until it is stopped", async (context) => {
-    const selectOne = async (port: number) => {
+  test("PostgreSQL answers on its own port until it is stopped, with its data after a restart", async (context) => {
+    const ask = async (port: number, text: string): Promise<unknown> => {
       const client = new pg.Client({ connectionString: `postgres://postgres@127.0.0.1:${port}/postgres` });
       try {
         await client.connect();
-        return (await client.query<{ one: number }>("SELECT 1 AS one")).rows[0]?.one === 1;
+        return (await client.query<unknown[]>({ text, rowMode: "array" })).rows[0]?.[0];
       } catch {
-        return false;
+        return undefined;
       } finally {
         await client.end();
       }
     };
-    const server = await startPrivatePostgres(selectOne);
-    if (server === undefined) return context.skip("PostgreSQL's binaries are not installed");
-    expect(await selectOne(server.port)).toBe(true);
+    const answers = async (port: number) => (await ask(port, "SELECT 1")) === 1;
+    const server = await startPrivatePostgres(answers);
+    if (server === undefined) return skipUnlessRequired(context, "PostgreSQL's binaries are not installed");
+    await ask(server.port, "CREATE TABLE kept AS SELECT 7 AS n");
+    await server.restart("QUIT", 0);
+    expect(await ask(server.port, "SELECT n FROM kept")).toBe(7);
     await server.stop();
-    expect(await selectOne(server.port)).toBe(false);
+    expect(await answers(server.port)).toBe(false);
   });
 
   test("Redis accepts connections on its own port until it is stopped", async (context) => {
-    const server = await startPrivateRedis(accepts);
-    if (server === undefined) return context.skip("redis-server is not installed");
-    expect(await accepts(server.port)).toBe(true);
+    const server = await startPrivateRedis(listens);
+    if (server === undefined) return skipUnlessRequired(context, "redis-server is not installed");
+    expect(await listens(server.port)).toBe(true);
     await server.stop();
-    expect(await accepts(server.port)).toBe(false);
+    expect(await listens(server.port)).toBe(false);
   });
 
   test("ends with the process that started it, even by SIGKILL", async (context) => {
@@ -110,25 +103,25 @@ describe("a private server", () => {
       stdio: ["ignore", "pipe", "inherit"],
     });
     const [line] = (await once(createInterface(owner.stdout), "line")) as [string];
-    if (line === "none") return context.skip("redis-server is not installed");
-    expect(await accepts(Number(line))).toBe(true);
+    if (line === "none") return skipUnlessRequired(context, "redis-server is not installed");
+    expect(await listens(Number(line))).toBe(true);
     owner.kill("SIGKILL");
     await once(owner, "exit");
-    await expect.poll(() => accepts(Number(line)), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => listens(Number(line)), { timeout: 10_000 }).toBe(false);
   });
 });
 
 describe("the services of this machine", () => {
   test("Redis, where there is one, answers PING", async (context) => {
     const redis = await findRedis();
-    if (redis === undefined) return context.skip("no Redis");
+    if (redis === undefined) return skipUnlessRequired(context, "no Redis");
     expect(redis.url).toMatch(/^redis/);
     await redis.stop();
   });
 
   test("a test database exists until it is dropped, even while someone is connected", async (context) => {
     const database = await createTestDatabase("services");
-    if (database === undefined) return context.skip("no PostgreSQL");
+    if (database === undefined) return skipUnlessRequired(context, "no PostgreSQL");
     const client = new pg.Client({ connectionString: database.url });
     const cutOff = new Promise((resolve) => client.on("error", resolve));
     await client.connect();

@@ -27,7 +27,7 @@ export interface ServiceSearch {
   /** Tried in turn when the environment names none. */
   defaultUrls: string[];
   usable(url: string): Promise<boolean>;
-  startLocal(): Promise<PrivateServer | undefined>;
+  startLocal(): Promise<Pick<PrivateServer, "port" | "stop"> | undefined>;
   /** The one line about what is skipped. */
   report(line: string): void;
 }

@@ -1,7 +1,7 @@
 // "Claim the task and tell the others" while the broker is killed around its commits: a suite for brokers on either store.
 import { expect, test } from "vitest";
 import { callBroker, joinTestMesh, type TestMember } from "./broker-harness.ts";
-import type { BrokerProcess } from "./brokers.ts";
+import type { BrokerProcess } from "./broker-process.ts";
 
 export type CrashWorld = {
   readonly broker: BrokerProcess;

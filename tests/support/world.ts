@@ -58,18 +58,8 @@ export class World {
   /** The first peer creates the mesh and invites the others. */
   async addPeer(name: string): Promise<Peer> {
     const peer = new Peer(name, join(this.folder, name), this.mesh);
-    const [owner] = this.#peers;
-    const at = { home: peer.home, cwd: this.folder };
-    if (owner === undefined) {
-      const tokenFile = `${this.storePath}.admin-token`;
-      const args = ["mesh", "create", this.mesh, "--broker", this.brokerUrl, "--admin-token-file", tokenFile];
-      const created = await runJson<{ member_pubkey: string }>([...args, "--name", name], at);
-      peer.pubkey = created.member_pubkey;
-    } else {
-      const { invite } = await runJson<{ invite: string }>(["mesh", "invite"], { home: owner.home });
-      const joined = await runJson<{ member_pubkey: string }>(["mesh", "join", invite, "--name", name], at);
-      peer.pubkey = joined.member_pubkey;
-    }
+    const at = { brokerUrl: this.brokerUrl, adminTokenFile: `${this.storePath}.admin-token`, cwd: this.folder };
+    await enrolPeer(peer, at, this.#peers[0]);
     this.#peers.push(peer);
     return peer;
   }
@@ -130,6 +120,20 @@ export class Peer {
   async outbox(): Promise<OutboxItem[]> {
     return readPages((cursor) => this.client.outbox({ limit: 1000, ...cursor }));
   }
+}
+
+type MeshPlace = { readonly brokerUrl: string; readonly adminTokenFile: string; readonly cwd: string };
+
+/** Whoever comes first creates the mesh; others are invited by its owner, to wherever that broker says it is. */
+export async function enrolPeer(peer: Peer, place: MeshPlace, owner: Peer | undefined): Promise<void> {
+  const { brokerUrl, adminTokenFile, cwd } = place;
+  const create = ["mesh", "create", peer.mesh, "--broker", brokerUrl, "--admin-token-file", adminTokenFile];
+  const enter =
+    owner === undefined
+      ? create
+      : ["mesh", "join", (await runJson<{ invite: string }>(["mesh", "invite"], { home: owner.home })).invite];
+  const entered = await runJson<{ member_pubkey: string }>([...enter, "--name", peer.name], { home: peer.home, cwd });
+  peer.pubkey = entered.member_pubkey;
 }
 
 async function readPages<Item>(

@@ -21,6 +21,8 @@ export type BrokerContext = {
   readonly once: OnceStore;
   readonly registrar: BrokerRegistrar;
   readonly spaces: SpacePorts;
+  /** Spends a unit of the mesh's budget on something new with this id; rejects with the refusal. */
+  readonly admitNew: (meshId: string, id: string) => Promise<void>;
   readonly watchers: SpaceWatchers;
   readonly connections: ConnectionRegistry;
   /** Resolves when store and limiter answer; rejects with what does not. */

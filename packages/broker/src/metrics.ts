@@ -83,13 +83,25 @@ export function createBrokerMetrics(sources: MetricSources): BrokerMetrics {
     () => counts().limiterSpentThenRefused,
   );
   return {
-    answered: (operation, status) => requests.inc({ operation, status }),
+    answered: countAnswers(requests),
     ...createKeepingMetrics(registers),
     ...createWebhookMetrics(registers, webhookCounts),
     ...createRegistrarMetrics(registers),
     ...createSpaceMetrics(registers),
     contentType: registry.contentType,
     render: () => registry.metrics(),
+  };
+}
+
+/** Each pair of labels is looked up by the library once, because it happens with every request. */
+function countAnswers(requests: Counter<"operation" | "status">): BrokerMetrics["answered"] {
+  const known = new Map<string, Map<number, { inc: () => void }>>();
+  return (operation, status) => {
+    const byStatus = known.get(operation) ?? new Map<number, { inc: () => void }>();
+    const counter = byStatus.get(status) ?? requests.labels({ operation, status });
+    counter.inc();
+    byStatus.set(status, counter);
+    known.set(operation, byStatus);
   };
 }
 

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Server as TlsServer } from "node:tls";
 import { createHttpServer } from "@claudemesh/http/server";
+import { spendUnit } from "@claudemesh/messages/services/spend-unit";
 import { errorCatalogue } from "@claudemesh/protocol/error-catalogue";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { limits } from "@claudemesh/protocol/messages/limits";
@@ -47,6 +48,8 @@ export type RunningBroker = {
 const requestsInFlightMax = 4_096;
 /** Sockets and HTTP together; the sockets have a bound of their own below it. */
 const connectionsMax = 16_384;
+/** Not taken yet: a burst of peers that come back together is let in one by one, and a busy loop takes its time. */
+const connectionsWaitingMax = 4_096;
 const limiterSweepIntervalMs = 10_000;
 const limiterSweepRows = 5_000;
 const stopGraceMs = 8_000;
@@ -135,12 +138,17 @@ function createContext(
     messages,
     once: backend.once,
     spaces,
+    admitNew: async (meshId, id) => {
+      const refusal = await spendUnit(backend.sendLimits, meshId, id, nowMs());
+      if (refusal !== undefined) throw refusal;
+    },
     connections,
     checkReady: backend.checkReady,
     housekeeping: new Housekeeping({
       config,
       messages,
       spaces: backend.spaces,
+      otherRules: backend.otherRules,
       metrics: rest.metrics,
       log: rest.log,
       nowMs,
@@ -175,7 +183,7 @@ async function serve(broker: WiredBroker, place: string): Promise<Serving> {
   registerAdminRoutes(server, broker);
   const sockets = attachSocketServer(server.server, broker, run);
   try {
-    await server.listen({ host: config.listen.host, port: config.listen.port });
+    await server.listen({ host: config.listen.host, port: config.listen.port, backlog: connectionsWaitingMax });
   } catch (error) {
     sockets.stop();
     await server.close();

@@ -15,7 +15,7 @@ self=$dir/${self##*[/]}
 
 # A daemon runs for months beside the work of others: without a bound, Node lets its space for new objects grow to 128 MiB.
 heap=
-if [ "$1" = daemon ]; then heap=--max-semi-space-size=16; fi
+case $1 in daemon | up) heap=--max-semi-space-size=16 ;; esac
 
 # A pinned Linux build needs the loader of glibc: where that is missing, the Node on PATH has to serve.
 loader=/
@@ -75,7 +75,7 @@ function refuse() {
 
 /** Becomes the pinned Node where this Node can do that, and stands in front of it where it cannot. */
 function handOver(node) {
-  const heap = process.argv[2] === "daemon" ? ["--max-semi-space-size=16"] : [];
+  const heap = /^(daemon|up)$/.test(process.argv[2]) ? ["--max-semi-space-size=16"] : [];
   const args = heap.concat([self], process.argv.slice(2));
   if (typeof process.execve === "function") process.execve(node, [node].concat(args), process.env);
 

@@ -85,6 +85,7 @@ export const commandEntries: readonly CommandEntry[] = [
   entry("mesh token", "make a bearer token for HTTP calls", () => import("./commands/mesh-token.ts")),
   entry("mesh token list", "list your tokens", () => import("./commands/mesh-token-list.ts")),
   entry("mesh token revoke", "revoke a token", () => import("./commands/mesh-token-revoke.ts")),
+  entry("mesh role", "make a member an owner, or an owner a member", () => import("./commands/mesh-role.ts")),
   entry("mesh revoke", "end a membership at once, for good", () => import("./commands/mesh-revoke.ts")),
   entry("topic create", "create a topic", () => import("./commands/topic-create.ts")),
   entry("topic list", "topics and your subscriptions", () => import("./commands/topic-list.ts")),

@@ -2,6 +2,8 @@
 import { type BrokerCall, withBroker } from "@claudemesh/client/broker";
 import { type MeshPaths, readMeshConfig } from "@claudemesh/client/home";
 import { identityOf, readKeyFile } from "@claudemesh/client/keys";
+import { MeshError } from "@claudemesh/protocol/errors";
+import { isPublicKey } from "@claudemesh/protocol/messages/names";
 import type { Shell } from "./shell.ts";
 
 export async function asMember<T>(shell: Shell, paths: MeshPaths, use: (call: BrokerCall) => Promise<T>): Promise<T> {
@@ -32,4 +34,15 @@ export async function readAll<Item>(
     after = page.next_cursor ?? undefined;
   } while (after !== undefined);
   return items;
+}
+
+/** Of a member given by its public key, or by a name that only one member has. */
+export async function findMemberKey(call: BrokerCall, member: string): Promise<string> {
+  if (isPublicKey(member)) return member;
+  const members = await readAll<{ pubkey: string; name: string }>(call, "members.list");
+  const candidates = members.filter(({ name }) => name === member).map(({ pubkey }) => pubkey);
+  const [only, ...others] = candidates;
+  if (only === undefined) throw new MeshError("not_found", `There is no member called ${member}.`);
+  if (others.length > 0) throw new MeshError("destination_ambiguous", undefined, { candidates });
+  return only;
 }

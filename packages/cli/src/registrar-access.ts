@@ -51,11 +51,21 @@ export function withEffect(command: Command): Command {
 
 export async function effectOf(options: EffectOptions): Promise<ArtifactEffect> {
   const { operation, target, runId: run_id, artifactHash = "", file } = options;
-  const artifact_hash = file === undefined ? artifactHash : await hashArtifact(file);
+  const artifact_hash = file === undefined ? artifactHash : await hashOf(file);
   if (artifactHash !== "" && artifactHash !== artifact_hash) {
     throw new MeshError("invalid_request", `${file} has the hash ${artifact_hash}, not the one that is given.`);
   }
   return { operation, target, artifact_hash, run_id };
+}
+
+async function hashOf(file: string): Promise<string> {
+  try {
+    return await hashArtifact(file);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = code === "EISDIR" ? "it is a folder; pack it first" : (code ?? String(error));
+    throw new Error(`The artifact ${file} cannot be read: ${why}. Name a file that exists with --file.`);
+  }
 }
 
 export type AuthorizationOptions = { readonly approval: string; readonly nonce?: string };

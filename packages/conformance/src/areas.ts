@@ -1,6 +1,8 @@
 // The areas that the kit knows. Each is whole before it stands here.
 import { brokerArea } from "./areas/broker/area.ts";
 import { daemonArea } from "./areas/daemon/area.ts";
+import { registrarArea } from "./areas/registrar/area.ts";
+import { spacesArea } from "./areas/spaces/area.ts";
 import type { Area } from "./frame/scenario.ts";
 
-export const areas: readonly Area[] = [brokerArea, daemonArea];
+export const areas: readonly Area[] = [brokerArea, daemonArea, spacesArea, registrarArea];

@@ -26,6 +26,7 @@ export function usageOf(areas: readonly Area[]): string {
     "  claudemesh-conformance broker --url http://127.0.0.1:7600 --admin-token-file ./broker.db.admin-token",
     "  claudemesh-conformance broker --url http://127.0.0.1:7600 --mesh acme --owner-token-file ./token --only 1.5 --json",
     "  claudemesh-conformance daemon --socket ~/.claudemesh/daemon/acme/sock",
+    "  claudemesh-conformance spaces --url http://127.0.0.1:7600 --admin-token-file ./broker.db.admin-token --only 3.3",
     "  claudemesh-conformance daemon --list",
     "",
     "Exit codes: 0 everything that ran passed · 1 something missed the contract · 2 wrong usage, or nothing answers there",

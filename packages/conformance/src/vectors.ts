@@ -38,7 +38,7 @@ export type JsonVectors = {
   }[];
 };
 
-const sha256: Sha256 = {
+export const sha256: Sha256 = {
   bytes: (data) => createHash("sha256").update(data).digest(),
   hex: (data) => createHash("sha256").update(data).digest("hex"),
 };

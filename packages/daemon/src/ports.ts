@@ -55,6 +55,9 @@ export type DueQuery = {
   readonly bytes: number;
 };
 
+/** What a row was inserted as, or what its id stands for. */
+export type Accepted = "pending" | "inflight" | StoredSend;
+
 /** `more`: due rows were left behind because the query's bounds were reached. */
 export type Claim = { readonly rows: readonly ClaimedRow[]; readonly more: boolean };
 
@@ -72,6 +75,8 @@ export type OutboxStore = {
   readonly find: (clientMessageId: string) => StoredSend | undefined;
   /** Inserts the row as pending, unless its id stands for something: then that is returned and nothing changes. */
   readonly accept: (row: NewOutboxRow) => Promise<StoredSend | undefined>;
+  /** Like accept, and makes the row inflight in the same transaction, unless a row that is due stands before it. */
+  readonly acceptAndClaim: (row: NewOutboxRow) => Promise<Accepted>;
   /** Makes due pending rows inflight, in the order in which they became due, and returns them in it. */
   readonly claimDue: (query: DueQuery) => Promise<Claim>;
   /** When the next pending row after this moment becomes due. */

@@ -11,6 +11,8 @@ import type { OperatorApi } from "./transport/operator-routes.ts";
 export type OperatorWiring = {
   readonly stores: DaemonStores;
   readonly accept: AcceptPorts;
+  /** A pending row is due. */
+  readonly onDue: () => void;
   readonly sealer: Sealer;
   readonly link: BrokerLink;
   readonly limits: NegotiatedLimits;
@@ -21,9 +23,9 @@ export type OperatorWiring = {
 };
 
 export function wireOperator(wiring: OperatorWiring): OperatorApi & AuditApi {
-  const { stores, accept, sealer, link, limits, clock, log, ownName, requestTimeoutMs } = wiring;
+  const { stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs } = wiring;
   const { outbox, requeues, entries, search, auditing } = stores;
-  const { ownPubkey, directory, gauge, nextClientMessageId, onAccepted } = accept;
+  const { ownPubkey, directory, gauge, nextClientMessageId } = accept;
   // A member who was never connected has no list to find its own name in.
   const nameOf = (pubkey: string) => directory.nameOf(pubkey) ?? (pubkey === ownPubkey ? ownName : undefined);
   return {
@@ -39,7 +41,7 @@ export function wireOperator(wiring: OperatorWiring): OperatorApi & AuditApi {
       clock,
       log,
       requestTimeoutMs,
-      onDue: onAccepted,
+      onDue,
     },
     prune: { outbox, clock, log },
     messages: { ownPubkey, outbox, entries, search, link, nameOf, requestTimeoutMs },

@@ -113,11 +113,12 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
     nextOutboxId: stores.nextOutboxId,
     nextClientMessageId: createUlidGenerator({ nowMs: clock.nowMs, randomBytes }),
     inlineBytes,
-    onAccepted: () => drain.wake(),
+    store: (row) => drain.accept(row),
   };
   const member = { name: mesh.member_name, pubkey: ownPubkey };
   const ownName = mesh.member_name;
-  const operator = wireOperator({ stores, accept, sealer, link, limits, clock, log, ownName, requestTimeoutMs });
+  const onDue = () => drain.wake();
+  const operator = wireOperator({ stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs });
   const drainStatus = () => drain.status;
   const observed = { linkStatus: link.status, drainStatus, streams: () => events.streams };
   const faults = failpoints.active ? { failpoints: failpoints.describe() } : {};

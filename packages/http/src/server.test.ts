@@ -178,6 +178,14 @@ describe("a JSON body", () => {
   });
 });
 
+describe("a route", () => {
+  test("with a schema for its replies is refused, for nothing would keep to it", async () => {
+    const other = createHttpServer({ maxBodyBytes, maxInFlight: 3, busyCode: "busy", onError: () => undefined });
+    other.get("/", { schema: { response: { 200: schema } } }, async () => ({ name: "n" }));
+    await expect(other.ready()).rejects.toThrow("replies have no schemas here");
+  });
+});
+
 describe("a path", () => {
   test("that is not there is not found, and the answer says which", async () => {
     for (const path of ["/nowhere", "/Things", "/things/1/2"]) {

@@ -59,6 +59,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     forceCloseConnections: "idle",
     routerOptions: { caseSensitive: true, ignoreTrailingSlash: false, maxParamLength },
     exposeHeadRoutes: false,
+    // The framework's own compilers are never asked, and loading them would be a good part of a start.
+    schemaController: { compilersFactory: { buildValidator: refuseCompiler, buildSerializer: refuseCompiler } },
     // The framework's own refusal has another shape than every other error; refuseWhileStopping answers instead.
     return503OnClosing: false,
     clientErrorHandler: refuseMalformedHttp,
@@ -107,6 +109,11 @@ function validateStrictly(server: FastifyInstance): void {
       return error === undefined ? { value } : { error };
     };
   });
+}
+
+/** Requests have the strict validator and replies the strict writer: a route that wants another has a mistake. */
+function refuseCompiler(): never {
+  throw new TypeError("replies have no schemas here, and requests no other validator");
 }
 
 function refuseWhileStopping(server: FastifyInstance): void {

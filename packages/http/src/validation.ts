@@ -1,16 +1,30 @@
 // Turns a JSON Schema into a check that accepts exactly what the schema says: no coercion, no defaults, no removal.
 // The same check serves HTTP bodies and WebSocket frames.
+import { createRequire } from "node:module";
 import { MeshError } from "@claudemesh/protocol/errors";
-import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
+import type { Ajv, ErrorObject, ValidateFunction } from "ajv";
 
 export type Validator = (value: unknown) => MeshError | undefined;
 
 /**
- * One compiler per server: it caches compiled schemas by identity. A schema is compiled when it is first needed, because
- * a server has dozens and should not make its users wait for all of them; tests compile every one.
+ * One compiler per server: it caches compiled schemas by identity. Ajv is loaded and a schema compiled when they are first
+ * needed, because a server has dozens and should not make its users wait for all of them; tests compile every one.
  */
 export function createSchemaCompiler(): (schema: object) => Validator {
-  const ajv = new Ajv({
+  let ajv: Ajv | undefined;
+  return (schema) => {
+    let validate: ValidateFunction | undefined;
+    return (value) => {
+      ajv ??= createStrictAjv();
+      validate ??= ajv.compile(schema);
+      return validate(value) ? undefined : explain(validate.errors?.[0]);
+    };
+  };
+}
+
+function createStrictAjv(): Ajv {
+  const loaded = createRequire(import.meta.url)("ajv") as typeof import("ajv");
+  return new loaded.Ajv({
     // Our own constants: compiling the schema of schemas to check them would cost every start more than they do.
     meta: false,
     validateSchema: false,
@@ -22,13 +36,6 @@ export function createSchemaCompiler(): (schema: object) => Validator {
     ownProperties: true,
     allowUnionTypes: true,
   });
-  return (schema) => {
-    let validate: ValidateFunction | undefined;
-    return (value) => {
-      validate ??= ajv.compile(schema);
-      return validate(value) ? undefined : explain(validate.errors?.[0]);
-    };
-  };
 }
 
 function explain(error: ErrorObject | undefined): MeshError {

@@ -14,6 +14,11 @@ export type Member = {
   readonly revoked: boolean;
 };
 
+/** Without what it may: a role can change while a connection lasts, the rest cannot. */
+export type PlainMember = Omit<Member, "role">;
+
+export type MeshMember = { readonly mesh: Mesh; readonly member: Member };
+
 export type TokenRecord = {
   readonly id: string;
   readonly label: string;
@@ -35,6 +40,16 @@ export type RevokeOutcome =
   | "revoked"
   /** As after a lost answer: nothing more happens. */
   | "already_revoked"
+  | "not_found"
+  /** A mesh keeps at least one owner. */
+  | "last_owner"
+  /** Whoever asks is not, or no longer, a live owner of the mesh. */
+  | "not_an_owner";
+
+export type RoleOutcome =
+  | "changed"
+  /** As after a lost answer: nothing more happens. */
+  | "unchanged"
   | "not_found"
   /** A mesh keeps at least one owner. */
   | "last_owner"
@@ -63,7 +78,7 @@ export type MembersStore = {
   ) => Promise<void>;
   /**
    * The invite is spent in the transaction that adds the member, so that it lets in one key and no more. It is good
-   * while the member that made it is: a former owner lets nobody in.
+   * while the member that made it is an owner: a former one lets nobody in.
    */
   readonly join: (
     meshId: string,
@@ -76,8 +91,11 @@ export type MembersStore = {
     token: { id: string; tokenHash: Uint8Array; pubkey: string; label: string },
     nowMs: number,
   ) => Promise<void>;
-  /** The member that a live token speaks for; undefined for a revoked token. The member itself may be revoked. */
-  readonly findByToken: (meshId: string, tokenHash: Uint8Array) => Promise<Member | undefined>;
+  /**
+   * The mesh, by name or id, with the member that a live token of it speaks for; undefined for a revoked token. The
+   * member itself may be revoked. Sees every revocation that was committed when it is called.
+   */
+  readonly findByToken: (nameOrId: string, tokenHash: Uint8Array) => Promise<MeshMember | undefined>;
   readonly listTokens: (meshId: string, pubkey: string, after: string, limit: number) => Promise<Page<TokenRecord>>;
   /** False: no such token of this member. */
   readonly revokeToken: (meshId: string, pubkey: string, tokenId: string, nowMs: number) => Promise<boolean>;
@@ -86,4 +104,6 @@ export type MembersStore = {
    * and is refused.
    */
   readonly revokeMember: (meshId: string, by: string, pubkey: string, nowMs: number) => Promise<RevokeOutcome>;
+  /** Under the mesh's lock too: of two owners that step down at once, one stays. */
+  readonly setRole: (meshId: string, by: string, pubkey: string, role: Role) => Promise<RoleOutcome>;
 };

@@ -16,6 +16,7 @@ export type Totals = {
   readonly committed: number;
   /** How often each operation got each answer. */
   readonly outcomes: ReadonlyMap<string, number>;
+  readonly faultKinds: ReadonlyMap<string, number>;
 };
 
 export type Hunt = { readonly totals: Totals; readonly failed: RunReport | undefined };
@@ -29,7 +30,15 @@ export type HuntOptions = {
 };
 
 export async function hunt({ firstSeed, hours, runHours = runHoursDefault, onRun }: HuntOptions): Promise<Hunt> {
-  let totals: Totals = { runs: 0, hours: 0, operations: 0, faults: 0, committed: 0, outcomes: new Map() };
+  let totals: Totals = {
+    runs: 0,
+    hours: 0,
+    operations: 0,
+    faults: 0,
+    committed: 0,
+    outcomes: new Map(),
+    faultKinds: new Map(),
+  };
   for (let seed = firstSeed; hours === undefined || totals.hours < hours; seed++) {
     const report = await runPlan(drawPlan(seed, runHours));
     totals = add(totals, report);
@@ -40,16 +49,21 @@ export async function hunt({ firstSeed, hours, runHours = runHoursDefault, onRun
 }
 
 function add(totals: Totals, report: RunReport): Totals {
-  const outcomes = new Map(totals.outcomes);
-  for (const [outcome, count] of report.outcomes) outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + count);
   return {
     runs: totals.runs + 1,
     hours: totals.hours + report.hours,
     operations: totals.operations + report.operations,
     faults: totals.faults + report.faults,
     committed: totals.committed + report.committed,
-    outcomes,
+    outcomes: sumOf(totals.outcomes, report.outcomes),
+    faultKinds: sumOf(totals.faultKinds, report.faultKinds),
   };
+}
+
+function sumOf(a: ReadonlyMap<string, number>, b: ReadonlyMap<string, number>): Map<string, number> {
+  const sum = new Map(a);
+  for (const [kind, count] of b) sum.set(kind, (sum.get(kind) ?? 0) + count);
+  return sum;
 }
 
 /** Undefined: the plan does not fail. */

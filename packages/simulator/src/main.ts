@@ -75,10 +75,10 @@ async function run(asked: Asked): Promise<number> {
     const report = await runPlan(drawPlan(seed, hours ?? runHoursDefault));
     if (log) for (const line of report.lastLines) say(line);
     const failed = await tellFailure(report, hours ?? runHoursDefault, asked, false);
-    const { outcomes: _, lastLines: __, violation, ...facts } = report;
+    const { outcomes, faultKinds, lastLines: _, violation, ...facts } = report;
     say(
       json
-        ? JSON.stringify({ ...facts, violation: violation?.message ?? null })
+        ? JSON.stringify({ ...facts, by_kind: byKind({ outcomes, faultKinds }), violation: violation?.message ?? null })
         : `${describe(report)} ${report.digest}`,
     );
     return failed ? 1 : 0;
@@ -90,16 +90,25 @@ async function run(asked: Asked): Promise<number> {
     onRun: (report, sum) => say(`${describe(report)}; all in all ${describeTotals(sum)}`),
   });
   const isFailure = failed !== undefined && (await tellFailure(failed, runHoursDefault, asked, true));
-  const { outcomes, ...facts } = totals;
-  if (json) say(JSON.stringify({ ...facts, failed_seed: failed?.seed ?? null }));
-  else
-    say(
-      [...outcomes]
-        .sort()
-        .map(([outcome, count]) => `${String(count).padStart(9)}  ${outcome}`)
-        .join("\n"),
-    );
+  const { outcomes, faultKinds, ...facts } = totals;
+  if (json) say(JSON.stringify({ ...facts, by_kind: byKind(totals), failed_seed: failed?.seed ?? null }));
+  else say([...listed("", outcomes), ...listed("fault ", faultKinds)].join("\n"));
   return isFailure ? 1 : 0;
+}
+
+/** Operations that got an answer, and faults. */
+function byKind({ outcomes, faultKinds }: Pick<Totals, "outcomes" | "faultKinds">) {
+  const operations: Record<string, number> = {};
+  for (const [outcome, count] of outcomes) {
+    const [kind = "", word] = outcome.split(" ");
+    if (kind === "row" || word === "away" || word === "nothing") continue;
+    operations[kind] = (operations[kind] ?? 0) + count;
+  }
+  return { operations, faults: Object.fromEntries(faultKinds) };
+}
+
+function listed(prefix: string, counts: ReadonlyMap<string, number>): string[] {
+  return [...counts].sort().map(([what, count]) => `${String(count).padStart(9)}  ${prefix}${what}`);
 }
 
 /** True: there was one. */

@@ -6,9 +6,9 @@ import { runPlan } from "./run.ts";
 
 describe("a run", () => {
   it("happens in the same way again, and in another way from another seed", async () => {
-    const first = await runPlan(drawPlan(1, 1));
-    const again = await runPlan(drawPlan(1, 1));
-    const other = await runPlan(drawPlan(2, 1));
+    const first = await runPlan(drawPlan(1, 1, 2));
+    const again = await runPlan(drawPlan(1, 1, 2));
+    const other = await runPlan(drawPlan(2, 1, 2));
     expect(first.violation).toBeUndefined();
     expect(first.events).toBeGreaterThan(1_000);
     expect(again.digest).toBe(first.digest);

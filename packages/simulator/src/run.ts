@@ -2,6 +2,7 @@
 // or with the violation that was found.
 import { busyShare, dayMs, hourMs, type Plan, roundMs } from "./core/plan.ts";
 import { Answers } from "./oracles/answers.ts";
+import { checkRegistrarAndOnce, checkSpace, describeUnsettled } from "./oracles/check-agents.ts";
 import {
   checkInboxes,
   checkOrphans,
@@ -12,6 +13,7 @@ import {
 } from "./oracles/check-settled.ts";
 import { HistoryLedger } from "./oracles/history-ledger.ts";
 import { HistoryReader } from "./oracles/history-readers.ts";
+import { MeshWatch } from "./oracles/mesh-watch.ts";
 import { QueueWatch } from "./oracles/queue-watch.ts";
 import { watchRows } from "./oracles/row-watch.ts";
 import { Violation } from "./oracles/violation.ts";
@@ -26,6 +28,8 @@ export type RunReport = {
   /** Asked of a daemon that was there. */
   readonly operations: number;
   readonly faults: number;
+  /** By kind, those that found somebody to strike or not. */
+  readonly faultKinds: ReadonlyMap<string, number>;
   readonly events: number;
   readonly frames: number;
   readonly committed: number;
@@ -52,6 +56,7 @@ export async function runPlan(plan: Plan, plants: Plants = {}): Promise<RunRepor
     hours: scheduler.nowMs / hourMs,
     operations: run.workload.done,
     faults: run.faults,
+    faultKinds: run.faultKinds,
     events: scheduler.events,
     frames: network.frames,
     committed: run.ledger.size,
@@ -70,7 +75,9 @@ class Run {
   readonly #answers: Answers;
   readonly #queues = new QueueWatch();
   readonly #readers: readonly HistoryReader[];
+  readonly mesh: MeshWatch;
   faults = 0;
+  readonly faultKinds = new Map<string, number>();
   #failure: Violation | undefined;
 
   constructor(plan: Plan, world: World) {
@@ -86,7 +93,13 @@ class Run {
     for (const [number, { outbox }] of world.daemons.entries()) {
       watchRows(outbox, `daemon-${number}`, (violation) => this.#fail(violation));
     }
-    this.workload = new Workload(world, { answers: this.#answers, queues: this.#queues, readers: this.#readers });
+    this.mesh = new MeshWatch(world, this.ledger, (error) => this.#fail(error));
+    this.workload = new Workload(world, {
+      answers: this.#answers,
+      queues: this.#queues,
+      readers: this.#readers,
+      mesh: this.mesh,
+    });
   }
 
   /** The first violation, if there is one. */
@@ -103,6 +116,7 @@ class Run {
       const endMs = (Math.floor(fault.atMs / lengthMs) + busyShare) * lengthMs;
       scheduler.at(fault.atMs, () => {
         this.faults++;
+        this.faultKinds.set(fault.kind, (this.faultKinds.get(fault.kind) ?? 0) + 1);
         strike(this.#world, fault, endMs);
       });
     }
@@ -121,12 +135,18 @@ class Run {
     if (leapDays > 0) this.#world.leap(leapDays * dayMs);
     heal(this.#world);
     const endMs = startMs + lengthMs;
-    while (!isSettled(this.#world) || this.workload.open > 0) {
-      if (scheduler.nowMs + lookMs > endMs) throw new Violation("not_settled", describeOpen(this.#world));
+    const isAtRest = () => this.workload.open === 0 && isSettled(this.#world);
+    while (!isAtRest() || describeUnsettled(this.#world, this.mesh) !== undefined) {
+      if (scheduler.nowMs + lookMs > endMs) throw new Violation("not_settled", this.#describeOpen());
       await this.#go(scheduler.nowMs + lookMs);
     }
     await this.#check(round, endMs);
     await this.#go(endMs);
+  }
+
+  #describeOpen(): string {
+    const agents = describeUnsettled(this.#world, this.mesh) ?? "all agents at rest";
+    return `${this.workload.open} operations; ${agents}; ${describeOpen(this.#world)}`;
   }
 
   async #go(untilMs: number): Promise<void> {
@@ -143,6 +163,8 @@ class Run {
     this.#queues.check(world.broker.disk);
     if (this.#plan.settings.messageDays === undefined) for (const reader of this.#readers) reader.check(this.ledger);
     await checkOrphans(world);
+    await checkSpace(world, this.mesh);
+    checkRegistrarAndOnce(this.mesh);
     // An audit asks about every row there is: after each round one daemon's, at the end everybody's.
     const isLast = round + 1 === this.#plan.settings.rounds;
     for (const number of world.daemons.keys()) {

@@ -8,8 +8,8 @@ import { amongTraps } from "./testing/traps.ts";
 const hours = 6;
 
 test("a run reaches for no real clock, chance, timer or socket", async () => {
-  const free = await runPlan(drawPlan(3, hours));
-  const { result, sprung } = await amongTraps(() => runPlan(drawPlan(3, hours)));
+  const free = await runPlan(drawPlan(3, hours, 2));
+  const { result, sprung } = await amongTraps(() => runPlan(drawPlan(3, hours, 2)));
   expect(sprung).toEqual([]);
   expect(result.violation).toBeUndefined();
   expect(result.digest).toBe(free.digest);
@@ -20,7 +20,7 @@ test("a run that reaches for the real world is caught", async () => {
     setTimeout(() => undefined, 0);
     return link;
   };
-  const { result, sprung } = await amongTraps(() => runPlan(drawPlan(3, hours), { daemon: { link: reachOut } }));
+  const { result, sprung } = await amongTraps(() => runPlan(drawPlan(3, hours, 2), { daemon: { link: reachOut } }));
   expect(sprung).toContain("setTimeout");
   expect(result.violation?.message).toContain("reached for the real setTimeout");
 });

@@ -1,4 +1,6 @@
 // What the space services need from outside, each with its guarantee. SQLite and PostgreSQL stores owe the same.
+
+import type { KnownDraft } from "./core/known-space.ts";
 import type {
   Branch,
   CommitRow,
@@ -66,6 +68,11 @@ export type AcceptedWrites = {
  * between that and this one's end, and what is read after it sees all that committed before.
  */
 export type SpaceTransaction = SpaceView & {
+  /**
+   * What is known of the space without asking, with what this transaction's commits made of it; to be held against the
+   * last seq that `lockSpace` answers before it is believed. Kept when the transaction was committed, else dropped.
+   */
+  readonly known: KnownDraft;
   /** First of all: waits for the lock. Undefined: no such space. */
   readonly lockSpace: () => Steps<SpaceRow | undefined>;
   /** Second: the session's row stays as it is read here until the transaction ends. */
@@ -86,13 +93,25 @@ export type SpaceTransaction = SpaceView & {
   readonly acceptSends: (sends: PreparedSends) => Steps<SendsOutcome>;
 };
 
+/** What a body is about to do. */
+export type TransactionHints = {
+  /** Whose session and membership it will ask for, so that a store can ask for many at once. */
+  readonly writer?: { readonly sessionId: string; readonly memberPubkey: string };
+  /** It must not share its transaction. */
+  readonly alone?: boolean;
+};
+
 export type SpacesStore = {
   readonly read: <T>(space: SpaceRef, body: (view: SpaceView) => Steps<T>) => Promise<T>;
   /**
    * All or nothing, durable when this resolves. The body may run several times and may share its transaction with
    * others of the same space, before or after it: it decides before it writes, and returns its refusals.
    */
-  readonly transact: <T>(space: SpaceRef, body: (tx: SpaceTransaction) => Steps<T>, alone?: "alone") => Promise<T>;
+  readonly transact: <T>(
+    space: SpaceRef,
+    body: (tx: SpaceTransaction) => Steps<T>,
+    hints?: TransactionHints,
+  ) => Promise<T>;
   /** With its default branch. */
   readonly createSpace: (
     space: SpaceRef,

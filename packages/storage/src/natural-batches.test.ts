@@ -4,13 +4,16 @@ import { describe, expect, test } from "vitest";
 import { NaturalBatches } from "./natural-batches.ts";
 
 /** Batches that end when the test says so. */
-function createBatches(options: { maxBatch?: number; maxConcurrent?: number; maxQueued?: number } = {}) {
+function createBatches(
+  options: { maxBatch?: number; maxConcurrent?: number; maxQueued?: number; gathersTurns?: boolean } = {},
+) {
   const started: { items: readonly number[]; end: (results: readonly string[]) => void; fail: (why: Error) => void }[] =
     [];
   const batches = new NaturalBatches<number, string>({
     maxBatch: options.maxBatch ?? 100,
     maxConcurrent: options.maxConcurrent ?? 1,
     ...(options.maxQueued === undefined ? {} : { maxQueued: options.maxQueued }),
+    gathersTurns: options.gathersTurns ?? false,
     run: (items) => {
       const { promise, resolve, reject } = Promise.withResolvers<readonly string[]>();
       started.push({ items, end: resolve, fail: reject });
@@ -45,6 +48,26 @@ describe("natural batches", () => {
     ]);
     expect(await Promise.all([...first, ...second])).toEqual([1, 2, 3, 4, 5].map((item) => `result ${item}`));
     expect(batches.idle).toBe(true);
+  });
+
+  test("wait for whoever comes while turns bring more, until one brings nothing or the batch is full", async () => {
+    const { batches, started, endAll } = createBatches({ gathersTurns: true, maxBatch: 4, maxConcurrent: 2 });
+    const results: Promise<string>[] = [];
+    for (const item of [1, 2, 3]) {
+      results.push(batches.submit(item));
+      await turn();
+      expect(started).toEqual([]);
+    }
+    await turn();
+    expect(started.map(({ items }) => items)).toEqual([[1, 2, 3]]);
+    for (const item of [4, 5, 6, 7]) results.push(batches.submit(item));
+    await turn();
+    expect(started.map(({ items }) => items)).toEqual([
+      [1, 2, 3],
+      [4, 5, 6, 7],
+    ]);
+    await endAll();
+    expect(await Promise.all(results)).toHaveLength(7);
   });
 
   test("run no more at once than allowed, and none larger than allowed", async () => {

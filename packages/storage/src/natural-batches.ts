@@ -14,6 +14,11 @@ export type NaturalBatchesOptions<Item, Result> = {
   readonly maxConcurrent: number;
   /** From so many waiting items on, batches that may begin at once share them, so that their round trips overlap. */
   readonly shareFrom?: number;
+  /**
+   * Goes on collecting while each turn of the event loop brings more, up to a full batch: for callers with a socket each,
+   * of whom one turn hears a few. The loop is busy with them meanwhile, and a lone caller waits for one empty turn.
+   */
+  readonly gathersTurns?: boolean;
   /** Items waiting; more are refused as busy. */
   readonly maxQueued?: number;
 };
@@ -30,6 +35,9 @@ export class NaturalBatches<Item, Result> {
   #queue: Waiting<Item, Result>[] = [];
   #running = 0;
   #scheduled = false;
+  /** How many waited when the last turn ended. */
+  #gathered = 0;
+  readonly #onTurn = () => this.#runTurn();
 
   constructor(options: NaturalBatchesOptions<Item, Result>) {
     this.#options = options;
@@ -55,11 +63,21 @@ export class NaturalBatches<Item, Result> {
   #schedule(): void {
     if (this.#scheduled || this.#running >= this.#options.maxConcurrent) return;
     this.#scheduled = true;
-    setImmediate(() => {
-      this.#scheduled = false;
-      if (this.#queue.length > 0) void this.#runBatch(this.#takeBatch());
-      if (this.#queue.length > 0) this.#schedule();
-    });
+    setImmediate(this.#onTurn);
+  }
+
+  #runTurn(): void {
+    const { gathersTurns = false, maxBatch } = this.#options;
+    const waiting = this.#queue.length;
+    if (gathersTurns && waiting > this.#gathered && waiting < maxBatch) {
+      this.#gathered = waiting;
+      setImmediate(this.#onTurn);
+      return;
+    }
+    this.#gathered = 0;
+    this.#scheduled = false;
+    if (waiting > 0) void this.#runBatch(this.#takeBatch());
+    if (this.#queue.length > 0) this.#schedule();
   }
 
   #takeBatch(): readonly Waiting<Item, Result>[] {

@@ -27,7 +27,7 @@ async function withHousekeeping(
   await broker.stop();
   const path = broker.storePath;
   const config = readBrokerConfig({ store: `sqlite:${path}` }, {}, undefined);
-  await withOfflineStore(config.store, "change", async ({ messages, spaces }) => {
+  await withOfflineStore(config.store, "change", async ({ messages, spaces, otherRules }) => {
     const clock = { nowMs: Date.now() };
     const counts = () => ({ limiterPassedUncounted: 0, limiterSpentThenRefused: 0 });
     const metrics = createBrokerMetrics({
@@ -41,6 +41,7 @@ async function withHousekeeping(
       config,
       messages: wrap(messages),
       spaces,
+      otherRules,
       metrics,
       log,
       nowMs: () => clock.nowMs,

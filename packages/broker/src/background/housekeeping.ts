@@ -1,9 +1,10 @@
 // Keeping this broker's store in order: sweeping and looking for orphans, at a rest beside the accepts or at once for
-// whoever asks. What goes and what fits is decided in the packages of messages and spaces.
+// whoever asks. What goes and what fits is decided in the packages whose tables they are.
 
 import type { MessagesStore } from "@claudemesh/messages/ports";
 import { checkOrphans, type OrphanReport } from "@claudemesh/messages/services/check-orphans";
 import type { SpacesStore } from "@claudemesh/spaces/ports";
+import type { RuleStore } from "@claudemesh/storage/row-rules";
 import type { Logger } from "pino";
 import { type BrokerConfig, dedupeRetentionMs, messageRetentionMs } from "../config.ts";
 import type { BrokerMetrics } from "../metrics.ts";
@@ -23,6 +24,8 @@ type Surroundings = {
   readonly config: BrokerConfig;
   readonly messages: MessagesStore;
   readonly spaces: Pick<SpacesStore, "sweepSessions">;
+  /** What must hold between rows, beside the rules of messages. */
+  readonly otherRules: readonly RuleStore[];
   readonly metrics: BrokerMetrics;
   readonly log: Logger;
   readonly nowMs: () => number;
@@ -96,8 +99,8 @@ export class Housekeeping {
   }
 
   async #check(restParts: number, isWanted?: (meshId: string) => Promise<boolean>): Promise<OrphanReport> {
-    const { messages, nowMs, metrics, log } = this.#broker;
-    const ports = { store: messages, nowMs, ...(isWanted && { isWanted }) };
+    const { messages, otherRules: others, nowMs, metrics, log } = this.#broker;
+    const ports = { store: messages, others, nowMs, ...(isWanted && { isWanted }) };
     const report = await runPaced(checkOrphans(ports), this.#pace(restParts));
     metrics.checked(report);
     for (const { name, rule, invariant, found, examples } of report.checks) {

@@ -2,6 +2,7 @@
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { pino } from "pino";
 import { expect, test } from "vitest";
 import {
   createTestMesh,
@@ -9,8 +10,18 @@ import {
   makeTemporaryFolder,
   startTestBroker,
 } from "../../../../tests/support/broker-harness.ts";
+import { grant, register } from "../../../../tests/support/registrar-member.ts";
+import { Housekeeping } from "../background/housekeeping.ts";
 import { readBrokerConfig } from "../config.ts";
-import { backUpStore, checkStore, migrateStore, statsOfStore, sweepStore } from "./maintain-store.ts";
+import {
+  backUpStore,
+  checkStore,
+  migrateStore,
+  type OrphanReport,
+  statsOfStore,
+  sweepStore,
+} from "./maintain-store.ts";
+import { withOfflineStore } from "./open-store.ts";
 
 const dayMs = 86_400_000;
 
@@ -30,6 +41,32 @@ test("a store is checked and counted while a broker serves on it", async () => {
   expect(place).toBe(store.path);
   expect(sizeBytes).toBeGreaterThan(10_000);
   expect(meshes).toMatchObject([{ name: "acme", id: alice.meshId, rows: { members: 2, deliveries_unsettled: 3 } }]);
+});
+
+test("a check covers the registrar and once, also that of a night", async () => {
+  const { broker, alice, bob, store } = await startWithMessages();
+  await register(bob, await grant(alice));
+  const claim = { claim_id: "c", inputs_fingerprint: "0".repeat(64), lease_s: 60 };
+  expect((await bob.call("POST", "/once/deploy/claim", claim)).status).toBe(201);
+  const looked = (await checkStore(store)).checks.filter(({ rows }) => rows > 0).map(({ name }) => name);
+  expect(looked).toEqual(expect.arrayContaining(["consume_with_other_digests", "once_epoch_over_open_one"]));
+  await broker.stop();
+  const db = new DatabaseSync(store.path);
+  db.exec("DROP TRIGGER registrar_registration_update; UPDATE registrar_registration SET target = 'elsewhere'");
+  db.exec("DROP TRIGGER once_claim_stands; UPDATE once_claim SET epoch = 2");
+  db.close();
+  const found = (checks: readonly { name: string; found: number }[]) =>
+    checks.filter((each) => each.found > 0).map(({ name }) => name);
+  const broken = ["consume_without_registration", "once_epoch_over_open_one"];
+  expect(found((await checkStore(store)).checks)).toEqual(broken);
+  await withOfflineStore(store, "change", async ({ messages, otherRules, spaces }) => {
+    const counted: string[][] = [];
+    const metrics = { checked: (report: OrphanReport) => counted.push(found(report.checks)) } as never;
+    const config = readBrokerConfig({ store: `sqlite:${store.path}` }, {}, undefined);
+    const surroundings = { config, messages, spaces, otherRules, metrics, nowMs: Date.now };
+    await new Housekeeping({ ...surroundings, log: pino({ level: "silent" }) }).checkTonight();
+    expect(counted).toEqual([broken]);
+  });
 });
 
 test("a store that a broker serves on is not swept from outside; without it, by the settings given", async () => {

@@ -17,7 +17,9 @@ import { withLock, withOfflineStore, withPostgres, withSqlite } from "./open-sto
 export type { OrphanReport } from "@claudemesh/messages/services/check-orphans";
 
 export function checkStore(store: StoreConfig): Promise<OrphanReport> {
-  return withOfflineStore(store, "read", ({ messages }) => checkAllOrphans({ store: messages, nowMs: Date.now }));
+  return withOfflineStore(store, "read", ({ messages, otherRules: others }) =>
+    checkAllOrphans({ store: messages, others, nowMs: Date.now }),
+  );
 }
 
 export function sweepStore(config: Pick<BrokerConfig, "store" | "dedupe" | "messageRetention">): Promise<Swept> {

@@ -14,16 +14,19 @@ import { GroupCommit } from "@claudemesh/storage/group-commit";
 import { acquireInstanceLock, type InstanceLock } from "@claudemesh/storage/instance-lock";
 import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
 import { pendingPostgresMigrations } from "@claudemesh/storage/postgres-migrations";
+import type { RuleStore } from "@claudemesh/storage/row-rules";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { pendingSqliteMigrations } from "@claudemesh/storage/sqlite-migrations";
 import { placeOf, type StoreConfig } from "../config.ts";
-import { createPostgresSpaces, postgresMigrations } from "../stores/postgres-backend.ts";
-import { createSqliteSpaces, sqliteMigrations } from "../stores/sqlite-backend.ts";
+import { createPostgresSpaces, postgresMigrations, postgresRules } from "../stores/postgres-backend.ts";
+import { createSqliteSpaces, sqliteMigrations, sqliteRules } from "../stores/sqlite-backend.ts";
 
 export type OfflineStore = {
   readonly members: MembersStore;
   readonly messages: MessagesStore;
   readonly spaces: SpacesStore;
+  /** What must hold between rows, beside the rules of messages. */
+  readonly otherRules: readonly RuleStore[];
   /** As it may be shown. */
   readonly place: string;
 };
@@ -44,7 +47,8 @@ export async function withOfflineStore<T>(
       const probe = { beforeCommit: () => undefined, afterCommit: () => undefined };
       const messages = createPostgresMessagesStore({ accepting: postgres, common: postgres }, probe);
       const spaces = createPostgresSpaces({ committing: postgres, common: postgres }, probe);
-      return use({ members: createPostgresMembersStore(postgres), messages, spaces, place });
+      const members = createPostgresMembersStore(postgres);
+      return use({ members, messages, spaces, otherRules: postgresRules(postgres), place });
     });
   }
   const work = async () =>
@@ -54,7 +58,8 @@ export async function withOfflineStore<T>(
       const messages = createSqliteMessagesStore(db, commit, defaultRateLimit, { saw: () => undefined });
       try {
         const spaces = createSqliteSpaces(db, commit, () => undefined);
-        return await use({ members: createSqliteMembersStore(db, commit), messages, spaces, place });
+        const members = createSqliteMembersStore(db, commit);
+        return await use({ members, messages, spaces, otherRules: sqliteRules(db), place });
       } finally {
         commit.close();
       }

@@ -1,5 +1,5 @@
 // What every handler is: who asks, and the few words that all answers are made of.
-import type { Member, Mesh } from "@claudemesh/members/ports";
+import type { Member, Mesh, PlainMember } from "@claudemesh/members/ports";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Answer } from "@claudemesh/protocol/messages/accept-result";
 import { limits } from "@claudemesh/protocol/messages/limits";
@@ -11,14 +11,49 @@ import type { ConnectionSessions } from "../sync/connection-sessions.ts";
 /** Who asks, checked by the transport. */
 export type Caller = {
   readonly mesh: Mesh;
-  readonly member: Member;
+  readonly member: PlainMember;
   /** The sessions of spaces that its connection holds; undefined: it asks over HTTP. */
   readonly sessions?: ConnectionSessions;
 };
 
-export type Handler = (broker: BrokerContext, caller: Caller, input: never) => Promise<Answer>;
+/** What only an owner may, or what shows an owner more. A handler of any other operation does not get to see a role. */
+const roleOperations = [
+  "member.revoke",
+  "member.role",
+  "message.state",
+  "invite.create",
+  "registrar.approve",
+  "registrar.approvals",
+  "registrar.revoke",
+  "registrar.compensate",
+  "registrar.audit",
+  "space.policy",
+  "topic.delete",
+  "webhook.create",
+  "webhook.list",
+  "webhook.delete",
+  "webhook.deliveries",
+  "webhook.replay",
+] as const satisfies readonly OperationName[];
 
-export type Handlers = { readonly [name in OperationName]?: Handler };
+type RoleOperation = (typeof roleOperations)[number];
+
+const dependsOnRole: ReadonlySet<OperationName> = new Set(roleOperations);
+
+export function isRoleOperation(name: OperationName): name is RoleOperation {
+  return dependsOnRole.has(name);
+}
+
+/** Who asks for something that depends on the role, which is read when it is asked for. */
+type RoleCaller = Caller & { readonly member: Member };
+
+export type Handler<Name extends OperationName> = (
+  broker: BrokerContext,
+  caller: Name extends RoleOperation ? RoleCaller : Caller,
+  input: never,
+) => Promise<Answer>;
+
+export type Handlers = { readonly [Name in OperationName]?: Handler<Name> };
 
 export const ok = (body: Record<string, unknown>): Answer => ({ status: 200, body });
 
@@ -29,8 +64,4 @@ export function pageLimit(input: { readonly limit?: number }): number {
 export function checkName(name: string, field: string): string {
   if (!isName(name)) throw new MeshError("invalid_name", undefined, { field });
   return name;
-}
-
-export function requireOwner(member: Member, what: string): void {
-  if (member.role !== "owner") throw new MeshError("forbidden", `Only an owner may ${what}.`);
 }

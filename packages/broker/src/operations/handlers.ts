@@ -1,7 +1,8 @@
 // One handler per operation of the protocol: authorise, call the service, shape the answer. Both transports dispatch
 // here; neither knows what an operation does.
 
-import type { Member } from "@claudemesh/members/ports";
+import type { PlainMember } from "@claudemesh/members/ports";
+import { requireOwner } from "@claudemesh/members/require-owner";
 import type { FateResult, FenceRequest } from "@claudemesh/messages/ports";
 import { acceptSend } from "@claudemesh/messages/services/accept";
 import { MeshError } from "@claudemesh/protocol/errors";
@@ -18,7 +19,7 @@ import type {
   TopicInput,
 } from "@claudemesh/protocol/wire/operations";
 import { dedupeRetentionMs } from "../config.ts";
-import { checkName, type Handler, ok, pageLimit, requireOwner } from "./handler.ts";
+import { checkName, type Handler, ok, pageLimit } from "./handler.ts";
 import { memberHandlers } from "./member-handlers.ts";
 import { onceHandlers } from "./once-handlers.ts";
 import { presenceHandlers } from "./presence-handlers.ts";
@@ -28,7 +29,7 @@ import { registrarHandlers } from "./registrar-handlers.ts";
 import { spaceHandlers } from "./space-handlers.ts";
 import { webhookHandlers } from "./webhook-handlers.ts";
 
-export const handlers: Readonly<Record<OperationName, Handler>> = {
+export const handlers: { readonly [Name in OperationName]: Handler<Name> } = {
   send: async (broker, { member }, input: AcceptRequest) => {
     const ports = {
       store: broker.messages.accepts,
@@ -118,7 +119,7 @@ export const handlers: Readonly<Record<OperationName, Handler>> = {
   },
 };
 
-function fenceRequest(member: Member, input: FateInput): FenceRequest {
+function fenceRequest(member: PlainMember, input: FateInput): FenceRequest {
   if (!isClientMessageId(input.client_message_id)) throw new MeshError("invalid_client_message_id");
   return {
     meshId: member.meshId,

@@ -84,6 +84,43 @@ describe("revoking a member", () => {
   });
 });
 
+describe("changing a role", () => {
+  const ownersOnly: readonly [string, Record<string, unknown>][] = [
+    ["invite.create", {}],
+    ["webhook.list", {}],
+    ["registrar.approvals", {}],
+    ["registrar.audit", {}],
+    ["topic.delete", { name: "news" }],
+  ];
+
+  test("is for owners, and holds on connections that are open", async () => {
+    const { alice, bob, carol } = await start();
+    const [former, next] = [await alice.connect("client"), await bob.connect("client")];
+    const asks = (peer: RawPeer) =>
+      Promise.all(ownersOnly.map(async ([name, input]) => (await peer.request(name, input)).status));
+    expect(await asks(next)).toEqual(ownersOnly.map(() => 403));
+    expect(await next.request("member.role", { pubkey: bob.pubkey, role: "owner" })).toMatchObject({ status: 403 });
+    const made = { status: 200, body: { pubkey: bob.pubkey, role: "owner" } };
+    expect(await alice.call("PUT", `/members/${bob.pubkey}/role`, { role: "owner" })).toMatchObject(made);
+    expect(await former.request("member.role", { pubkey: bob.pubkey, role: "owner" })).toEqual(made);
+    expect((await asks(next)).every((status) => status < 300)).toBe(true);
+    expect((await next.request("member.role", { pubkey: alice.pubkey, role: "member" })).status).toBe(200);
+    expect(await asks(former)).toEqual(ownersOnly.map(() => 403));
+    expect(await revoke(alice, carol)).toMatchObject({ status: 403, body: { error: "forbidden" } });
+    expect((await former.request("topic.list")).status).toBe(200);
+  });
+
+  test("takes a role that exists, of a member that exists, and leaves an owner", async () => {
+    const { alice, bob } = await start();
+    const set = (pubkey: string, body: object) => alice.call("PUT", `/members/${pubkey}/role`, body);
+    expect(await set(bob.pubkey, { role: "king" })).toMatchObject({ status: 400, body: { error: "invalid_request" } });
+    expect(await set(bob.pubkey, { role: "owner", for: 1 })).toMatchObject({ body: { error: "unknown_field" } });
+    expect(await set("0".repeat(64), { role: "owner" })).toMatchObject({ status: 404, body: { error: "not_found" } });
+    const last = { status: 409, body: { error: "last_owner" } };
+    expect(await set(alice.pubkey, { role: "member" })).toMatchObject(last);
+  });
+});
+
 describe("deleting a topic", () => {
   test("is for owners, and again nothing more happens", async () => {
     const { alice, bob } = await start();

@@ -2,11 +2,13 @@
 import { createInvite } from "@claudemesh/members/services/join-mesh";
 import { createToken, revokeToken } from "@claudemesh/members/services/member-tokens";
 import { revokeMember } from "@claudemesh/members/services/revoke-member";
+import { setRole } from "@claudemesh/members/services/set-role";
 import { endMembership } from "@claudemesh/messages/services/end-membership";
 import { encodeInvite } from "@claudemesh/protocol/wire/invite";
 import type {
   InviteInput,
   MemberInput,
+  MemberRoleInput,
   PageInput,
   TokenIdInput,
   TokenInput,
@@ -27,6 +29,11 @@ export const memberHandlers = {
     const former = { meshId: member.meshId, pubkey: input.pubkey };
     await endMembership({ store: broker.messages.memberships, nowMs: broker.nowMs }, former);
     return ok({ pubkey: input.pubkey, revoked: true });
+  },
+
+  "member.role": async (broker, { member }, input: MemberRoleInput) => {
+    await setRole(broker.members, member, input.pubkey, input.role);
+    return ok({ pubkey: input.pubkey, role: input.role });
   },
 
   "invite.create": async (broker, { mesh, member }, input: InviteInput) => {

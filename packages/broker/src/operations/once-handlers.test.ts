@@ -234,3 +234,24 @@ describe("/metrics", () => {
     expect(text).not.toContain("secret-key");
   });
 });
+
+describe("the mesh's budget", () => {
+  test("is spent by a new epoch, once however often its claim is repeated, and by nothing else of once", async () => {
+    const broker = await startTestBroker({ flags: { "rate-limit": "2/86400s" } });
+    const alice = await createTestMesh(broker);
+    expect((await claim(alice, "c1", {}, "first")).status).toBe(201);
+    expect((await claim(alice, "c1", {}, "first")).status).toBe(201);
+    expect((await claim(alice, "c1", {}, "second")).status).toBe(201);
+    expect(await claim(alice, "c1", {}, "third")).toMatchObject({
+      status: 429,
+      body: { error: "rate_limited", retryable: true, retry_after_s: expect.any(Number) },
+    });
+    expect(await alice.call("GET", "/once/third")).toMatchObject({ body: { state: "absent" } });
+    // What exists goes on: retries, renewals, records, and whoever asks what came of it.
+    expect((await claim(alice, "c1", {}, "second")).status).toBe(201);
+    expect((await alice.call("POST", "/once/first/renew", { epoch: 1 })).status).toBe(200);
+    expect((await alice.call("POST", "/once/first/record", { epoch: 1, result: 7 })).status).toBe(200);
+    expect(await claim(alice, "c2", {}, "first")).toMatchObject({ status: 200, body: { result: 7 } });
+    expect((await claim(alice, "c2", {}, "second")).status).toBe(409);
+  });
+});

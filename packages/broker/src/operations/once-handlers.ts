@@ -28,7 +28,9 @@ export const onceHandlers = {
       inputsFingerprint: input.inputs_fingerprint,
       leaseSeconds: input.lease_s,
     };
-    const outcome = counted(broker, "claim", await broker.once.claim(keyOf(caller, input), claim, broker.nowMs()));
+    const key = keyOf(caller, input);
+    const admit = () => broker.admitNew(key.meshId, `once/${claim.holder}/${claim.claimId}/${key.key}`);
+    const outcome = counted(broker, "claim", await broker.once.claim(key, claim, broker.nowMs(), admit));
     if (outcome.type === "held") return { status: 201, body: heldBody(outcome.epoch) };
     if (outcome.type === "done") return ok({ ...resultOf(outcome.epoch.settlement), epoch: outcome.epoch.epoch });
     throw refusalOf(outcome, input.key);

@@ -1,5 +1,7 @@
 // The registrar's operations: approvals, registrations, their fate, compensations, and what was refused.
-import type { Member } from "@claudemesh/members/ports";
+
+import type { PlainMember } from "@claudemesh/members/ports";
+import { requireOwner } from "@claudemesh/members/require-owner";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { isUuidV7 } from "@claudemesh/protocol/ids";
 import type { Answer } from "@claudemesh/protocol/messages/accept-result";
@@ -19,12 +21,14 @@ import { register } from "@claudemesh/registrar/services/register";
 import { listAttempts, resolveRequest } from "@claudemesh/registrar/services/resolve-request";
 import type { BrokerContext } from "../context.ts";
 import type { OpenRegistrar } from "../registrar/broker-registrar.ts";
-import { type Handlers, ok, pageLimit, requireOwner } from "./handler.ts";
+import { type Handlers, ok, pageLimit } from "./handler.ts";
 
 export const registrarHandlers = {
   "registrar.approve": (broker, { member }, input: ApproveInput) =>
-    change(broker, "approve", member, input, async ({ store, nowMs, isSignedBy }) => {
-      const outcome = await approve({ store: store.approvals, nowMs, isSignedBy }, member, input);
+    change(broker, "approve", member, input, async (ports) => {
+      const { nowMs } = ports;
+      const admit = () => broker.admitNew(member.meshId, `approval/${input.approval_id}`);
+      const outcome = await approve({ ...ports, store: ports.store.approvals, admit }, member, input);
       if (outcome.type === "exists") return ok({ ...approvalBody(outcome.approval, nowMs()), duplicate: true });
       const { approval_id, not_after } = outcome.terms;
       return { status: 201, body: { approval_id, authorization_nonce: outcome.authorizationNonce, not_after } };
@@ -83,7 +87,7 @@ export const registrarHandlers = {
 async function change(
   broker: BrokerContext,
   call: string,
-  member: Member,
+  member: PlainMember,
   input: AuditedRequest,
   work: (ports: OpenRegistrar) => Promise<Answer>,
 ): Promise<Answer> {

@@ -2,25 +2,30 @@
 // answer. A transport hands over what it parsed and sends back what it gets.
 import { createSchemaCompiler, type Validator } from "@claudemesh/http/validation";
 import { errorCatalogue } from "@claudemesh/protocol/error-catalogue";
-import type { MeshError } from "@claudemesh/protocol/errors";
+import { MeshError } from "@claudemesh/protocol/errors";
 import { type Answer, answerError } from "@claudemesh/protocol/messages/accept-result";
 import { type OperationName, operations } from "@claudemesh/protocol/wire/operations";
 import type { BrokerContext } from "../context.ts";
 import { toMeshError } from "../storage-failure.ts";
-import type { Caller } from "./handler.ts";
+import { type Caller, isRoleOperation } from "./handler.ts";
 import { handlers } from "./handlers.ts";
 
 export type RunOperation = (name: OperationName, caller: Caller, input: object) => Promise<Answer>;
 
-export function createOperationRunner(broker: BrokerContext): RunOperation {
+type Validators = ReadonlyMap<OperationName, Validator>;
+
+/** Knows nothing of any broker, so that several can share it. */
+export function compileInputs(): Validators {
   const compile = createSchemaCompiler();
-  const validators = new Map<OperationName, Validator>();
-  for (const name of operationNames) validators.set(name, compile(operations[name].input));
+  return new Map(operationNames.map((name) => [name, compile(operations[name].input)]));
+}
+
+export function createOperationRunner(broker: BrokerContext, validators: Validators = compileInputs()): RunOperation {
   const answerOne: RunOperation = async (name, caller, input) => {
     try {
       const refusal = validators.get(name)?.(input);
       if (refusal !== undefined) throw refusal;
-      return await handlers[name](broker, caller, input as never);
+      return await dispatch(broker, name, caller, input as never);
     } catch (error) {
       const refused = toMeshError(error);
       logRefusal(broker, name, refused);
@@ -32,6 +37,17 @@ export function createOperationRunner(broker: BrokerContext): RunOperation {
     broker.metrics.answered(name, answer.status);
     return answer;
   };
+}
+
+/**
+ * A connection outlives a role: whoever asks for what depends on one is looked up again, so that an owner that stepped
+ * down, or was revoked, may no more than a member from its next request on.
+ */
+async function dispatch(broker: BrokerContext, name: OperationName, caller: Caller, input: never): Promise<Answer> {
+  if (!isRoleOperation(name)) return handlers[name](broker, caller, input);
+  const member = await broker.members.findMember(caller.member.meshId, caller.member.pubkey);
+  if (member === undefined || member.revoked) throw new MeshError("unauthorized");
+  return handlers[name](broker, { ...caller, member }, input);
 }
 
 export const operationNames = Object.keys(operations) as OperationName[];

@@ -1,5 +1,6 @@
 // Spaces: one handler for each operation, which calls the service and shapes the answer. Documents leave in their JSON
 // form. Sessions, validation, branches and history are the spaces package's.
+import { requireOwner } from "@claudemesh/members/require-owner";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type Answer, answerError } from "@claudemesh/protocol/messages/accept-result";
 import { readBranchId } from "@claudemesh/protocol/spaces/entity";
@@ -33,7 +34,7 @@ import { openSession } from "@claudemesh/spaces/services/open-session";
 import { findInvocation, findVerdict, listBranches, readEntity, readLog } from "@claudemesh/spaces/services/query";
 import { createSpace, listSpaces, setSignedWrites } from "@claudemesh/spaces/services/spaces";
 import type { BrokerContext } from "../context.ts";
-import { type Caller, type Handlers, ok, pageLimit, requireOwner } from "./handler.ts";
+import { type Caller, type Handlers, ok, pageLimit } from "./handler.ts";
 import { changesSince, entityBody, queryPage } from "./space-pages.ts";
 
 export const spaceHandlers = {

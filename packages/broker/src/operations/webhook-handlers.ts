@@ -1,6 +1,8 @@
 // Webhooks: only owners create, see, replay and delete them. Posting is the background's work.
+
 import { mintSecret } from "@claudemesh/members/credentials";
 import type { Member } from "@claudemesh/members/ports";
+import { requireOwner } from "@claudemesh/members/require-owner";
 import type { StoredWebhook, WebhookDeliveryItem } from "@claudemesh/messages/ports/webhooks";
 import { webhookFingerprint } from "@claudemesh/messages/webhook-request";
 import { MeshError } from "@claudemesh/protocol/errors";
@@ -15,7 +17,7 @@ import type {
 } from "@claudemesh/protocol/wire/operations";
 import type { BrokerContext } from "../context.ts";
 import { isPlainlyPrivate } from "../webhooks/address-guard.ts";
-import { checkName, type Handlers, ok, pageLimit, requireOwner } from "./handler.ts";
+import { checkName, type Handlers, ok, pageLimit } from "./handler.ts";
 
 /** Parked deliveries put back in one transaction. */
 const replayedPerStep = 1_000;

@@ -39,14 +39,14 @@ function storeWith(unverified: { registrationId: string; logicalRequestKey: stri
     attempts: {},
     approvals: {},
   } as unknown as Store;
-  return { store, looked, found, summaries };
+  return { store, unverified, looked, found, summaries };
 }
 
-const open = (store: Store): Promise<BrokerRegistrar> =>
+const open = (store: Store, nowMs = () => atMs): Promise<BrokerRegistrar> =>
   openRegistrar({
     store,
     config: { registrarVerifier: undefined },
-    nowMs: () => atMs,
+    nowMs,
     nextId: () => "id",
     metrics: { registrarOpen: () => undefined } as never,
     log: pino({ level: "silent" }),
@@ -71,5 +71,26 @@ describe("a broker's registrar", () => {
     expect(left.found).toEqual(["left behind"]);
     expect(left.looked.at(-1)?.slice(0, 13)).toBe(idAt(atMs - 3_600_000).slice(0, 13));
     expect(left.summaries).toEqual([atMs]);
+  });
+
+  test("does not wait for a clock that was set back to come to where it was", async () => {
+    const left = storeWith([]);
+    const registrar = await open(left.store);
+    left.unverified.push({ registrationId: idAt(atMs + 600_000), logicalRequestKey: "from before" });
+    await registrar.tidyUp();
+    expect(left.found).toEqual(["from before"]);
+  });
+
+  test("goes on where it looked last, however long nobody looked, and comes back to what is left without a verdict", async () => {
+    let now = atMs;
+    const left = storeWith([]);
+    const registrar = await open(left.store, () => now);
+    now += 5 * 3_600_000;
+    left.unverified.push({ registrationId: idAt(now - 1_000), logicalRequestKey: "under way" });
+    await registrar.tidyUp();
+    expect(left.looked.at(-1)?.slice(0, 13)).toBe(idAt(atMs - 3_600_000).slice(0, 13));
+    now += 5 * 3_600_000;
+    await registrar.tidyUp();
+    expect(left.looked.at(-1)?.slice(0, 13)).toBe(idAt(atMs + 4 * 3_600_000 - 1_000).slice(0, 13));
   });
 });

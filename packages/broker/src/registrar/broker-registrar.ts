@@ -5,8 +5,8 @@ import type { RegistrarStore } from "@claudemesh/registrar/ports";
 import { createExecVerifier } from "@claudemesh/registrar/services/exec-verifier";
 import { finishVerifications } from "@claudemesh/registrar/services/finish-verifications";
 import type { RegisterPorts } from "@claudemesh/registrar/services/register";
-import { RetryCounter } from "@claudemesh/registrar/services/retry-counter";
-import { createSignatureCheck } from "@claudemesh/registrar/services/signature-check";
+import { RetryCounter, type RetryCounterOptions } from "@claudemesh/registrar/services/retry-counter";
+import { createSignatureCheck, type SignatureCheck } from "@claudemesh/registrar/services/signature-check";
 import { surfaceRefusal } from "@claudemesh/registrar/services/surface-refusal";
 import type { Verifier } from "@claudemesh/registrar/services/verify-registration";
 import { proveSurface, type SurfaceProof } from "@claudemesh/registrar/surface";
@@ -24,6 +24,7 @@ export type BrokerRegistrar = {
 };
 
 export type OpenRegistrar = Omit<RegisterPorts, "store" | "retries"> & {
+  readonly randomBytes?: (length: number) => Uint8Array;
   readonly store: RegistrarStore;
   readonly retries: RetryCounter;
 };
@@ -35,37 +36,51 @@ type Surroundings = {
   readonly nextId: () => string;
   readonly metrics: BrokerMetrics;
   readonly log: Logger;
+  /** Where time, chance and the program that verifies come from; Node and the configuration unless given. */
+  readonly sources?: RegistrarSources;
+};
+
+export type RegistrarSources = {
+  readonly monotonicMs: () => number;
+  readonly randomBytes: (length: number) => Uint8Array;
+  readonly setTimer: NonNullable<RetryCounterOptions["setTimer"]>;
+  readonly verifier: Verifier;
+  readonly verifySignature: SignatureCheck;
 };
 
 /** A start waits so long for what a crash left unverified; the rest is finished beside the first requests. */
 const finishAtStartMs = 5_000;
-/** How far back later looks go: longer than any verification takes, on any broker. */
+/** How far back a look goes behind the one before: longer than any verification takes, on any broker. */
 const recentMs = 3_600_000;
 /** A request verifies its own registration; only what is older was left behind. */
 const ownTimeMs = 30_000;
 const summariesPerStep = 500;
 
 export async function openRegistrar(surroundings: Surroundings): Promise<BrokerRegistrar> {
-  const { store, metrics, log } = surroundings;
-  const verifier = openVerifier(surroundings.config.registrarVerifier);
+  const { store, metrics, log, sources } = surroundings;
+  const verifier = sources?.verifier ?? openVerifier(surroundings.config.registrarVerifier);
+  const monotonicMs = sources?.monotonicMs ?? (() => performance.now());
   const proof = proveSurface(await store.inspect());
   metrics.registrarOpen(proof.fit);
   for (const note of proof.notes) log.info({ event: "registrar_note" }, note);
   if (!proof.fit) return closedRegistrar(proof, log);
   const ports = openPorts(surroundings, verifier);
-  const startedAtMs = performance.now();
-  const inTime = () => performance.now() - startedAtMs < finishAtStartMs;
-  const finished = await finishVerifications(ports, "all", inTime);
+  const startedAtMs = monotonicMs();
+  const inTime = () => monotonicMs() - startedAtMs < finishAtStartMs;
+  const { finished, oldestLeftMs } = await finishVerifications(ports, "all", inTime);
   if (finished > 0)
     log.warn({ event: "registrar_finished", finished }, "registrations left unverified are verified now");
-  let everythingSeen = inTime();
+  /** Before it nothing is without a verdict; undefined: nobody knows yet. What a verifier leaves open keeps it back. */
+  let reachedMs = inTime() ? Math.min(ports.nowMs(), oldestLeftMs ?? ports.nowMs()) : undefined;
   return {
     use: () => ports,
     tidyUp: async () => {
       const nowMs = ports.nowMs();
-      const scope = everythingSeen ? { registeredSinceMs: nowMs - recentMs } : "all";
-      await finishVerifications(ports, scope, undefined, nowMs - ownTimeMs);
-      everythingSeen = true;
+      const scope = reachedMs === undefined ? "all" : { registeredSinceMs: Math.min(reachedMs, nowMs) - recentMs };
+      // What was registered in the future is from before the clock was set back, and its request has long ended.
+      const isUnderWay = (atMs: number) => atMs > nowMs - ownTimeMs && atMs <= nowMs;
+      const looked = await finishVerifications(ports, scope, undefined, isUnderWay);
+      reachedMs = Math.min(nowMs, looked.oldestLeftMs ?? nowMs);
       return (await store.audit.summarise(nowMs, summariesPerStep, ports.nextId)) === summariesPerStep;
     },
     close: () => ports.retries.flush(),
@@ -95,7 +110,7 @@ function openVerifier(path: string | undefined): Verifier | undefined {
 }
 
 function openPorts(
-  { store, nowMs, nextId, metrics, log }: Surroundings,
+  { store, nowMs, nextId, metrics, log, sources }: Surroundings,
   verifier: Verifier | undefined,
 ): OpenRegistrar {
   const onProblem = (event: string, message: string) => (error: unknown) => log.error({ event, err: error }, message);
@@ -104,9 +119,11 @@ function openPorts(
     nowMs,
     nextId,
     verifier,
-    isSignedBy: createSignatureCheck(),
+    isSignedBy: createSignatureCheck(sources?.verifySignature),
+    ...(sources && { randomBytes: sources.randomBytes }),
     retries: new RetryCounter({
       store: store.attempts,
+      ...(sources && { setTimer: sources.setTimer }),
       onFailure: onProblem("registrar_retries_lost", "counting retries failed"),
     }),
     onVerified: (result, reason) => {

@@ -2,12 +2,13 @@
 // need for that. Two kinds keep this contract; open-backend.ts chooses.
 import type { MembersStore } from "@claudemesh/members/ports";
 import type { MessagesStore } from "@claudemesh/messages/ports";
-import type { PrepareSendsPorts } from "@claudemesh/messages/services/prepare-sends";
+import type { SpendPorts } from "@claudemesh/messages/services/spend-unit";
 import type { OnceStore } from "@claudemesh/registrar/once-ports";
 import type { RegistrarStore } from "@claudemesh/registrar/ports";
 import type { SpacesStore } from "@claudemesh/spaces/ports";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
+import type { RuleStore } from "@claudemesh/storage/row-rules";
 import type { Logger } from "pino";
 import type { BrokerConfig } from "../config.ts";
 import type { Recipient } from "../signals/shared-connections.ts";
@@ -18,8 +19,10 @@ export type Backend = {
   readonly once: OnceStore;
   readonly registrar: RegistrarStore;
   readonly spaces: SpacesStore;
-  /** B1 for sends that a space's commit carries. */
-  readonly sendLimits: Pick<PrepareSendsPorts, "limiter" | "limits">;
+  /** What must hold between rows, beside the rules of messages. */
+  readonly otherRules: readonly RuleStore[];
+  /** B1 for sends that a space's commit carries, and for what else is new and stays for ever. */
+  readonly sendLimits: SpendPorts;
   /** Where the data is, as it may be shown: without a password. */
   readonly place: string;
   readonly adminTokenFile: string;

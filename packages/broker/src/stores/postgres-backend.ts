@@ -15,6 +15,7 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import { createPostgresOnceStore } from "@claudemesh/registrar/once-postgres";
 import { createPostgresRegistrarStore } from "@claudemesh/registrar/postgres";
 import { postgresRegistrarMigrations } from "@claudemesh/registrar/postgres-migrations";
+import { createPostgresRegistrarRules } from "@claudemesh/registrar/postgres-rules";
 import type { SpacesStore } from "@claudemesh/spaces/ports";
 import {
   createPostgresSpacesStore,
@@ -25,6 +26,7 @@ import {
 import type { Migration } from "@claudemesh/storage/migrations";
 import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
+import type { RuleStore } from "@claudemesh/storage/row-rules";
 import { withoutSecret } from "../config.ts";
 import type { Backend, BackendSurroundings } from "./backend.ts";
 import { createQuietLog } from "./quiet-log.ts";
@@ -54,7 +56,7 @@ export async function openPostgresBackend(
   const { config, failpoints, log } = surroundings;
   const onIdleError = (error: Error) => log.warn({ event: "postgres_connection_lost", err: error }, error.message);
   const accepting = openPostgres({ url, poolSize: connectionsAccepting, onIdleError });
-  const committing = openPostgres({ url, poolSize: connectionsCommitting, onIdleError });
+  const committing = openPostgres({ url, poolSize: connectionsCommitting, genericPlans: true, onIdleError });
   const common = openPostgres({ url, poolSize: connectionsCommon, onIdleError });
   const closePools = async () => {
     await Promise.all([accepting.close(), committing.close(), common.close()]);
@@ -80,6 +82,7 @@ export async function openPostgresBackend(
       afterCommit: () => failpoints.hit("registrar.after_commit"),
     }),
     spaces: createPostgresSpaces({ committing, common }, createCommitProbe(surroundings)),
+    otherRules: postgresRules(common),
     sendLimits: { limiter, limits },
     place: withoutSecret(url),
     adminTokenFile: resolve(config.adminTokenFile ?? "broker.admin-token"),
@@ -99,6 +102,11 @@ export async function openPostgresBackend(
       await closePools();
     },
   };
+}
+
+/** Of every package but messages, which brings its own with its store. */
+export function postgresRules(postgres: Postgres): RuleStore[] {
+  return [createPostgresRegistrarRules(postgres)];
 }
 
 function createCommitProbe({ failpoints }: BackendSurroundings): LaneProbe {

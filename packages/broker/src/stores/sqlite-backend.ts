@@ -9,6 +9,7 @@ import { acceptSends } from "@claudemesh/messages/sqlite-sends";
 import { createSqliteOnceStore } from "@claudemesh/registrar/once-sqlite";
 import { createSqliteRegistrarStore } from "@claudemesh/registrar/sqlite";
 import { registrarMigrations } from "@claudemesh/registrar/sqlite-migrations";
+import { createSqliteRegistrarRules } from "@claudemesh/registrar/sqlite-rules";
 import type { SpacesStore } from "@claudemesh/spaces/ports";
 import { createSqliteSpacesStore, spacesMigrations } from "@claudemesh/spaces/sqlite";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
@@ -16,6 +17,7 @@ import type { Failpoints } from "@claudemesh/storage/failpoints";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
 import { acquireInstanceLock } from "@claudemesh/storage/instance-lock";
 import type { Migration } from "@claudemesh/storage/migrations";
+import type { RuleStore } from "@claudemesh/storage/row-rules";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { Backend, BackendSurroundings } from "./backend.ts";
@@ -54,6 +56,7 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
     once: createSqliteOnceStore(opened, commit, { sawOnce: () => saw("once") }),
     registrar: createSqliteRegistrarStore(opened, commit, { saw }),
     spaces: createSqliteSpaces(opened, commit, () => saw("commit")),
+    otherRules: sqliteRules(opened),
     sendLimits: {
       limiter: createSqliteLimiter(commit, config.rateLimit),
       limits: { whenUnavailable: "refuse", onPassedUncounted: () => undefined },
@@ -74,6 +77,11 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
   };
 }
 
+/** Of every package but messages, which brings its own with its store. */
+export function sqliteRules(db: Sqlite): RuleStore[] {
+  return [createSqliteRegistrarRules(db)];
+}
+
 /** Sends of commits are accepted in their transaction. */
 export function createSqliteSpaces(db: Sqlite, commit: GroupCommit, sawCommit: () => void): SpacesStore {
   return createSqliteSpacesStore(db, commit, {
@@ -88,6 +96,7 @@ function createCommit(db: Sqlite, failpoints: Failpoints<FailpointName>) {
   const seen = { ...nothing };
   let committing = nothing;
   const groupCommit = new GroupCommit(db, {
+    gathersTurns: true,
     beforeCommit: () => {
       committing = { ...seen };
       Object.assign(seen, nothing);

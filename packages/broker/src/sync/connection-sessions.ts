@@ -22,6 +22,8 @@ export type ConnectionSessionsOptions = {
   /** Resolves when the peer's host has taken the frame, or the connection is over. */
   readonly push: (frame: PushFrame) => Promise<void>;
   readonly onFailure: (error: unknown) => void;
+  /** Node's own unless given. */
+  readonly nextTurn?: (run: () => void) => void;
 };
 
 type Held = SessionHolder & { holder: Holder; lastWatch: Promise<unknown> };
@@ -100,13 +102,13 @@ export class ConnectionSessions {
       known.sync.renew(Promise.resolve(epoch));
       return known;
     }
-    const { broker, onFailure } = this.#options;
+    const { broker, onFailure, nextTurn } = this.#options;
     const feed = broker.watchers.feedOf(space);
     const { store } = broker.spaces;
     const { sessionId } = holder;
     const lost = () => this.#lose(space, sessionId);
     const push = (frame: SyncPush) => this.#pushInTurn(frame);
-    const sync = new SessionSync({ store, space, sessionId, epoch, feed, push, onLost: lost, onFailure });
+    const sync = new SessionSync({ store, space, sessionId, epoch, feed, push, onLost: lost, onFailure, nextTurn });
     const held: Held = { sync, holder, lastWatch: Promise.resolve(), lost, check: () => this.#check(held) };
     if (this.#closed) {
       sync.stop();

@@ -16,9 +16,13 @@ type Surroundings = {
   readonly watchers: SpaceWatchers;
   readonly nowMs: () => number;
   readonly nextId: () => string;
+  /** Node's own unless given. */
+  readonly randomBytes?: (length: number) => Uint8Array;
 };
 
-export function createSpacePorts(backend: Backend, surroundings: Surroundings): SpacePorts {
+type SpaceBackend = Pick<Backend, "spaces" | "messages" | "sendLimits">;
+
+export function createSpacePorts(backend: SpaceBackend, surroundings: Surroundings): SpacePorts {
   const { config, connections, watchers, nowMs, nextId } = surroundings;
   const sending = {
     ...backend.sendLimits,
@@ -38,7 +42,7 @@ export function createSpacePorts(backend: Backend, surroundings: Surroundings): 
     turns: new SessionTurns(),
     nowMs,
     nextId,
-    randomBytes: (length) => randomBytes(length),
+    randomBytes: surroundings.randomBytes ?? ((length) => randomBytes(length)),
     onCommitted: (notice) => watchers.committed(notice),
     onSessionTaken: (space, sessionId, epoch) => watchers.taken(space, sessionId, epoch),
   };

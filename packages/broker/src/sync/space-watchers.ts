@@ -18,6 +18,8 @@ export type SpaceWatchersOptions = {
   readonly store: SpacesStore;
   readonly connections: Pick<ConnectionRegistry, "onSpaceChange" | "onSessionTaken" | "spaceChanged" | "sessionTaken">;
   readonly onFailure: (error: unknown) => void;
+  /** Node's own unless given. */
+  readonly nextTurn?: (run: () => void) => void;
 };
 
 type Watch = { readonly space: SpaceRef; readonly feed: SpaceFeed; readonly holders: Set<SessionHolder> };
@@ -72,7 +74,8 @@ export class SpaceWatchers {
   /** A session was opened here: whoever held it before has lost it. */
   taken(space: SpaceRef, sessionId: string, epoch: number): void {
     // The opener itself may have held it, and is told first that it holds it again.
-    setImmediate(() => this.#options.connections.sessionTaken(space, sessionId, epoch));
+    const { nextTurn = setImmediate, connections } = this.#options;
+    nextTurn(() => connections.sessionTaken(space, sessionId, epoch));
   }
 
   /** Looks at intervals for what no signal told. */

@@ -336,6 +336,7 @@ describe("a frame", () => {
       ["registrar.compensate", { logical_request_key: "k", ...spent }, 404, { error: "not_found" }],
       ["registrar.registrations", {}, 200, { items: [], next_cursor: null }],
       ["registrar.audit", {}, 200, { next_cursor: null }],
+      ["member.role", { pubkey: alice.pubkey, role: "owner" }, 200, { pubkey: alice.pubkey, role: "owner" }],
       ["member.revoke", { pubkey: alice.pubkey }, 409, { error: "last_owner" }],
       ["topic.delete", { name: "news" }, 200, { name: "news", deleted: true }],
       ...askedOfSpaces(),

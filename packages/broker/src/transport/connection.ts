@@ -1,8 +1,10 @@
 // One socket's life: challenge, hello, then frames in and replies out. What a frame does is decided by the operation
 // that it names; pushing is the delivery pump's work.
 import { randomBytes } from "node:crypto";
+import process from "node:process";
+import type { Duplex } from "node:stream";
 import { createSchemaCompiler } from "@claudemesh/http/validation";
-import type { Member } from "@claudemesh/members/ports";
+import type { PlainMember } from "@claudemesh/members/ports";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { announceFeatures, closeCodes } from "@claudemesh/protocol/features";
 import { writeStrictJson } from "@claudemesh/protocol/json";
@@ -54,6 +56,7 @@ type OpenState = { readonly caller: Caller; readonly pump: DeliveryPump | undefi
 
 export class Connection {
   readonly #socket: WebSocket;
+  readonly #stream: Duplex;
   readonly #broker: BrokerContext;
   readonly #run: RunOperation;
   readonly #presence: PresenceKeeper;
@@ -66,9 +69,17 @@ export class Connection {
   #inFlight = 0;
   #alive = true;
   #stopping = false;
+  #gathering = false;
 
-  constructor(socket: WebSocket, broker: BrokerContext, run: RunOperation, presence: PresenceKeeper) {
+  /** `stream`: what the WebSocket writes to. */
+  constructor(
+    { webSocket: socket, stream }: { readonly webSocket: WebSocket; readonly stream: Duplex },
+    broker: BrokerContext,
+    run: RunOperation,
+    presence: PresenceKeeper,
+  ) {
     this.#socket = socket;
+    this.#stream = stream;
     this.#broker = broker;
     this.#run = run;
     this.#presence = presence;
@@ -105,7 +116,7 @@ export class Connection {
   }
 
   /** Whose connection this is, once that is known. */
-  get member(): Member | undefined {
+  get member(): PlainMember | undefined {
     return this.#open?.caller.member;
   }
 
@@ -286,9 +297,21 @@ export class Connection {
       onTaken?.();
       return text.length;
     }
+    this.#gatherWrites();
     if (onTaken === undefined) this.#socket.send(text);
     else this.#socket.send(text, () => onTaken());
     return text.length;
+  }
+
+  /** Frames that become ready together leave together: one call of the system for a batch, not one for each. */
+  #gatherWrites(): void {
+    if (this.#gathering) return;
+    this.#gathering = true;
+    this.#stream.cork();
+    process.nextTick(() => {
+      this.#gathering = false;
+      this.#stream.uncork();
+    });
   }
 
   #close(code: number, reason: string): void {

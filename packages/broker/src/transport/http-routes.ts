@@ -76,6 +76,8 @@ function registerOperation(
 /** Fields of path, query and body as one input. A field given twice would make its meaning a matter of order. */
 function gatherInput(spec: OperationSpec, request: FastifyRequest): object {
   const { mesh: _mesh, ...params } = request.params as Record<string, string>;
+  const body = readBody(spec, request.body);
+  if (body !== undefined && isEmpty(params) && isEmpty(request.query as object)) return body;
   const input: Record<string, unknown> = {};
   const take = (source: object) => {
     for (const [field, value] of Object.entries(source)) {
@@ -87,13 +89,21 @@ function gatherInput(spec: OperationSpec, request: FastifyRequest): object {
   };
   take(readTexts(spec, params));
   take(readTexts(spec, request.query as Record<string, unknown>));
-  if (request.body !== undefined) {
-    if (typeof request.body !== "object" || request.body === null || Array.isArray(request.body)) {
-      throw new MeshError("invalid_request", "The body must be a JSON object.");
-    }
-    take(spec.http?.names === undefined ? request.body : nameFields(request.body, spec.http.names));
-  }
+  if (body !== undefined) take(body);
   return input;
+}
+
+function readBody(spec: OperationSpec, body: unknown): object | undefined {
+  if (body === undefined) return undefined;
+  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    throw new MeshError("invalid_request", "The body must be a JSON object.");
+  }
+  return spec.http?.names === undefined ? body : nameFields(body, spec.http.names);
+}
+
+function isEmpty(fields: object): boolean {
+  for (const _ in fields) return false;
+  return true;
 }
 
 /** A body's own names as the input's. */
@@ -165,13 +175,10 @@ export function requireAdmin(broker: BrokerContext, request: FastifyRequest): vo
 }
 
 /** A mesh that does not exist and a token that is wrong look alike: an outsider learns nothing. */
-async function authenticate(broker: BrokerContext, request: FastifyRequest): Promise<Caller> {
+function authenticate(broker: BrokerContext, request: FastifyRequest): Promise<Caller> {
   const token = bearerOf(request);
   const { mesh: wanted } = request.params as { mesh: string };
-  const mesh = await translateFailures(broker.members.findMesh(wanted));
-  if (mesh === undefined) throw new MeshError("unauthorized");
-  const ports = { store: broker.members, nowMs: broker.nowMs, nextId: broker.nextId };
-  return { mesh, member: await translateFailures(authenticateToken(ports, mesh.id, token)) };
+  return translateFailures(authenticateToken({ store: broker.members }, wanted, token));
 }
 
 function bearerOf(request: FastifyRequest): string {

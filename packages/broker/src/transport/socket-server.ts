@@ -40,7 +40,7 @@ export function attachSocketServer(http: Server, broker: BrokerContext, run: Run
       return;
     }
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
-      const connection = new Connection(webSocket, broker, run, presence);
+      const connection = new Connection({ webSocket, stream: socket }, broker, run, presence);
       connections.add(connection);
       webSocket.once("close", () => connections.delete(connection));
     });

@@ -10,7 +10,7 @@ export function define(command: Command, shell: Shell): void {
     .action((key: string, options: CommonOptions) =>
       run(shell, options, async () => {
         const value = await registrarOf(shell, options).status(key);
-        const { registration, attempts, state } = value;
+        const { registration, attempts, state, verification, compensation } = value;
         const lines = [
           `State         ${state}`,
           ...(registration === undefined
@@ -20,6 +20,8 @@ export function define(command: Command, shell: Shell): void {
                 `Effect        ${registration.operation} ${registration.target} (run ${registration.run_id})`,
                 `Artifact      ${registration.artifact_hash}`,
                 `Attempts      ${attempts.recorded}, retries ${attempts.retries}`,
+                ...(verification?.reasons ?? []).map((reason) => `Failed        ${reason} (${verification?.verifier})`),
+                ...(compensation === undefined ? [] : [`Made good     under approval ${compensation.approval_id}`]),
               ]),
         ];
         return { value, text: lines.join("\n") };

@@ -3,8 +3,10 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { BrokerRefusal } from "@claudemesh/client/broker";
-import type { MeshPaths } from "@claudemesh/client/home";
+import { type BrokerCall, BrokerRefusal } from "@claudemesh/client/broker";
+import { type MeshPaths, readMeshConfig } from "@claudemesh/client/home";
+import { identityOf, readKeyFile } from "@claudemesh/client/keys";
+import { signInput } from "@claudemesh/client/signed-writes";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type JsonValue, parseStrictJson, parseStrictJsonText, StrictJsonError } from "@claudemesh/protocol/json";
 import type { EncodedCommit } from "@claudemesh/protocol/spaces/commit";
@@ -61,6 +63,8 @@ export function readJson(text: string, what: string): JsonValue {
   }
 }
 
+type WriteOperation = "space.commit" | "space.branch.create" | "space.branch.delete";
+
 const triesMax = 5;
 const pauseMs = 300;
 
@@ -69,7 +73,7 @@ export async function writeOnce(
   shell: Shell,
   paths: MeshPaths,
   space: string,
-  operation: "space.commit" | "space.branch.create" | "space.branch.delete",
+  operation: WriteOperation,
   input: object,
   openId: string = randomUUID(),
 ): Promise<Accepted> {
@@ -80,13 +84,25 @@ export async function writeOnce(
         const opened = (await call("space.open", { space, openId })) as { sessionId: string; sessionToken: string };
         const { sessionId, sessionToken } = opened;
         mayBeDone = true;
-        return (await call(operation, { space, sessionId, sessionToken, ...input })) as Accepted;
+        return await signIfAsked(call, paths, operation, { space, sessionId, sessionToken, ...input });
       });
     } catch (error) {
       // Before anything was asked for, whoever calls decides whether to try again.
       if (!mayBeDone || !isPassing(error) || tries === triesMax) throw error;
       await sleep(pauseMs * tries);
     }
+  }
+}
+
+/** A space that takes signed writes only says so, and has consumed nothing. */
+async function signIfAsked(call: BrokerCall, paths: MeshPaths, operation: WriteOperation, input: object) {
+  try {
+    return (await call(operation, input)) as Accepted;
+  } catch (error) {
+    const isAsked = error instanceof MeshError && error.code === "forbidden" && error.details.field === "invocation";
+    if (!isAsked) throw error;
+    const signer = identityOf(readKeyFile(paths.keypair), readMeshConfig(paths).id);
+    return (await call(operation, await signInput(signer, operation, input))) as Accepted;
   }
 }
 

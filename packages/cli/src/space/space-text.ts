@@ -46,7 +46,7 @@ export function describeConflict(
 type Place = JsonValue | undefined;
 
 function differences(at: string, base: Place, theirs: Place, ours: Place): string[][] {
-  const texts = [base, theirs, ours].map(show);
+  const texts = [base, theirs, ours].map((side) => show(at, side));
   if (new Set(texts).size === 1) return [];
   const sides = [base, theirs, ours];
   if (!sides.every((side) => isObject(side))) return [[at === "" ? "(document)" : at, ...texts]];
@@ -57,9 +57,10 @@ function differences(at: string, base: Place, theirs: Place, ours: Place): strin
   });
 }
 
-function show(value: Place): string {
+/** A whole document that is null was deleted; inside one, null is a value. */
+function show(at: string, value: Place): string {
   if (value === undefined) return "-";
-  return value === null ? "(deleted)" : JSON.stringify(value);
+  return value === null && at === "" ? "(deleted)" : JSON.stringify(value);
 }
 
 function isObject(value: Place): value is { readonly [key: string]: JsonValue } {

@@ -172,7 +172,8 @@ export function connectingCall(options: BrokerOptions): BrokerCall {
   return (operation, input) => withBroker(options, (call) => call(operation, input));
 }
 
-async function callOver(
+/** One call over a link that stands. */
+export async function callOver(
   link: Link,
   broker: string,
   operation: OperationName,

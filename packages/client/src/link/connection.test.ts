@@ -26,6 +26,20 @@ describe("requests", () => {
     expect(bodies).toMatchObject([{ name: "a" }, { name: "b" }, { name: "c" }]);
   });
 
+  it("gathers the frames of one turn and writes them at its end", async () => {
+    const { link, peer } = await bed.openOnline();
+    const answers = ["a", "b", "c"].map((name) => {
+      const before = link.bufferedBytes();
+      const answer = link.request("topic.subscribe", { name }, patiently);
+      expect(link.bufferedBytes()).toBeGreaterThan(before);
+      return answer;
+    });
+    await new Promise((resolve) => process.nextTick(resolve));
+    expect(link.bufferedBytes()).toBe(0);
+    for (const _ of answers) peer.reply(await peer.frames.next(), 200, {});
+    expect(await Promise.all(answers)).toHaveLength(3);
+  });
+
   it("hands refusals over as answers", async () => {
     const { link, peer } = await bed.openOnline();
     const answer = link.request("topic.create", { name: "x" }, patiently);

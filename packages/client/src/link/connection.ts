@@ -1,6 +1,6 @@
 // One socket's life: connect, challenge, negotiation, hello, requests and pushes, liveness, end. It ends exactly once
 // and never comes back; reconnecting is link.ts's business, what an end means is decided in ended-status.ts.
-
+import type { Socket } from "node:net";
 import { encodeHex } from "@claudemesh/protocol/encoding/hex";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { closeCodes, type NegotiatedFeatures, negotiate } from "@claudemesh/protocol/features";
@@ -67,6 +67,9 @@ export class Connection {
   #opened = false;
   #socketError: string | undefined;
   #pinged = false;
+  /** What the socket writes to. */
+  #wire: Socket | undefined;
+  #gathering = false;
 
   constructor(options: ConnectionOptions, events: ConnectionEvents) {
     this.#options = options;
@@ -90,6 +93,7 @@ export class Connection {
     const maxBytes = frameBytesOf(operation);
     if (!fitsBytes(text, maxBytes)) return Promise.resolve(oversizeAnswer(maxBytes));
     const outcome = this.#requests.wait(id, options);
+    this.#gatherWrites();
     this.#socket.send(text);
     return outcome;
   }
@@ -103,7 +107,22 @@ export class Connection {
     this.#end({ state: "stopped", reason: "closed", detail: "closed by this side" }, normalClosure);
   }
 
+  /** What is asked in one turn leaves in one write: a call of the system costs more than a frame. */
+  #gatherWrites(): void {
+    const wire = this.#wire;
+    if (wire === undefined || this.#gathering) return;
+    this.#gathering = true;
+    wire.cork();
+    process.nextTick(() => {
+      this.#gathering = false;
+      wire.uncork();
+    });
+  }
+
   #listen(socket: WebSocket): Promise<void> {
+    socket.on("upgrade", (response) => {
+      this.#wire = response.socket;
+    });
     socket.on("open", () => {
       this.#opened = true;
     });

@@ -61,6 +61,8 @@ export type RequestAnswer = {
 export type RequestStatus = {
   readonly state: RegistrationState;
   readonly registration?: RegistrationRecord;
+  readonly verification?: { readonly verifier: string; readonly reasons: readonly string[] };
+  readonly compensation?: { readonly approval_id: string; readonly compensated_by: string };
   readonly attempts: { readonly recorded: number; readonly retries: number };
   readonly [field: string]: unknown;
 };
@@ -76,6 +78,10 @@ export type RegistrarClientOptions = {
   /** Calls that got no answer, before the last failure is passed on. */
   readonly lostAnswersMax?: number;
   readonly sleep?: (ms: number) => Promise<unknown>;
+  /** In [0, 1). */
+  readonly random?: () => number;
+  /** Names that nobody else makes, for approvals and attempts. */
+  readonly nextId?: () => string;
 };
 
 export type RegistrarClient = {
@@ -99,6 +105,7 @@ const backoff = { minMs: 100, maxMs: 5_000 };
 
 export function createRegistrarClient(options: RegistrarClientOptions): RegistrarClient {
   const patience = () => new Patience(options);
+  const { nextId = randomUUID } = options;
   /** For calls that may simply be made again. */
   const ask = async <T>(operation: Parameters<BrokerCall>[0], input: object): Promise<T> => {
     const lost = patience();
@@ -114,8 +121,8 @@ export function createRegistrarClient(options: RegistrarClientOptions): Registra
   return {
     approve: (request) => approveWith(options, ask, request),
     revoke: (approvalId) => ask("registrar.revoke", { approval_id: approvalId }),
-    register: (request) => registerThroughLoss(options.call, patience(), status, request),
-    compensate: (key, authorization, attemptId = randomUUID()) =>
+    register: (request) => registerThroughLoss({ call: options.call, nextId, status }, patience(), request),
+    compensate: (key, authorization, attemptId = nextId()) =>
       ask("registrar.compensate", { logical_request_key: key, ...authorization, attempt_id: attemptId }),
     status,
     attempts: (key) => ask("registrar.attempts", { logical_request_key: key }),
@@ -129,11 +136,13 @@ export function createRegistrarClient(options: RegistrarClientOptions): Registra
 class Patience {
   readonly #max: number;
   readonly #sleep: (ms: number) => Promise<unknown>;
+  readonly #random: () => number;
   #borne = 0;
 
-  constructor({ lostAnswersMax = lostAnswersDefault, sleep = wait }: RegistrarClientOptions) {
+  constructor({ lostAnswersMax = lostAnswersDefault, sleep = wait, random = Math.random }: RegistrarClientOptions) {
     this.#max = lostAnswersMax;
     this.#sleep = sleep;
+    this.#random = random;
   }
 
   /** Waits a while, or throws what no waiting mends. */
@@ -141,18 +150,23 @@ class Patience {
     const mayPass = (error instanceof MeshError || error instanceof BrokerRefusal) && error.retryable;
     this.#borne += 1;
     if (!mayPass || this.#borne > this.#max) throw error;
-    await this.#sleep(backoffDelayMs(this.#borne, Math.random(), backoff));
+    await this.#sleep(backoffDelayMs(this.#borne, this.#random(), backoff));
   }
 }
 
+type Registering = {
+  readonly call: BrokerCall;
+  readonly nextId: () => string;
+  readonly status: (key: string) => Promise<RequestStatus>;
+};
+
 async function registerThroughLoss(
-  call: BrokerCall,
+  { call, nextId, status }: Registering,
   lost: Patience,
-  status: (key: string) => Promise<RequestStatus>,
   request: RegisterRequest,
 ): Promise<RequestAnswer> {
-  const { attempt_id: firstAttempt = randomUUID(), ...input } = request;
-  for (let attempt_id = firstAttempt; ; attempt_id = randomUUID()) {
+  const { attempt_id: firstAttempt = nextId(), ...input } = request;
+  for (let attempt_id = firstAttempt; ; attempt_id = nextId()) {
     try {
       const body = { protocol_version: registrarProtocolVersion, ...input, attempt_id };
       return (await call("registrar.register", body)) as RequestAnswer;
@@ -186,14 +200,14 @@ type Ask = <T>(operation: Parameters<BrokerCall>[0], input: object) => Promise<T
 
 /** An answer that got lost took the nonce with it: an approval under an id of ours is then withdrawn and made anew. */
 async function approveWith(
-  { sign }: RegistrarClientOptions,
+  { sign, nextId = randomUUID }: RegistrarClientOptions,
   ask: Ask,
   request: ApproveRequest,
 ): Promise<ApprovalAnswer> {
   if (sign === undefined) throw new MeshError("forbidden", "To approve takes the owner's keys; a token is not enough.");
   const { approval_id: givenId, purpose = "register", ...rest } = request;
   for (;;) {
-    const approval_id = givenId ?? randomUUID();
+    const approval_id = givenId ?? nextId();
     const terms: ApprovalTerms = { approval_id, purpose, ...rest };
     const signature = encodeHex(sign(approvalBytes(terms)));
     const answer = await ask<ApprovalAnswer>("registrar.approve", { ...terms, signature });

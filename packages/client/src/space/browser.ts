@@ -1,7 +1,8 @@
 // Spaces for browsers: a client over the browser's own WebSocket, with hellos signed by WebCrypto. Nothing here, or
 // under it, needs Node.
 import { SpaceClient, type SpaceClientOptions } from "./space-client.ts";
-import type { SpaceWire } from "./space-wire.ts";
+import type { SigningOption, SpaceWire } from "./space-wire.ts";
+import { signingWire } from "./wires/signing-wire.ts";
 import { openSocketWire, type SocketIdentity, type SocketWireOptions } from "./wires/socket-wire.ts";
 
 export type { BranchHandle, Off, PastBranch } from "./branch-handle.ts";
@@ -13,8 +14,9 @@ export type { SpaceWire } from "./space-wire.ts";
 export type { SocketIdentity } from "./wires/socket-wire.ts";
 
 /** Starts connecting at once. Close the client to end it. */
-export function connectSpaces(options: SocketWireOptions & SpaceClientOptions): SpaceClient {
-  return spacesOver(openSocketWire(options), options);
+export function connectSpaces(options: SocketWireOptions & SpaceClientOptions & SigningOption): SpaceClient {
+  const wire = openSocketWire(options);
+  return spacesOver(options.signWrites === true ? signingWire(wire, options.identity) : wire, options);
 }
 
 /** Over a wire of the caller's own. */

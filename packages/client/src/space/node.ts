@@ -1,8 +1,9 @@
 // Spaces for Node programs: a client over a link to a broker that comes back by itself.
 
 import { SpaceClient, type SpaceClientOptions } from "./space-client.ts";
-import type { SpaceWire } from "./space-wire.ts";
+import type { SigningOption, SpaceWire } from "./space-wire.ts";
 import { type LinkWireOptions, openLinkWire } from "./wires/link-wire.ts";
+import { signingWire } from "./wires/signing-wire.ts";
 
 export type { BranchHandle, Off, PastBranch } from "./branch-handle.ts";
 export type { Tx } from "./building/transaction.ts";
@@ -17,8 +18,9 @@ export type { NotificationCause } from "./tiers/visible-changes.ts";
 export type { TransactOptions, TransactResult } from "./transact.ts";
 
 /** Starts connecting at once. Close the client to end it. */
-export function connectSpaces(options: LinkWireOptions & SpaceClientOptions): SpaceClient {
-  return spacesOver(openLinkWire(options), options);
+export function connectSpaces(options: LinkWireOptions & SpaceClientOptions & SigningOption): SpaceClient {
+  const wire = openLinkWire(options);
+  return spacesOver(options.signWrites === true ? signingWire(wire, options.identity) : wire, options);
 }
 
 /** Over a wire of the caller's own. */

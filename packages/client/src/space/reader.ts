@@ -72,9 +72,23 @@ export class Reader {
   }
 
   async query(branch: BranchId, query: Query): Promise<EntityPage> {
-    const page = readEntityPage(await this.#ask("space.query", { branch, ...query }));
-    if (page === undefined) throw ownError("MalformedAnswerError");
-    return page;
+    try {
+      const page = readEntityPage(await this.#ask("space.query", { branch, ...query }));
+      if (page === undefined) throw ownError("MalformedAnswerError");
+      return page;
+    } catch (error) {
+      const { ids = [] } = query;
+      if (!(error instanceof SpaceError) || error.code !== "payload_too_large" || ids.length < 2) throw error;
+      return this.#queryHalves(branch, query, ids);
+    }
+  }
+
+  /** These ids are too much for one answer: two of them, as of one seq. */
+  async #queryHalves(branch: BranchId, query: Query, ids: readonly EntityId[]): Promise<EntityPage> {
+    const middle = Math.ceil(ids.length / 2);
+    const first = await this.query(branch, { ...query, ids: ids.slice(0, middle) });
+    const second = await this.query(branch, { ...query, ids: ids.slice(middle), atSeq: first.seq });
+    return { ...first, items: [...first.items, ...second.items] };
   }
 
   async *list(branch: BranchId, prefix: string): AsyncGenerator<EntityRecord> {

@@ -13,6 +13,8 @@ export type SpaceClientOptions = {
   readonly sleep?: (delayMs: number) => Promise<void>;
   /** In [0, 1). */
   readonly random?: () => number;
+  /** Ids that nobody else makes. */
+  readonly newOpenId?: () => string;
   /** Hears what subscribers throw; by default it becomes an uncaught error. */
   readonly onError?: (error: unknown) => void;
 };
@@ -63,8 +65,7 @@ export class SpaceClient {
   async #openSpace(name: string, create: boolean): Promise<Space> {
     if (create) await this.createSpace(name);
     const { maxPending = defaultMaxPending, backoff = defaultBackoff, sleep = sleepFor } = this.#options;
-    const { random = Math.random, onError = throwLater } = this.#options;
-    const newOpenId = () => crypto.randomUUID();
+    const { random = Math.random, onError = throwLater, newOpenId = () => crypto.randomUUID() } = this.#options;
     const space = new Space(name, { wire: this.#wire, maxPending, backoff, sleep, random, onError, newOpenId });
     this.#open.add(space);
     try {

@@ -12,6 +12,11 @@ export type WireOutcome =
   | { readonly type: "connection_lost" }
   | { readonly type: "not_sent" };
 
+export type SigningOption = {
+  /** Puts the member's signature under every commit, and under the making and deletion of branches. */
+  readonly signWrites?: boolean;
+};
+
 export type WireEvents = {
   /** Every push of the connection, whatever its type, in the order of arrival. */
   readonly onPush: (push: { readonly type: string }) => void;

@@ -8,10 +8,16 @@ export class Miss extends Error {
   override readonly name = "Miss";
   readonly facts: MissFacts;
 
-  constructor(facts: MissFacts) {
+  constructor({ expected, got, request }: MissFacts) {
+    const facts = { expected: maskSecrets(expected), got: maskSecrets(got), request: maskSecrets(request) };
     super(`expected ${facts.expected}, got ${facts.got}`);
     this.facts = facts;
   }
+}
+
+/** What is worth something to whoever reads a report: tokens and nonces, in requests and in answers. */
+function maskSecrets(text: string): string {
+  return text.replace(/"(sessionToken|authorization_nonce|lease_token|secret|token)":"[^"]*"?/g, '"$1":"…"');
 }
 
 /** The scenario cannot be shown with what the kit was given; the message says what is missing. */

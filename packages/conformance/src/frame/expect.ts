@@ -1,7 +1,9 @@
 // The questions that scenarios ask of answers. Each that is answered otherwise ends its scenario with a Miss that names
 // the request.
 import { setTimeout as sleep } from "node:timers/promises";
+import { canonicalJson } from "@claudemesh/protocol/canonical";
 import { errorCatalogue } from "@claudemesh/protocol/error-catalogue";
+import type { JsonValue } from "@claudemesh/protocol/json";
 import { Miss } from "./endings.ts";
 import { aBoolean, aText, findDifference, type Pattern, show } from "./pattern.ts";
 
@@ -37,13 +39,22 @@ export function expectRefusal<A extends Answer>(
   expectAnswer(answer, status, { error: error ?? aText, message: aText, retryable: aBoolean, ...more });
   const code = String(answer.body.error);
   const known = Object.entries(errorCatalogue).find(([name]) => name === code)?.[1];
-  if (known !== undefined) expectAnswer(answer, known.status, { retryable: known.retryable });
-  else expectThat(/^[a-z][a-z0-9_]*$/.test(code), "error: a stable code in snake_case", code, answer.request);
+  if (known !== undefined) {
+    // What the contract of spaces names has its name beside the code.
+    const named = "name" in known ? { name: known.name } : {};
+    expectAnswer(answer, known.status, { retryable: known.retryable, ...named });
+  } else expectThat(/^[a-z][a-z0-9_]*$/.test(code), "error: a stable code in snake_case", code, answer.request);
   return answer;
 }
 
 export function expectThat(holds: boolean, expected: string, got: unknown, request: string): void {
   if (!holds) throw new Miss({ expected, got: typeof got === "string" ? got : show(got), request });
+}
+
+/** The same JSON, whatever the order of its keys. */
+export function expectSameJson(got: unknown, expected: unknown, what: string, request: string): void {
+  const same = got !== undefined && canonicalJson(got as JsonValue) === canonicalJson(expected as JsonValue);
+  expectThat(same, `${what}: ${show(expected)}`, got, request);
 }
 
 export function expectEqual(got: unknown, expected: unknown, what: string, request: string): void {

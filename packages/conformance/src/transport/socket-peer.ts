@@ -115,6 +115,15 @@ export class SocketPeer {
     throw new Miss({ expected: "the connection's end", got: "it stays open", request: this.#lastSent });
   }
 
+  /** Reads nothing until `resume`, as a client that is stuck. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
   /** Ends without a word, as a crash would; resolves when this side is closed. */
   drop(): Promise<PeerClose> {
     this.#socket.terminate();

@@ -42,6 +42,13 @@ export type ClaimedRow = {
   readonly payload: Uint8Array;
 };
 
+/** A new row that was inflight from the start. */
+export function firstTryOf(row: NewOutboxRow): ClaimedRow {
+  const { id, clientMessageId, destination, priority, canonicalMeta, replyToId, envelopeVersion, payload } = row;
+  const content = { destination, priority, canonicalMeta, replyToId, envelopeVersion, payload };
+  return { id, clientMessageId, attempts: 0, ...content };
+}
+
 /** A row whose fate is asked of the broker. */
 export type FenceTarget = {
   readonly id: string;

@@ -39,7 +39,11 @@ async function setUp(given: Partial<AcceptPorts> = {}, failpoints = noFailpoints
     nextOutboxId: stores.nextOutboxId,
     nextClientMessageId: () => `minted-${++minted}`,
     inlineBytes: () => 65_536,
-    onAccepted: () => accepted++,
+    store: async (row) => {
+      const stored = await stores.outbox.accept(row);
+      if (stored === undefined) accepted++;
+      return stored;
+    },
     ...given,
   };
   const row = (id: string) => stores.outbox.inspect(id)?.row as OutboxRecord;
@@ -161,7 +165,7 @@ describe("a retry", () => {
     await refreshed;
     const request = { to: "@bob", message: "m", client_message_id: "r" };
     const first = await acceptSend(ports, request, undefined);
-    const hindered: AcceptPorts = { ...ports, ...hindrance, outbox: { ...ports.outbox, accept: forbidden } };
+    const hindered: AcceptPorts = { ...ports, ...hindrance, store: forbidden };
     const retry = await acceptSend(hindered, request, undefined);
     expect(retry).toEqual({ status: 202, body: { ...first.body, duplicate: true } });
     const other = await acceptSend(hindered, { ...request, message: "other" }, undefined);

@@ -20,7 +20,9 @@ import { type ResolvePorts, resolveDestination, resolveLocally } from "./resolve
 import type { StorageGauge } from "./storage-gauge.ts";
 
 export type AcceptPorts = ResolvePorts & {
-  readonly outbox: Pick<OutboxStore, "find" | "accept">;
+  readonly outbox: Pick<OutboxStore, "find">;
+  /** Stores a row that is then on its way, unless its id stands for something: then that is returned. */
+  readonly store: (row: NewOutboxRow) => Promise<StoredSend | undefined>;
   readonly gauge: Pick<StorageGauge, "admit">;
   readonly sealer: Pick<Sealer, "seal">;
   readonly sha256: Sha256;
@@ -29,8 +31,6 @@ export type AcceptPorts = ResolvePorts & {
   /** For senders who bring no id of their own. */
   readonly nextClientMessageId: () => string;
   readonly inlineBytes: () => number;
-  /** A new row is durable and due. */
-  readonly onAccepted: () => void;
 };
 
 /** A request that is sound in itself. */
@@ -59,9 +59,8 @@ export async function acceptSend(
     row = composeRow(ports, send, await resolveDestination(ports, address));
   }
   // The look-up and the insert are one transaction, and mostly the only one: looking first would cost a second.
-  const stored = await ports.outbox.accept(row);
+  const stored = await ports.store(row);
   if (stored !== undefined) return answerStored(ports, send, stored);
-  ports.onAccepted();
   return answerInserted(row.clientMessageId, row.id, row.requestFingerprint);
 }
 

@@ -1,47 +1,18 @@
 import type { LinkOutcome } from "@claudemesh/client/link-contract";
 import { StorageError } from "@claudemesh/storage/errors";
 import { describe, expect, it } from "vitest";
-import type { OutboxRecord } from "../core/outbox-row.ts";
-import type { OutboxStore } from "../ports.ts";
-import { ManualClock } from "../testing/manual-clock.ts";
-import { ScriptedLink, type ScriptedRequest, settle } from "../testing/scripted-link.ts";
-import { newRow, noFailpoints, openTestStores, recordingLog } from "../testing/test-stores.ts";
-import { Drain, type DrainOptions } from "./drain.ts";
+import { openDrainWorld } from "../testing/drain-world.ts";
+import { type ScriptedRequest, settle } from "../testing/scripted-link.ts";
+import type { DrainOptions } from "./drain.ts";
 
-const backoff = { minMs: 500, maxMs: 60_000 };
 const brokerId = "01890000-0000-7000-8000-00000000000b";
 const accepted = { broker_message_id: brokerId, client_message_id: "x", history_id: 7, duplicate: false };
-const refusal = (error: string) => ({ error, message: "because", retryable: false });
 const yearMs = 365 * 86_400_000;
-
-async function setUp(
-  options: Partial<DrainOptions> = {},
-  outboxWith: (store: OutboxStore) => OutboxStore = (store) => store,
-  random = 0,
-) {
-  const clock = new ManualClock();
-  const stores = await openTestStores(clock);
-  const link = new ScriptedLink();
-  const log = recordingLog();
-  const outbox = outboxWith(stores.outbox);
-  const ports = { outbox, link, clock, random: () => random, log, failpoints: noFailpoints };
-  const drain = new Drain(
-    { ...ports, expiredAtOrBefore: (nowMs) => nowMs - yearMs },
-    { backoff, requestTimeoutMs: 10_000, ...options },
-  );
-  const accept = async (given = {}) => {
-    const row = newRow(stores, clock, given);
-    await stores.outbox.accept(row);
-    drain.wake();
-    return row;
-  };
-  const rowOf = (id: string) => stores.outbox.inspect(id)?.row as OutboxRecord;
-  return { clock, stores, link, log, drain, accept, rowOf };
-}
+const refusal = (error: string) => ({ error, message: "because", retryable: false });
 
 /** One row whose first try is out. */
 async function withOpenTry(options: Partial<DrainOptions> = {}) {
-  const world = await setUp(options);
+  const world = await openDrainWorld(options);
   const row = await world.accept();
   world.drain.linkUp();
   const request = await world.link.requested("send");
@@ -56,7 +27,7 @@ const answered = (status: number, body: unknown): LinkOutcome => ({ type: "answe
 
 describe("a try", () => {
   it("leaves the host only after its row is inflight on disk", async () => {
-    const { stores, link, drain, accept } = await setUp();
+    const { stores, link, drain, accept } = await openDrainWorld();
     const statuses: unknown[] = [];
     link.automatic.set("send", () => {
       expect(stores.outboxDb.isTransaction).toBe(false);
@@ -70,7 +41,7 @@ describe("a try", () => {
   });
 
   it("carries exactly what was stored", async () => {
-    const { link, drain, accept } = await setUp();
+    const { link, drain, accept } = await openDrainWorld();
     await accept({
       clientMessageId: "dm-1",
       destination: { kind: "dm", ref: "ab".repeat(32) },
@@ -105,7 +76,7 @@ describe("a try", () => {
   });
 
   it("goes out oldest first, and no more than the window at once", async () => {
-    const { link, drain, accept, clock } = await setUp({ windowRows: 2 });
+    const { link, drain, accept, clock } = await openDrainWorld({ windowRows: 2 });
     for (const clientMessageId of ["a", "b", "c"]) {
       await accept({ clientMessageId });
       clock.advance(1);
@@ -120,7 +91,7 @@ describe("a try", () => {
   });
 
   it("goes out as far as the payloads in flight stay within their bound", async () => {
-    const { link, drain, accept } = await setUp({ windowBytes: 100 });
+    const { link, drain, accept } = await openDrainWorld({ windowBytes: 100 });
     for (let index = 0; index < 3; index++) await accept({ payload: new Uint8Array(60) });
     drain.linkUp();
     await settle();
@@ -131,7 +102,7 @@ describe("a try", () => {
   });
 
   it("starts at once when a send is accepted while the link is up", async () => {
-    const { link, drain, accept } = await setUp();
+    const { link, drain, accept } = await openDrainWorld();
     drain.linkUp();
     await settle();
     await accept({ clientMessageId: "now" });
@@ -250,7 +221,7 @@ describe("an answer", () => {
   });
 
   it("of trouble makes the drain rest, longer each time, and a success ends that", async () => {
-    const { link, drain, accept, clock } = await setUp({}, undefined, 0.999999);
+    const { link, drain, accept, clock } = await openDrainWorld({}, undefined, 0.999999);
     link.automatic.set("send", () => ({ type: "timed_out" }));
     drain.linkUp();
     await accept();
@@ -335,7 +306,7 @@ describe("a late answer", () => {
 
 describe("the drain", () => {
   it("claims nothing while the link is down", async () => {
-    const { drain, link, accept, clock } = await setUp();
+    const { drain, link, accept, clock } = await openDrainWorld();
     await accept();
     clock.advance(60_000);
     await settle();
@@ -350,7 +321,7 @@ describe("the drain", () => {
   });
 
   it("does not try a row that is past its age", async () => {
-    const { drain, link, accept, clock } = await setUp();
+    const { drain, link, accept, clock } = await openDrainWorld();
     await accept({ enqueuedAt: clock.nowMs() - yearMs });
     const young = await accept({ enqueuedAt: clock.nowMs() - yearMs + 1 });
     drain.linkUp();
@@ -360,7 +331,7 @@ describe("the drain", () => {
 
   it("remembers what the broker said while the disk refuses to record it", async () => {
     let failures = 2;
-    const world = await setUp({}, (store) => ({
+    const world = await openDrainWorld({}, (store) => ({
       ...store,
       endTry: async (...args) => {
         if (failures-- > 0) throw new StorageError("disk_full", "no room");
@@ -382,7 +353,7 @@ describe("the drain", () => {
 
   it("tries a row again whose failure could only be recorded late", async () => {
     let failures = 2;
-    const world = await setUp({}, (store) => ({
+    const world = await openDrainWorld({}, (store) => ({
       ...store,
       endTry: async (...args) => {
         if (failures-- > 0) throw new StorageError("disk_full", "no room");
@@ -404,7 +375,7 @@ describe("the drain", () => {
 
   it("rests and goes on after the disk refused to make rows inflight", async () => {
     let failures = 1;
-    const world = await setUp({}, (store) => ({
+    const world = await openDrainWorld({}, (store) => ({
       ...store,
       claimDue: async (query) => {
         if (failures-- > 0) throw new StorageError("disk_full", "no room");
@@ -421,7 +392,7 @@ describe("the drain", () => {
   });
 
   it("writes few lines about a row that keeps failing", async () => {
-    const { link, drain, accept, clock, log, rowOf } = await setUp();
+    const { link, drain, accept, clock, log, rowOf } = await openDrainWorld();
     link.automatic.set("send", () => ({ type: "timed_out" }));
     const row = await accept();
     drain.linkUp();

@@ -159,7 +159,8 @@ describe("a send with an id", () => {
     daemon.link.goOnline({ dedupe: { mode: "permanent" }, inlineBytes: 1_024, connectionPolicy: "prefer_newest" });
     const late = await daemon.send({ ...request, client_message_id: "order-2" });
     expect([late.status, late.body.error]).toEqual([413, "payload_too_large"]);
-    expect((await daemon.send(request)).body).toMatchObject({ status: "queued", duplicate: true });
+    // Queued, or just on its way once more: the link is up.
+    expect(await daemon.send(request)).toMatchObject({ status: 202, body: { duplicate: true } });
     expect(daemon.rowCount()).toBe(1);
   });
 

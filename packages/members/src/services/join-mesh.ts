@@ -5,6 +5,7 @@ import { isMemberName } from "@claudemesh/protocol/messages/names";
 import type { JoinRequest } from "@claudemesh/protocol/wire/invite";
 import { joinBytes } from "@claudemesh/protocol/wire/signing";
 import { hashSecret, mintSecret, verifySignature } from "../core/credentials.ts";
+import { requireOwner } from "../core/require-owner.ts";
 import type { Member, MembersStore, Mesh } from "../ports.ts";
 
 export const inviteLifetimeSecondsDefault = 7 * 24 * 3600;
@@ -17,7 +18,7 @@ export async function createInvite(
   creator: Member,
   lifetimeSeconds: number = inviteLifetimeSecondsDefault,
 ): Promise<{ readonly secret: string; readonly expiresAt: number }> {
-  if (creator.role !== "owner") throw new MeshError("forbidden", "Only an owner may invite.");
+  requireOwner(creator, "invite");
   const secret = mintSecret("cms");
   const nowMs = ports.nowMs();
   const expiresAt = nowMs + lifetimeSeconds * 1000;

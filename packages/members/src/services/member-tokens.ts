@@ -1,7 +1,7 @@
 // Bearer tokens for direct HTTP calls as a member: shown once, stored hashed, listed and revocable.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { hashSecret, mintSecret } from "../core/credentials.ts";
-import type { Member, MembersStore } from "../ports.ts";
+import type { MembersStore, MeshMember, PlainMember } from "../ports.ts";
 
 export type TokenPorts = {
   readonly store: Pick<MembersStore, "addToken" | "revokeToken" | "findByToken">;
@@ -11,7 +11,7 @@ export type TokenPorts = {
 
 export async function createToken(
   ports: TokenPorts,
-  member: Member,
+  member: PlainMember,
   label: string,
 ): Promise<{ readonly token: string; readonly tokenId: string }> {
   const token = mintSecret("cmt");
@@ -24,14 +24,18 @@ export async function createToken(
   return { token, tokenId };
 }
 
-export async function revokeToken(ports: TokenPorts, member: Member, tokenId: string): Promise<void> {
+export async function revokeToken(ports: TokenPorts, member: PlainMember, tokenId: string): Promise<void> {
   const found = await ports.store.revokeToken(member.meshId, member.pubkey, tokenId, ports.nowMs());
   if (!found) throw new MeshError("not_found", "You have no token with this id.");
 }
 
-/** The live member behind a bearer token; one answer for every way in which it can be wrong. */
-export async function authenticateToken(ports: TokenPorts, meshId: string, token: string): Promise<Member> {
-  const member = await ports.store.findByToken(meshId, hashSecret(token));
-  if (member === undefined || member.revoked) throw new MeshError("unauthorized");
-  return member;
+/** The live member behind a bearer token of a mesh; one answer for every way in which either can be wrong. */
+export async function authenticateToken(
+  { store }: Pick<TokenPorts, "store">,
+  meshNameOrId: string,
+  token: string,
+): Promise<MeshMember> {
+  const found = await store.findByToken(meshNameOrId, hashSecret(token));
+  if (found === undefined || found.member.revoked) throw new MeshError("unauthorized");
+  return found;
 }

@@ -11,6 +11,7 @@ import { createMesh } from "../services/create-mesh.ts";
 import { createInvite, inviteLifetimeSecondsDefault, joinMesh } from "../services/join-mesh.ts";
 import { authenticateToken, createToken, revokeToken } from "../services/member-tokens.ts";
 import { describeRevocation } from "./suites/revocation/conformance.ts";
+import { describeRoles } from "./suites/roles/conformance.ts";
 
 export interface OpenMembers {
   readonly store: MembersStore;
@@ -37,6 +38,8 @@ export function describeMembersConformance(open: () => Promise<OpenMembers>): vo
   describe("an invite", () => describeInvites(fixture));
   describe("a token", () => describeTokens(fixture));
   describe("revoking a member", () => describeRevocation(() => members.store));
+
+  describe("changing a role", () => describeRoles(() => members.store));
   describe("creating a mesh, signed", () => describeCreateMesh(fixture));
   describe("joining a mesh, signed", () => describeJoinMesh(fixture));
   describe("speaking by token", () => describeTokenService(fixture));
@@ -207,7 +210,11 @@ function describeTokens(fixture: Fixture): void {
     const mesh = await foundMesh(fixture.store);
     const other = await foundMesh(fixture.store, "other");
     await add(mesh, "t1");
-    expect(await fixture.store.findByToken(mesh.id, hashSecret("t1"))).toMatchObject({ meshId: mesh.id, ...alice });
+    const found = { mesh, member: { meshId: mesh.id, ...alice } };
+    expect(await fixture.store.findByToken(mesh.id, hashSecret("t1"))).toMatchObject(found);
+    expect(await fixture.store.findByToken(mesh.name, hashSecret("t1"))).toMatchObject(found);
+    expect(await fixture.store.findByToken(other.name, hashSecret("t1"))).toBeUndefined();
+    expect(await fixture.store.findByToken("none", hashSecret("t1"))).toBeUndefined();
     expect(await fixture.store.findByToken(other.id, hashSecret("t1"))).toBeUndefined();
     expect(await fixture.store.findByToken(mesh.id, hashSecret("t2"))).toBeUndefined();
     expect(await fixture.store.revokeToken(mesh.id, alice.pubkey, "t1", nowMs + 5)).toBe(true);
@@ -243,7 +250,7 @@ function describeTokens(fixture: Fixture): void {
     const mesh = await foundMesh(fixture.store);
     await add(mesh, "t1");
     await fixture.revoke(mesh.id, alice.pubkey);
-    expect(await fixture.store.findByToken(mesh.id, hashSecret("t1"))).toMatchObject({ revoked: true });
+    expect(await fixture.store.findByToken(mesh.id, hashSecret("t1"))).toMatchObject({ member: { revoked: true } });
   });
 }
 
@@ -389,7 +396,8 @@ function describeTokenService(fixture: Fixture): void {
     const second = await createToken(ports(), owner, "ci");
     expect(first.token).toMatch(/^cmt_[\w-]{43}$/);
     expect(first.token).not.toBe(second.token);
-    for (const { token } of [first, second]) expect(await authenticateToken(ports(), mesh.id, token)).toEqual(owner);
+    for (const { token } of [first, second])
+      expect(await authenticateToken(ports(), mesh.id, token)).toEqual({ mesh, member: owner });
   });
 
   test("is refused alike when unknown, of another mesh, revoked, or of a revoked member", async () => {
@@ -417,6 +425,6 @@ function describeTokenService(fixture: Fixture): void {
     const owner = await ownerOf(mesh);
     const { token, tokenId } = await createToken(ports(), owner, "");
     expect(await codeOf(revokeToken(ports(), { ...owner, pubkey: bob.pubkey }, tokenId))).toBe("not_found");
-    expect(await authenticateToken(ports(), mesh.id, token)).toEqual(owner);
+    expect(await authenticateToken(ports(), mesh.id, token)).toEqual({ mesh, member: owner });
   });
 }

@@ -30,6 +30,11 @@ export function answerFromStored(stored: StoredAccept | undefined, offered: Offe
   };
 }
 
+/** The id was consumed before: this call changed nothing. */
+export function isAnsweredByClaim({ type }: AcceptResult): boolean {
+  return type === "duplicate" || type === "reused" || type === "owned_by_another";
+}
+
 /** The fate of an id that is consumed; undefined: it is not. */
 export function fateFromStored(
   stored: StoredAccept | undefined,

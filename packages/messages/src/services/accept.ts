@@ -32,26 +32,30 @@ export async function acceptSend(
   request: AcceptRequest,
 ): Promise<AcceptResult> {
   const { clientMessageId, envelope, mentions } = readAcceptRequest(request);
-  const offered = { clientMessageId, senderPubkey: sender.pubkey, fingerprint: fingerprintOf(envelope) };
+  const { meshId, pubkey: senderPubkey } = sender;
+  const offered = { clientMessageId, senderPubkey, fingerprint: fingerprintOf(envelope) };
 
-  const stored = await ports.store.findAccepted(sender.meshId, clientMessageId);
+  const stored = await ports.store.findAccepted(meshId, clientMessageId);
   const known = answerFromStored(stored, offered);
   if (known !== undefined) return known;
-  await ports.afterB0();
+  const held = ports.afterB0();
+  if (held !== undefined) await held;
 
   if (envelope.body.length > ports.inlineBytes) return { type: "refused", code: "payload_too_large" };
 
   const nowMs = ports.nowMs();
   const send: SendToAccept = {
-    ...offered,
-    meshId: sender.meshId,
+    meshId,
+    senderPubkey,
+    clientMessageId,
     brokerMessageId: ports.nextId(),
     envelope,
+    fingerprint: offered.fingerprint,
     mentions,
     acceptedAtMs: nowMs,
     expiresAtMs: ports.dedupeRetentionMs === undefined ? undefined : nowMs + ports.dedupeRetentionMs,
   };
   const { result, recipients } = await ports.store.accept(send);
-  if (result.type === "accepted") ports.onAccepted(sender.meshId, recipients);
+  if (result.type === "accepted") ports.onAccepted(meshId, recipients);
   return result;
 }

@@ -1,14 +1,17 @@
 // Looks through a whole store for rows that do not fit together: every rule, mesh by mesh, page by page, with a bounded
 // memory. Changes nothing. Whoever runs it sets the pace.
+import assert from "node:assert/strict";
+import type { RowCursor, RuleStore, RuleText } from "@claudemesh/storage/row-rules";
 import type { HousekeepingStore } from "../ports/housekeeping.ts";
-import type { OrphanCheckName, OrphanStore } from "../ports/orphans.ts";
 import { orphanChecks } from "../stores/orphan-checks.ts";
 
 export type OrphanPorts = {
   readonly store: {
     readonly housekeeping: Pick<HousekeepingStore, "meshes">;
-    readonly orphans: OrphanStore;
+    readonly orphans: RuleStore;
   };
+  /** Rules of other packages on the same store, looked at in the same walk. */
+  readonly others?: readonly RuleStore[];
   readonly nowMs: () => number;
   /** Which meshes to look at; all of them unless said otherwise. */
   readonly isWanted?: (meshId: string) => Promise<boolean>;
@@ -32,7 +35,8 @@ export type OrphanReport = {
   readonly checks: readonly OrphanFinding[];
 };
 
-export const orphanCheckNames = Object.keys(orphanChecks) as OrphanCheckName[];
+/** Of messages alone. */
+export const orphanCheckNames = Object.keys(orphanChecks) as (keyof typeof orphanChecks)[];
 const strayName = "rows_without_mesh";
 const rowsPerPage = 200;
 const meshesPerPage = 256;
@@ -40,17 +44,20 @@ const examplesMax = 10;
 
 /** Yields after every page, so that others get their turn; returns what was found. */
 export async function* checkOrphans(ports: OrphanPorts): AsyncGenerator<void, OrphanReport> {
-  const { store } = ports;
-  const ledger = new OrphanLedger();
-  ledger.addStray(await store.orphans.strayMeshes());
-  yield;
+  const { store, others = [] } = ports;
+  const ruleStores = [store.orphans, ...others];
+  const ledger = new OrphanLedger(ruleStores);
+  for (const rules of ruleStores) {
+    ledger.addStray(await rules.strayMeshes());
+    yield;
+  }
   let after = "";
   for (;;) {
     const meshes = await store.housekeeping.meshes(after, meshesPerPage);
     for (const meshId of meshes) {
       if (ports.isWanted !== undefined && !(await ports.isWanted(meshId))) continue;
       ledger.meshes += 1;
-      for (const name of orphanCheckNames) yield* checkMesh(ports, ledger, name, meshId);
+      for (const rules of ruleStores) yield* checkMesh(ports, ledger, rules, meshId);
     }
     const last = meshes.at(-1);
     if (last === undefined) return ledger.report();
@@ -68,23 +75,32 @@ export async function checkAllOrphans(ports: OrphanPorts): Promise<OrphanReport>
 }
 
 async function* checkMesh(
-  { store, nowMs }: OrphanPorts,
+  { nowMs }: OrphanPorts,
   ledger: OrphanLedger,
-  name: OrphanCheckName,
+  { rules, checkPage }: RuleStore,
   meshId: string,
 ): AsyncGenerator<void, void> {
-  let after: Parameters<OrphanStore["checkPage"]>[2];
-  do {
-    const page = await store.orphans.checkPage(name, meshId, after, { nowMs: nowMs(), limit: rowsPerPage });
-    ledger.add(name, meshId, page.rows, page.found);
-    after = page.next;
-    yield;
-  } while (after !== undefined);
+  for (const name of Object.keys(rules)) {
+    let after: RowCursor | undefined;
+    do {
+      const page = await checkPage(name, meshId, after, { nowMs: nowMs(), limit: rowsPerPage });
+      ledger.add(name, meshId, page.rows, page.found);
+      after = page.next;
+      yield;
+    } while (after !== undefined);
+  }
 }
 
 class OrphanLedger {
   meshes = 0;
+  readonly #rules: readonly (readonly [name: string, RuleText])[];
   readonly #counted = new Map<string, { rows: number; found: number; examples: string[] }>();
+
+  constructor(ruleStores: readonly RuleStore[]) {
+    this.#rules = ruleStores.flatMap(({ rules }) => Object.entries(rules));
+    const names = new Set(this.#rules.map(([name]) => name));
+    assert(names.size === this.#rules.length, "two packages have a rule of the same name");
+  }
 
   add(name: string, meshId: string, rows: number, found: readonly string[]): void {
     const entry = this.#entry(name);
@@ -97,7 +113,7 @@ class OrphanLedger {
   addStray(found: readonly string[]): void {
     const entry = this.#entry(strayName);
     entry.found += found.length;
-    entry.examples.push(...found.slice(0, examplesMax));
+    entry.examples.push(...found.slice(0, Math.max(0, examplesMax - entry.examples.length)));
   }
 
   #entry(name: string) {
@@ -110,10 +126,7 @@ class OrphanLedger {
     const stray = { name: strayName, rule: "every row belongs to a mesh that exists", invariant: null };
     const checks: OrphanFinding[] = [
       { ...stray, ...this.#entry(strayName) },
-      ...orphanCheckNames.map((name) => {
-        const { rule, invariant = null } = orphanChecks[name];
-        return { name, rule, invariant, ...this.#entry(name) };
-      }),
+      ...this.#rules.map(([name, { rule, invariant = null }]) => ({ name, rule, invariant, ...this.#entry(name) })),
     ];
     const found = checks.reduce((sum, each) => sum + each.found, 0);
     return { ok: found === 0, found, meshes: this.meshes, checks };

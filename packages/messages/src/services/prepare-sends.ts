@@ -2,15 +2,12 @@
 // id up, and spends its budget. What is malformed, too large or over budget is thrown, and nothing has been accepted.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type AcceptRequest, readAcceptRequest } from "@claudemesh/protocol/messages/accept-request";
-import type { Limiter } from "../ports/limiter.ts";
 import type { AcceptStore, SendToAccept } from "../ports.ts";
 import { fingerprintOf } from "./accept.ts";
-import type { LimitOptions } from "./limit-accepts.ts";
+import { type SpendPorts, spendUnit } from "./spend-unit.ts";
 
-export type PrepareSendsPorts = {
+export type PrepareSendsPorts = SpendPorts & {
   readonly store: Pick<AcceptStore, "findAccepted">;
-  readonly limiter: Limiter;
-  readonly limits: Pick<LimitOptions, "whenUnavailable" | "onPassedUncounted">;
   readonly nowMs: () => number;
   readonly nextId: () => string;
   readonly inlineBytes: number;
@@ -53,18 +50,11 @@ async function isConsumed({ store }: PrepareSendsPorts, send: SendToAccept): Pro
 }
 
 async function spendBudget(ports: PrepareSendsPorts, send: SendToAccept): Promise<void> {
-  const { inlineBytes, limiter, limits } = ports;
+  const { inlineBytes } = ports;
   if (send.envelope.body.length > inlineBytes) {
     throw new MeshError("payload_too_large", undefined, { limit_bytes: inlineBytes });
   }
-  const decision = await limiter.consume(send.meshId, send.clientMessageId, send.acceptedAtMs);
-  if (decision.type === "ok") return;
-  if (decision.type === "unavailable" && limits.whenUnavailable === "pass") {
-    limits.onPassedUncounted();
-    return;
-  }
+  const refusal = await spendUnit(ports, send.meshId, send.clientMessageId, send.acceptedAtMs);
   // Another try of the same id may have committed since the look-up, and what is consumed is not a matter of budget.
-  if (await isConsumed(ports, send)) return;
-  if (decision.type === "unavailable") throw new MeshError("limiter_unavailable");
-  throw new MeshError("rate_limited", undefined, { retry_after_s: decision.retryAfterSeconds });
+  if (refusal !== undefined && !(await isConsumed(ports, send))) throw refusal;
 }

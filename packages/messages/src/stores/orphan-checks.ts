@@ -1,9 +1,8 @@
 // Every rule that ties rows of different tables together, as a condition on one row that breaks it. Both stores run the
 // same list; what differs between them is in the dialect. Rules that a table keeps by itself are not here.
+import { exists, lacks, type RowDialect, type RowRule, tablesOf } from "@claudemesh/storage/row-rules";
 
-export type Dialect = {
-  /** The full name of a table. */
-  readonly table: (name: string) => string;
+export type Dialect = RowDialect & {
   readonly isFalse: (expression: string) => string;
   /** The history row `h` that a dedupe row `r` speaks of. */
   readonly historyOfDedupe: string;
@@ -12,24 +11,8 @@ export type Dialect = {
   readonly weekAgo: string;
 };
 
-export type KeyType = "text" | "integer" | "id" | "bytes";
+type OrphanCheck = RowRule<Dialect>;
 
-export type OrphanCheck = {
-  /** The rule as a sentence. */
-  readonly rule: string;
-  /** Of docs/invariants.md, where the rule is part of one. */
-  readonly invariant: string | undefined;
-  readonly table: string;
-  /** The rest of the primary key after mesh_id; none: the table has one row for each mesh. */
-  readonly key: Readonly<Record<string, KeyType>>;
-  /** Of a row `r`. */
-  readonly broken: (dialect: Dialect) => string;
-};
-
-const exists = (d: Dialect, table: string, alias: string, condition: string) =>
-  `EXISTS (SELECT 1 FROM ${d.table(table)} ${alias} WHERE ${alias}.mesh_id = r.mesh_id AND ${condition})`;
-const lacks = (d: Dialect, table: string, alias: string, condition: string) =>
-  `NOT ${exists(d, table, alias, condition)}`;
 const lacksMember = (d: Dialect, pubkey: string) => lacks(d, "member", "m", `m.pubkey = ${pubkey}`);
 const hasMessage = (d: Dialect) =>
   `(${exists(d, "topic_message", "t", "t.id = r.broker_message_id")}
@@ -46,7 +29,7 @@ const check = (
   table: string,
   key: OrphanCheck["key"],
   rule: string,
-  broken: OrphanCheck["broken"],
+  broken: (dialect: Dialect) => string,
   invariant?: string,
 ): OrphanCheck => ({ table, key, rule, broken, invariant });
 
@@ -387,10 +370,4 @@ export const orphanChecks = {
 } satisfies Record<string, OrphanCheck>;
 
 /** Every table whose rows belong to a mesh by their first column. */
-export const tablesOfMeshes = [
-  ...new Set(Object.values(orphanChecks).map(({ table }) => table)),
-  "member",
-  "topic",
-  "queue",
-  "rate_limit_counter",
-];
+export const tablesOfMeshes = [...tablesOf(orphanChecks), "member", "topic", "queue", "rate_limit_counter"];

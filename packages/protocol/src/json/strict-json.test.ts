@@ -217,12 +217,17 @@ describe("a written text", () => {
       { n: [1e17, "90071992547409929007"], k90071992547409929007: 1 },
       '{"n":[100000000000000000e0,"90071992547409929007"],"k90071992547409929007":1}',
     ],
+    [
+      [-1e17, { a: 2 ** 60 }, [1, 1e20]],
+      '[-100000000000000000e0,{"a":1152921504606847000e0},[1,100000000000000000000e0]]',
+    ],
     ['"90071992547409929007\\', '"\\"90071992547409929007\\\\"'],
   ])("of %j is %s, which reads back", (value, text) => {
     expect(writeStrictJson(value)).toBe(text);
     expect(parseStrictJsonText(writeStrictJson(value), { maxDepth: 8 })).toEqual(value);
     expect(parseOwnJsonText(writeStrictJson(value))).toEqual(value);
     expect(parseOwnJsonText(JSON.stringify(value))).toEqual(value);
+    expect(parseOwnJsonText(JSON.stringify(value, undefined, 2))).toEqual(value);
   });
 });
 

@@ -67,9 +67,12 @@ export function writeStrictJson(value: JsonValue | object): string {
   return markLargeIntegers(JSON.stringify(value));
 }
 
-/** Doubles from 2^53 to 1e21 are written as integers, which the strict reader refuses; an exponent says "double". */
+/**
+ * Doubles from 2^53 to 1e21 are written as integers, which the strict reader refuses; an exponent says "double". Most texts
+ * have none. Digits that begin like a number tell, and those of an id or a hash do not: they stand behind a quote or a letter.
+ */
 function markLargeIntegers(text: string): string {
-  if (!/[0-9]{16}/.test(text)) return text;
+  if (!/(?:^|[[:,\s])-?[0-9]{16}/.test(text)) return text;
   return text.replace(/"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*/g, (token) =>
     /^-?[0-9]+$/.test(token) && !Number.isSafeInteger(Number(token)) ? `${token}e0` : token,
   );

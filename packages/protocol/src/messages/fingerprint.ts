@@ -17,9 +17,8 @@ export function fingerprint(sha256: Sha256, envelope: Envelope): Uint8Array {
 
 export function fingerprintPreimage(sha256: Sha256, envelope: Envelope): string {
   const { version, destination, replyToId, priority, canonicalMeta, body } = envelope;
-  return [version, destination.kind, destination.ref, replyToId ?? "", priority, canonicalMeta, sha256.hex(body)].join(
-    "\0",
-  );
+  const { kind, ref } = destination;
+  return `${version}\0${kind}\0${ref}\0${replyToId ?? ""}\0${priority}\0${canonicalMeta}\0${sha256.hex(body)}`;
 }
 
 /** What people and conflict answers see: 16 hex characters. */

@@ -24,16 +24,16 @@ const utf8 = new TextEncoder();
 
 /** The fields as UTF-8, each behind its length in 32 bits, big-endian. */
 export function lengthPrefixed(fields: readonly string[]): Uint8Array {
-  const parts = fields.map((field) => utf8.encode(field));
-  const bytes = new Uint8Array(parts.reduce((total, part) => total + 4 + part.length, 0));
+  // A UTF-16 unit is three bytes at most.
+  const bytes = new Uint8Array(fields.reduce((total, { length }) => total + 4 + 3 * length, 0));
   const view = new DataView(bytes.buffer);
   let at = 0;
-  for (const part of parts) {
-    view.setUint32(at, part.length);
-    bytes.set(part, at + 4);
-    at += 4 + part.length;
+  for (const field of fields) {
+    const { written } = utf8.encodeInto(field, bytes.subarray(at + 4));
+    view.setUint32(at, written);
+    at += 4 + written;
   }
-  return bytes;
+  return bytes.subarray(0, at);
 }
 
 /** Names one request for one effect under one owner's authority. */

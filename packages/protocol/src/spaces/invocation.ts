@@ -1,7 +1,44 @@
-// Signed writes: what a member signs to put its name under one commit. The envelope names the payload by its hash and
-// the place that it is for, so that a signature is good for this commit and no other. Signing and checking are others'.
+// Signed writes: what a member signs to put its name under one commit, or the making or deletion of a branch. The envelope
+// names the payload by its hash and the place that it is for, so that a signature is good for this write and no other.
+// Signing and checking are others'.
 import { canonicalJson } from "../canonical/canonical-json.ts";
 import type { JsonValue } from "../json/strict-json.ts";
+import { canonicalCommitPayload, type EncodedCommit } from "./commit.ts";
+
+export type WriteCommand = "/memory/commit" | "/memory/branch/create" | "/memory/branch/delete";
+
+/** The making or deletion of a branch, as the log keeps it. */
+export type BranchWrite = {
+  readonly cmd: Exclude<WriteCommand, "/memory/commit">;
+  readonly args: { readonly localSeq: number; readonly name: string; readonly [more: string]: JsonValue };
+};
+
+export type BranchCreation = {
+  readonly localSeq: number;
+  readonly name: string;
+  readonly fromBranch?: string | undefined;
+  readonly atSeq?: number | undefined;
+};
+
+export function branchCreation({ localSeq, name, fromBranch, atSeq }: BranchCreation): BranchWrite {
+  const from = { ...(fromBranch !== undefined && { fromBranch }), ...(atSeq !== undefined && { atSeq }) };
+  return { cmd: "/memory/branch/create", args: { localSeq, name, ...from } };
+}
+
+export function branchDeletion({ localSeq, name }: Pick<BranchCreation, "localSeq" | "name">): BranchWrite {
+  return { cmd: "/memory/branch/delete", args: { localSeq, name } };
+}
+
+/** What is signed of a write: which command it is, and the text that its hash is of. */
+export type SignedWrite = { readonly cmd: WriteCommand; readonly localSeq: number; readonly payload: string };
+
+export function signedCommit(commit: EncodedCommit): SignedWrite {
+  return { cmd: "/memory/commit", localSeq: commit.localSeq, payload: canonicalCommitPayload(commit) };
+}
+
+export function signedBranchWrite(write: BranchWrite): SignedWrite {
+  return { cmd: write.cmd, localSeq: write.args.localSeq, payload: canonicalJson(write) };
+}
 
 /** It may say more than this (a time, a nonce); all of it is signed and kept. */
 export type InvocationEnvelope = {
@@ -9,7 +46,7 @@ export type InvocationEnvelope = {
   readonly iss: string;
   /** What it is about: mesh id and space. */
   readonly sub: { readonly mesh: string; readonly space: string };
-  readonly cmd: "/memory/commit";
+  readonly cmd: WriteCommand;
   readonly args: {
     readonly sessionId: string;
     readonly localSeq: number;
@@ -20,6 +57,24 @@ export type InvocationEnvelope = {
 
 /** As it stands in a commit: `signature` is ed25519 over `invocationBytes`, 128 lower-case hex digits. */
 export type Invocation = { readonly envelope: InvocationEnvelope; readonly signature: string };
+
+/** Whose write it is, and where. */
+export type SigningPlace = {
+  readonly publicKey: string;
+  readonly meshId: string;
+  readonly space: string;
+  readonly sessionId: string;
+};
+
+/** The envelope that has to be signed for a write; `payloadHash` is that of its payload. */
+export function envelopeOf(
+  { publicKey, meshId, space, sessionId }: SigningPlace,
+  { cmd, localSeq }: Pick<SignedWrite, "cmd" | "localSeq">,
+  payloadHash: string,
+): InvocationEnvelope {
+  const sub = { mesh: meshId, space };
+  return { iss: publicKey, sub, cmd, args: { sessionId, localSeq, payloadHash } };
+}
 
 const utf8 = new TextEncoder();
 

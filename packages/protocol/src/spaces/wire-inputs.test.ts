@@ -10,7 +10,13 @@ const schemas = Object.entries(inputs).filter(([name]) => name.endsWith("InputSc
   Schema,
 ][];
 /** Free JSON, whose bounds are those of values. */
-const freeObjects = new Set(["commit.invocation", "commit.operations[].value", "commit.sends[].meta", "resolutions"]);
+const freeObjects = new Set([
+  "commit.invocation",
+  "invocation",
+  "commit.operations[].value",
+  "commit.sends[].meta",
+  "resolutions",
+]);
 
 /** Every schema inside, with where it stands. */
 function inside(schema: Schema, at: string): { at: string; schema: Schema }[] {

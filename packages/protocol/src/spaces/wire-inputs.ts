@@ -120,6 +120,7 @@ export const branchCreateInputSchema = input(["space", "sessionId", "sessionToke
   name: newBranchName,
   fromBranch: branchIdSchema,
   atSeq: seq,
+  invocation: { type: "object" },
 }) satisfies JSONSchema;
 export type BranchCreateInput = FromSchema<typeof branchCreateInputSchema>;
 
@@ -128,6 +129,7 @@ export const branchDeleteInputSchema = input(["space", "sessionId", "sessionToke
   ...holder,
   localSeq: localSeqSchema,
   name: newBranchName,
+  invocation: { type: "object" },
 }) satisfies JSONSchema;
 export type BranchDeleteInput = FromSchema<typeof branchDeleteInputSchema>;
 

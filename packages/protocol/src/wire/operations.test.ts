@@ -25,7 +25,7 @@ const requiredOf = (schema: Schema) => (schema.required ?? []) as readonly strin
  * What has any fields: meta is the sender's own, documents and resolutions are the application's, and an invocation may
  * say more than this version knows. Their checks are where they are read.
  */
-const ownFields = [".meta", ".operations[].value", ".resolutions", ".commit.invocation"];
+const ownFields = [".meta", ".operations[].value", ".resolutions", ".invocation"];
 /** Values of any type. */
 const anyValue = ["patches[].value"];
 

@@ -174,6 +174,12 @@ export type WebhookReplayInput = FromSchema<typeof webhookReplayInputSchema>;
 export const memberInputSchema = input(["pubkey"], { pubkey: publicKey }) satisfies JSONSchema;
 export type MemberInput = FromSchema<typeof memberInputSchema>;
 
+export const memberRoleInputSchema = input(["pubkey", "role"], {
+  pubkey: publicKey,
+  role: { type: "string", enum: ["owner", "member"] },
+}) satisfies JSONSchema;
+export type MemberRoleInput = FromSchema<typeof memberRoleInputSchema>;
+
 export const emptyInputSchema = input([], {}) satisfies JSONSchema;
 export type EmptyInput = FromSchema<typeof emptyInputSchema>;
 
@@ -210,6 +216,7 @@ export const operations = {
   "peers.list": { http: { method: "GET", path: "/peers" }, input: pageInputSchema },
   "profile.set": { http: { method: "POST", path: "/profile" }, input: profileInputSchema },
   "member.revoke": { http: { method: "DELETE", path: "/members/:pubkey" }, input: memberInputSchema },
+  "member.role": { http: { method: "PUT", path: "/members/:pubkey/role" }, input: memberRoleInputSchema },
   "invite.create": { http: { method: "POST", path: "/invites" }, input: inviteInputSchema },
   "token.create": { http: { method: "POST", path: "/tokens" }, input: tokenInputSchema },
   "token.list": { http: { method: "GET", path: "/tokens" }, input: pageInputSchema },

@@ -10,7 +10,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 1,
-  sha256: "59f5950b43973b47dbf37f86a471f9aaa69b94375541e246653b3646008571d7",
+  sha256: "7f0c505c18559a31ddbfc6a1c817df0d81b42faa86226f394f4c505ab777e41f",
 };
 
 const wire = {

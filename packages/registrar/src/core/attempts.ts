@@ -1,6 +1,6 @@
 // Retries by attempt: the first hundred attempts of a key are kept by name, later ones together under no name. Counts
 // only; nothing is decided by them.
-import type { RecordedAttempt } from "./records.ts";
+import type { RecordedAttempt, Retry } from "./records.ts";
 
 export const attemptsByName = 100;
 
@@ -14,6 +14,39 @@ export function placeOfAttempt(
   const named = rows.filter((row) => row.seq < attemptsByName).length;
   if (named < attemptsByName) return { seq: named, attemptId, isNew: true };
   return { seq: attemptsByName, attemptId: "", isNew: !rows.some((row) => row.seq === attemptsByName) };
+}
+
+/** A row of the ledger. */
+export type AttemptRow = {
+  readonly meshId: string;
+  readonly logicalRequestKey: string;
+  readonly seq: number;
+  readonly attemptId: string;
+};
+
+/** Many retries at once: what to add to which row, each row once. `rows` are those of all their keys. */
+export function placeRetries(rows: readonly AttemptRow[], retries: readonly Retry[]): (Retry & { seq: number })[] {
+  const keyOf = ({ meshId, logicalRequestKey }: { meshId: string; logicalRequestKey: string }) =>
+    JSON.stringify([meshId, logicalRequestKey]);
+  const byKey = new Map<string, { seq: number; attemptId: string }[]>();
+  for (const row of rows) {
+    const known = byKey.get(keyOf(row));
+    if (known === undefined) byKey.set(keyOf(row), [row]);
+    else known.push(row);
+  }
+  const placed = new Map<string, Retry & { seq: number }>();
+  for (const retry of retries) {
+    const key = keyOf(retry);
+    const known = byKey.get(key) ?? [];
+    byKey.set(key, known);
+    const { seq, attemptId, isNew } = placeOfAttempt(known, retry.attemptId);
+    if (isNew) known.push({ seq, attemptId });
+    const before = placed.get(`${seq} ${key}`);
+    const tries = retry.tries + (before?.tries ?? 0);
+    const atMs = Math.max(retry.atMs, before?.atMs ?? 0);
+    placed.set(`${seq} ${key}`, { ...(before ?? retry), seq, attemptId, tries, atMs });
+  }
+  return [...placed.values()];
 }
 
 /** `recorded`: different attempts, the one that won included. `retries`: requests that came after it. */

@@ -7,16 +7,20 @@ import { type Effect, replayKey } from "@claudemesh/protocol/registrar/digests";
 import { type AuthorityFacts, judgeAuthority, type UnboundReason } from "./authority.ts";
 import type { Approval, Consumption, Registration, StoredRequest } from "./records.ts";
 
-export type RegistrationRequest = Effect & {
+/** As far as a retry is looked at: a consumed key answers without its nonce. */
+export type AskedRequest = Effect & {
   readonly meshId: string;
   readonly memberPubkey: string;
   readonly protocolVersion: string;
   readonly logicalRequestKey: string;
   readonly attemptId: string;
   readonly approvalId: string;
+  readonly expiresAtMs: number | undefined;
+};
+
+export type RegistrationRequest = AskedRequest & {
   readonly nonceHash: Uint8Array;
   readonly effectKey: Uint8Array;
-  readonly expiresAtMs: number | undefined;
   /** The registration's id, should this be the first. */
   readonly registrationId: string;
 };
@@ -43,7 +47,7 @@ export type RequestDecision =
 
 /** What a key that is consumed answers; undefined: it is free and the request is not stale. */
 export function answerConsumed(
-  request: RegistrationRequest,
+  request: AskedRequest,
   stored: StoredRequest | undefined,
   binding: string | undefined,
   nowMs: number,

@@ -3,15 +3,14 @@
 
 import { sha256 } from "@claudemesh/members/sha256";
 import { sameFingerprint } from "@claudemesh/protocol/messages/fingerprint";
-import { approvalBytes } from "@claudemesh/protocol/registrar/approval";
 import { effectKey, replayKey } from "@claudemesh/protocol/registrar/digests";
 import type { Approval, StoredRequest } from "./records.ts";
 
-/** Whether an ed25519 signature over these bytes is this key's; keys and signatures in hex. */
-type IsSignedBy = (pubkey: string, bytes: Uint8Array, signature: string) => boolean;
+/** The approval that the rows name, and whether its signature is its owner's. */
+export type CheckedApproval = Approval & { readonly signed: boolean };
 
 /** Every reason for which the rows do not hold together; empty: they do. */
-export function findFaults(stored: StoredRequest, approval: Approval | undefined, isSignedBy: IsSignedBy): string[] {
+export function findFaults(stored: StoredRequest, approval: CheckedApproval | undefined): string[] {
   const { registration, consumption } = stored;
   const { logicalRequestKey, binding } = registration;
   const { protocolVersion } = consumption;
@@ -24,24 +23,23 @@ export function findFaults(stored: StoredRequest, approval: Approval | undefined
     ],
     [consumption.binding === binding, "consumption and registration name different owners"],
     [/^[0-9a-f]{64}$/.test(registration.artifactHash), "the artifact hash is no SHA-256 in hex"],
-    ...approvalChecks(stored, approval, isSignedBy),
+    ...approvalChecks(stored, approval),
   ];
   return checks.flatMap(([holds, fault]) => (holds ? [] : [fault]));
 }
 
 function approvalChecks(
   { registration, consumption }: StoredRequest,
-  approval: Approval | undefined,
-  isSignedBy: IsSignedBy,
+  approval: CheckedApproval | undefined,
 ): [holds: boolean, fault: string][] {
   if (approval === undefined) return [[false, "the approval is not there"]];
-  const { terms, ownerPubkey, signature } = approval;
+  const { terms, ownerPubkey, signed } = approval;
   const at = consumption.consumedAtMs;
   return [
     [terms.approval_id === consumption.approvalId, "the approval is another one"],
     [terms.purpose === "register", "the approval has another purpose"],
     [ownerPubkey === registration.binding, "the approval is another owner's"],
-    [isSignedBy(ownerPubkey, approvalBytes(terms), signature), "the owner's signature does not fit the approval"],
+    [signed, "the owner's signature does not fit the approval"],
     [terms.operation === registration.operation, "the approval is for another operation"],
     [terms.target === registration.target, "the approval is for another target"],
     [terms.artifact_hash === registration.artifactHash, "the approval is for another artifact"],

@@ -2,6 +2,9 @@
 // are in the protocol's once-state.ts.
 import type { OnceAnswer, OnceClaim, OnceEpoch, OnceResolution } from "@claudemesh/protocol/registrar/once-state";
 
+/** Rejects with the refusal of something new. */
+export type Admit = () => Promise<void>;
+
 /** A key of one mesh. */
 export type OnceKey = { readonly meshId: string; readonly key: string };
 
@@ -16,7 +19,8 @@ export type OnceOutcome = OnceAnswer | { readonly type: "not_a_member" };
  * nothing.
  */
 export type OnceStore = {
-  readonly claim: (key: OnceKey, claim: OnceClaim, nowMs: number) => Promise<OnceOutcome>;
+  /** Where a new epoch would begin, `admit` is asked before; where it rejects and none would any more, it is not heard. */
+  readonly claim: (key: OnceKey, claim: OnceClaim, nowMs: number, admit?: Admit) => Promise<OnceOutcome>;
   readonly renew: (key: OnceEpochKey, holder: string, nowMs: number) => Promise<OnceOutcome>;
   /** `result` is canonical JSON text. */
   readonly record: (

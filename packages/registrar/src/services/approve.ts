@@ -1,22 +1,28 @@
 // An owner's approval: signed terms, and one nonce that is shown to whoever made the approval, once. The id is the
 // owner's to choose, so that the same call again finds what it made.
+
 import { hashSecret, mintSecret } from "@claudemesh/members/credentials";
 import type { Member } from "@claudemesh/members/ports";
+import { requireOwner } from "@claudemesh/members/require-owner";
 import { canonicalJson } from "@claudemesh/protocol/canonical";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type ApprovalTerms, approvalBytes } from "@claudemesh/protocol/registrar/approval";
 import { checkRegistrarText } from "@claudemesh/protocol/registrar/registrar-text";
 import type { ApproveInput } from "@claudemesh/protocol/wire/registrar-operations";
-import type { ApprovalRecord } from "../core/records.ts";
+import type { Approval, ApprovalRecord } from "../core/records.ts";
 import type { ApprovalStore } from "../ports.ts";
 import type { SignatureCheck } from "./signature-check.ts";
 
 export type RevokePorts = { readonly store: Pick<ApprovalStore, "revoke">; readonly nowMs: () => number };
 
 export type ApprovePorts = {
-  readonly store: Pick<ApprovalStore, "add">;
+  readonly store: Pick<ApprovalStore, "add" | "find">;
   readonly nowMs: () => number;
   readonly isSignedBy: SignatureCheck;
+  /** Rejects with the refusal of one more approval. */
+  readonly admit: () => Promise<void>;
+  /** For the nonce; Node's own unless given. */
+  readonly randomBytes?: (length: number) => Uint8Array;
 };
 
 export type Approved =
@@ -29,12 +35,12 @@ export async function approve(ports: ApprovePorts, owner: Member, input: Approve
   const { signature, ...given } = input;
   const terms: ApprovalTerms = given;
   checkTerms(terms);
-  if (!ports.isSignedBy(owner.pubkey, approvalBytes(terms), signature)) {
+  if (!(await ports.isSignedBy(owner.pubkey, approvalBytes(terms), signature))) {
     const message = "The signature is not this owner's over the canonical JSON of the other fields.";
     throw new MeshError("forbidden", message, { field: "signature" });
   }
-  const authorizationNonce = mintSecret("cmn");
-  const outcome = await ports.store.add(owner.meshId, {
+  const authorizationNonce = mintSecret("cmn", ports.randomBytes);
+  const approval = await addOrFind(ports, owner, {
     terms,
     ownerPubkey: owner.pubkey,
     signature,
@@ -42,13 +48,26 @@ export async function approve(ports: ApprovePorts, owner: Member, input: Approve
     approvedAtMs: ports.nowMs(),
     revokedAtMs: undefined,
   });
-  if (outcome.type === "added") return { type: "approved", terms, authorizationNonce };
-  const { approval } = outcome;
+  if (approval === undefined) return { type: "approved", terms, authorizationNonce };
   if (approval.ownerPubkey !== owner.pubkey || textOf(approval.terms) !== textOf(terms)) {
     const message = "An approval with this id exists with other terms or of another owner; choose a new approval_id.";
     throw new MeshError("exists_with_other_content", message, { approval_id: terms.approval_id });
   }
   return { type: "exists", approval };
+}
+
+/** Undefined: it is added now. What is there already is found by one read, and is not a matter of admission. */
+async function addOrFind(
+  { store, admit }: ApprovePorts,
+  { meshId }: Member,
+  approval: Approval,
+): Promise<ApprovalRecord | undefined> {
+  const { approval_id } = approval.terms;
+  const prior = await store.find(meshId, approval_id);
+  if (prior !== undefined) return prior;
+  await admit();
+  const outcome = await store.add(meshId, approval);
+  return outcome.type === "added" ? undefined : outcome.approval;
 }
 
 function checkTerms(terms: ApprovalTerms): void {
@@ -71,8 +90,4 @@ export async function revokeApproval(ports: RevokePorts, owner: Member, approval
   const approval = await ports.store.revoke(owner.meshId, approvalId, ports.nowMs());
   if (approval === undefined) throw new MeshError("not_found", "There is no approval with this id.");
   return approval;
-}
-
-export function requireOwner(member: Member, what: string): void {
-  if (member.role !== "owner") throw new MeshError("forbidden", `Only an owner may ${what}.`);
 }

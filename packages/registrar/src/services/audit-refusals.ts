@@ -1,6 +1,6 @@
 // Every refusal of the registrar is written down, after and outside of the transaction that decided it. A refusal whose
 // audit cannot be written is answered with that failure instead: nothing was consumed, and asking again is safe.
-import type { Member } from "@claudemesh/members/ports";
+import type { PlainMember } from "@claudemesh/members/ports";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { AuditStore } from "../ports.ts";
 
@@ -23,7 +23,7 @@ function isRefusal(error: unknown): error is MeshError {
 
 export async function auditRefusals<T>(
   ports: AuditPorts,
-  member: Member,
+  member: PlainMember,
   request: AuditedRequest,
   work: () => Promise<T>,
 ): Promise<T> {

@@ -1,15 +1,17 @@
 // Making good a registration whose verification failed: recorded once, under an approval for exactly that. It creates no
 // effect and frees nothing.
+
 import { hashSecret } from "@claudemesh/members/credentials";
 import type { Member } from "@claudemesh/members/ports";
+import { requireOwner } from "@claudemesh/members/require-owner";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { registrarRefusal } from "@claudemesh/protocol/registrar/registrar-refusals";
 import { checkRegistrarText } from "@claudemesh/protocol/registrar/registrar-text";
 import type { CompensateInput } from "@claudemesh/protocol/wire/registrar-operations";
 import type { StoredRequest } from "../core/records.ts";
 import type { RequestStore } from "../ports.ts";
-import { requireOwner } from "./approve.ts";
 import { requestBody } from "./bodies.ts";
+import { unboundRefusal } from "./unbound-refusal.ts";
 
 export type CompensatePorts = { readonly store: Pick<RequestStore, "compensate">; readonly nowMs: () => number };
 
@@ -42,7 +44,7 @@ export async function compensate(
     case "not_compensable":
       throw registrarRefusal("not_compensable", requestBody(decision.stored));
     case "unbound":
-      throw registrarRefusal("nonce_unbound", { reason: decision.reason });
+      throw unboundRefusal(decision.reason);
     case "nonce_consumed":
       throw registrarRefusal("replay_nonce_consumed");
     case "unauthorized":

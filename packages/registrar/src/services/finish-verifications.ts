@@ -6,34 +6,40 @@ import { type VerifyPorts, verifyRegistration } from "./verify-registration.ts";
 
 const perRead = 64;
 
-/** Every registration, once at start; later only those of the last while, since older ones were seen then. */
+/** Every registration, once at start; later only those that the look before may have missed or left. */
 export type FinishScope = "all" | { readonly registeredSinceMs: number };
 
+/** How many got a verdict, and since when the oldest is there that has none. */
+export type Finished = { readonly finished: number; readonly oldestLeftMs: number | undefined };
+
 /**
- * How many got a verdict. What stays inconclusive is passed over, and looked at the next time; so is what was registered
- * after `untilMs`, since the request that did it is at work on it.
+ * What stays inconclusive is passed over, and looked at the next time; so is what was registered at a time that
+ * `isUnderWay` names, since the request that did it is at work on it.
  */
 export async function finishVerifications(
   ports: VerifyPorts,
   scope: FinishScope,
   goOn: () => boolean = () => true,
-  untilMs: number = Number.POSITIVE_INFINITY,
-): Promise<number> {
+  isUnderWay: (registeredAtMs: number) => boolean = () => false,
+): Promise<Finished> {
   const sinceId = scope === "all" ? "" : firstIdOf(scope.registeredSinceMs);
   let finished = 0;
+  let oldestLeftMs: number | undefined;
   let after: UnverifiedRequest | undefined;
   while (goOn()) {
     const found = await ports.store.requests.unverified(sinceId, after, perRead);
     for (const { meshId, registrationId, logicalRequestKey } of found) {
-      if (!goOn()) return finished;
-      if ((uuidV7TimeMs(registrationId) ?? 0) > untilMs) continue;
-      const stored = await verifyRegistration(ports, meshId, logicalRequestKey);
+      if (!goOn()) return { finished, oldestLeftMs };
+      const registeredAtMs = uuidV7TimeMs(registrationId) ?? 0;
+      const isOurs = !isUnderWay(registeredAtMs);
+      const stored = isOurs ? await verifyRegistration(ports, meshId, logicalRequestKey) : undefined;
       if (stored?.verification !== undefined) finished += 1;
+      else if (stored !== undefined || !isOurs) oldestLeftMs = Math.min(oldestLeftMs ?? registeredAtMs, registeredAtMs);
     }
     after = found.at(-1);
-    if (found.length < perRead) return finished;
+    if (found.length < perRead) break;
   }
-  return finished;
+  return { finished, oldestLeftMs };
 }
 
 /** Ids begin with their millisecond. */

@@ -3,49 +3,75 @@
 import type { Retry } from "../core/records.ts";
 import type { AttemptStore } from "../ports.ts";
 
-const flushAfterMs = 250;
+const flushAfterMs = 1_000;
 /** Different attempts that wait; from then on they are written at once. */
-const pendingMax = 1_000;
+const writeAtOnceFrom = 5_000;
+/** From then on a retry waits until it is counted, so that a crowd cannot fill the memory. */
+const pendingMax = 10_000;
+/** In one transaction; whoever else waits for the store gets his turn in between. */
+const rowsPerWrite = 500;
 
 export type RetryCounterOptions = {
   readonly store: Pick<AttemptStore, "count">;
   readonly onFailure: (error: unknown) => void;
+  /** Node's timers unless given. */
+  readonly setTimer?: (delayMs: number, callback: () => void) => RetryTimer;
 };
+
+type RetryTimer = { readonly cancel: () => void };
 
 export class RetryCounter {
   readonly #options: RetryCounterOptions;
   #pending = new Map<string, Retry>();
   #writing: Promise<void> = Promise.resolve();
-  #timer: NodeJS.Timeout | undefined;
+  /** Begins when the write under way has ended, and takes all that waits by then. */
+  #next: Promise<void> | undefined;
+  #timer: RetryTimer | undefined;
 
   constructor(options: RetryCounterOptions) {
     this.#options = options;
   }
 
-  add(retry: Omit<Retry, "tries">): void {
+  /** A promise: so many wait that this one has to, too. */
+  add(retry: Omit<Retry, "tries">): Promise<void> | undefined {
     const { meshId, logicalRequestKey, attemptId } = retry;
     const key = JSON.stringify([meshId, logicalRequestKey, attemptId]);
     const tries = (this.#pending.get(key)?.tries ?? 0) + 1;
     this.#pending.set(key, { ...retry, tries });
-    if (this.#pending.size >= pendingMax) void this.flush();
-    else this.#timer ??= setTimeout(() => void this.flush(), flushAfterMs).unref();
+    if (this.#pending.size >= pendingMax) return this.flush();
+    if (this.#pending.size >= writeAtOnceFrom) void this.flush();
+    else this.#timer ??= (this.#options.setTimer ?? setNodeTimer)(flushAfterMs, () => void this.flush());
+    return undefined;
   }
 
   /** Resolves when everything added before is written, or has failed to be. */
   flush(): Promise<void> {
-    clearTimeout(this.#timer);
+    this.#timer?.cancel();
     this.#timer = undefined;
+    if (this.#pending.size > 0) this.#next ??= this.#writing.then(() => this.#writeAll());
+    return this.#next ?? this.#writing;
+  }
+
+  #writeAll(): Promise<void> {
     const batch = [...this.#pending.values()];
     this.#pending = new Map();
-    if (batch.length > 0) this.#writing = this.#writing.then(() => this.#write(batch));
+    this.#next = undefined;
+    this.#writing = this.#write(batch);
     return this.#writing;
   }
 
   async #write(batch: readonly Retry[]): Promise<void> {
     try {
-      await this.#options.store.count(batch);
+      for (let at = 0; at < batch.length; at += rowsPerWrite) {
+        await this.#options.store.count(batch.slice(at, at + rowsPerWrite));
+      }
     } catch (error) {
       this.#options.onFailure(error);
     }
   }
+}
+
+function setNodeTimer(delayMs: number, callback: () => void): RetryTimer {
+  const timer = setTimeout(callback, delayMs).unref();
+  return { cancel: () => clearTimeout(timer) };
 }

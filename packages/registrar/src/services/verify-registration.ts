@@ -1,5 +1,6 @@
 // What follows the commit: read the rows again, check them, and append the verdict. Whoever comes first decides; a second
 // verdict is dropped. Where nothing could be found out the registration stays inert, and is looked at again later.
+import { approvalBytes } from "@claudemesh/protocol/registrar/approval";
 import type { StoredRequest, Verification } from "../core/records.ts";
 import { findFaults } from "../core/verify-rows.ts";
 import type { RegistrarStore } from "../ports.ts";
@@ -60,7 +61,10 @@ type Verdict =
 async function judge(ports: VerifyPorts, meshId: string, stored: StoredRequest): Promise<Verdict> {
   const { store, verifier, isSignedBy } = ports;
   const approval = await store.approvals.find(meshId, stored.consumption.approvalId);
-  const faults = findFaults(stored, approval, isSignedBy);
+  const signed =
+    approval !== undefined &&
+    (await isSignedBy(approval.ownerPubkey, approvalBytes(approval.terms), approval.signature));
+  const faults = findFaults(stored, approval && { ...approval, signed });
   if (faults.length > 0 || verifier === undefined) return { type: "decided", verifier: builtIn, reasons: faults };
   const verdict = await verifier.verify({ mesh_id: meshId, ...registrationBody(stored) });
   if (verdict.type === "inconclusive") return verdict;

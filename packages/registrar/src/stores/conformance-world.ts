@@ -7,6 +7,7 @@ import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { type ApprovalTerms, approvalBytes } from "@claudemesh/protocol/registrar/approval";
 import type { RegistrationState } from "@claudemesh/protocol/registrar/registration-state";
 import type { ApproveInput, RegisterInput } from "@claudemesh/protocol/wire/registrar-operations";
+import type { RuleStore } from "@claudemesh/storage/row-rules";
 import { stateOf } from "../core/stored-state.ts";
 import type { RegistrarStore } from "../ports.ts";
 import { approve, revokeApproval } from "../services/approve.ts";
@@ -40,6 +41,9 @@ export type RegistrarHarness = {
   readonly open: () => Promise<OpenedRegistrar>;
   /** As another program would: past the registrar, on the tables. */
   readonly query: (sql: string) => Promise<Row[]>;
+  /** As somebody would who has taken the triggers away. */
+  readonly queryUnguarded: (sql: string) => Promise<void>;
+  readonly rules: RuleStore;
   readonly table: (name: string) => string;
 };
 
@@ -260,7 +264,7 @@ export class Broker {
 
   approve(input: ApproveInput, by: Person): Promise<Answered> {
     return this.#audited(by, input, async () => {
-      const ports = { ...this.#ports(), store: this.store.approvals };
+      const ports = { ...this.#ports(), store: this.store.approvals, admit: async () => undefined };
       const approved = await approve(ports, by, input);
       if (approved.type === "exists") return { status: 200, body: { ...approved.approval.terms } };
       const { authorizationNonce, terms } = approved;
@@ -289,8 +293,8 @@ export class Broker {
     return stateOf(await this.store.requests.find(this.#world.meshId, key));
   }
 
-  finish(): Promise<number> {
-    return finishVerifications(this.#ports(), "all");
+  async finish(): Promise<number> {
+    return (await finishVerifications(this.#ports(), "all")).finished;
   }
 
   async close(): Promise<void> {

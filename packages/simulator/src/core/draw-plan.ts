@@ -1,10 +1,12 @@
 // Draws a plan from a seed: first how the mesh is set up and how often what goes wrong, then every operation and every
 // fault with its moment.
 import { between, type Random, streamOf } from "./chance.ts";
+import { drawAgentOperation } from "./draw-agent-operation.ts";
 import {
   type Address,
   busyShare,
   type CommitPhase,
+  type DaemonOperation,
   type Fault,
   hourMs,
   type Operation,
@@ -14,11 +16,13 @@ import {
   type Settings,
   topicNames,
 } from "./plan.ts";
+import { weighted } from "./weighted.ts";
 
 const minuteMs = 60_000;
 
-export function drawPlan(seed: number, hours: number): Plan {
-  const settings = drawSettings(streamOf(seed, "settings"), seed, hours);
+/** `agents`: so many, instead of some or none. */
+export function drawPlan(seed: number, hours: number, agents?: number): Plan {
+  const settings = withAgents(drawSettings(streamOf(seed, "settings"), seed, hours), agents);
   const incidents = drawIncidents(settings);
   return { settings, operations: drawOperations(settings, incidents), faults: drawFaults(settings, incidents) };
 }
@@ -39,7 +43,10 @@ function drawIncidents(settings: Settings): Incident[] {
 }
 
 function drawHost(random: Random, settings: Settings): number {
-  return random.next() < 0.35 ? 0 : 1 + random.below(settings.daemons);
+  const { daemons, agents = 0, brokers = 1 } = settings;
+  const isBroker = random.next() < 0.35;
+  if (!isBroker) return 1 + random.below(daemons + agents);
+  return brokers > 1 && random.next() < 0.5 ? 1 + daemons + agents : 0;
 }
 
 function drawSettings(random: Random, seed: number, hours: number): Settings {
@@ -68,24 +75,28 @@ function drawSettings(random: Random, seed: number, hours: number): Settings {
     leapDays: Array.from({ length: rounds - 1 }, () =>
       leaps && random.next() < 0.4 ? random.pick([0.1, 0.5, 1.1, 2.5, 5.9, 6.5, 7.5]) : 0,
     ),
-    skewMs: Array.from({ length: daemons + 1 }, () => (random.next() < 0.3 ? between(random, -120_000, 120_000) : 0)),
+    skewMs: drawSkews(random, daemons + 1),
   };
+}
+
+function drawSkews(random: Random, hosts: number): number[] {
+  return Array.from({ length: hosts }, () => (random.next() < 0.3 ? between(random, -120_000, 120_000) : 0));
+}
+
+/** Some runs are about messages alone, and so about more of them; those are the same whatever agents do in others. */
+function withAgents(settings: Settings, wanted: number | undefined): Settings {
+  const random = streamOf(settings.seed, "agents");
+  const agents = wanted ?? random.pick([0, 2, 2, 3]);
+  if (agents === 0) return settings;
+  const brokers = random.next() < 0.3 ? 2 : 1;
+  const daemons = Math.min(settings.daemons, 3);
+  const skewMs = [...settings.skewMs.slice(0, daemons + 1), ...drawSkews(random, agents + brokers - 1)];
+  return { ...settings, daemons, agents, brokers, skewMs };
 }
 
 /** No days stand for all of them. */
 function orForEver(days: number): number | undefined {
   return days === 0 ? undefined : days;
-}
-
-/** Something else each time, as often as its weight says. */
-function weighted<T>(random: Random, choices: readonly (readonly [weight: number, choice: () => T])[]): T {
-  const total = choices.reduce((sum, [weight]) => sum + weight, 0);
-  let rest = random.next() * total;
-  for (const [weight, choice] of choices) {
-    rest -= weight;
-    if (rest < 0) return choice();
-  }
-  throw new Error("weights add up to nothing");
 }
 
 /** Moments within the busy part of some round, in order. */
@@ -101,18 +112,26 @@ function drawMoments(random: Random, settings: Settings, perHour: number): numbe
 
 function drawOperations(settings: Settings, incidents: readonly Incident[]): Operation[] {
   const random = streamOf(settings.seed, "operations");
-  const perHour = between(random, 80, 120);
-  const any = () => random.below(settings.daemons);
-  const moments = drawMoments(random, settings, perHour).map((atMs) => ({ atMs, daemon: any(), rushed: false }));
-  const rush = Math.ceil((50 * settings.rounds * settings.roundHours) / Math.max(incidents.length, 1));
-  for (const { atMs, host } of incidents) {
+  const { daemons, agents = 0 } = settings;
+  const perHour = between(random, 80, agents === 0 ? 120 : 105);
+  const anyHost = () => 1 + random.below(daemons + agents);
+  const moments = drawMoments(random, settings, perHour).map((atMs) => ({ atMs, host: anyHost(), rushed: false }));
+  const rush = Math.ceil(
+    ((agents === 0 ? 50 : 30) * settings.rounds * settings.roundHours) / Math.max(incidents.length, 1),
+  );
+  for (const incident of incidents) {
+    const isClient = incident.host > 0 && incident.host <= daemons + agents;
     for (let count = between(random, rush, 2 * rush); count > 0; count--) {
-      const daemon = host === 0 || random.next() < 0.3 ? any() : host - 1;
-      moments.push({ atMs: within(random, settings, atMs), daemon, rushed: true });
+      const host = !isClient || random.next() < 0.3 ? anyHost() : incident.host;
+      moments.push({ atMs: within(random, settings, incident.atMs), host, rushed: true });
     }
   }
   moments.sort((a, b) => a.atMs - b.atMs);
-  return moments.map(({ rushed, ...asked }, number) => drawOperation(random, settings, { ...asked, number }, rushed));
+  return moments.map(({ atMs, host, rushed }, number) =>
+    host > daemons
+      ? drawAgentOperation(random, settings, { atMs, number, agent: host - daemons - 1 })
+      : drawDaemonOperation(random, settings, { atMs, number, daemon: host - 1 }, rushed),
+  );
 }
 
 /** Soon after, and never in the calm part of a round. */
@@ -123,15 +142,15 @@ function within(random: Random, settings: Settings, atMs: number): number {
   return Math.floor(Math.min(atMs + afterMs, endMs));
 }
 
-function drawOperation(
+function drawDaemonOperation(
   random: Random,
   settings: Settings,
-  asked: Pick<Operation, "atMs" | "number" | "daemon">,
+  asked: Pick<DaemonOperation, "atMs" | "number" | "daemon">,
   rushed: boolean,
-): Operation {
+): DaemonOperation {
   const pick = random.below(1_000_000);
   const queue = random.below(queueNames.length);
-  return weighted<Operation>(random, [
+  return weighted<DaemonOperation>(random, [
     [
       50,
       () => {
@@ -186,7 +205,7 @@ function drawFaults(settings: Settings, incidents: readonly Incident[]): Fault[]
   const random = streamOf(settings.seed, "faults");
   // Every run has its own idea of what is likely: some are about disks, some about networks.
   const bias = random.pick([1, 3, 6]);
-  const weights = Array.from({ length: 13 }, () => random.next() ** bias + 0.01);
+  const weights = Array.from({ length: (settings.agents ?? 0) > 0 ? 14 : 13 }, () => random.next() ** bias + 0.01);
   const faults: Fault[] = [];
   for (const incident of incidents) {
     for (let count = between(random, 1, 4); count > 0; count--) {
@@ -199,19 +218,23 @@ function drawFaults(settings: Settings, incidents: readonly Incident[]): Fault[]
 
 function drawFault(random: Random, settings: Settings, weights: readonly number[], at: Incident): Fault {
   const { atMs, host } = at;
-  const daemonHost = host === 0 ? 1 + random.below(settings.daemons) : host;
+  const { daemons, agents = 0 } = settings;
+  const isBroker = host === 0 || host > daemons + agents;
+  const clientHost = isBroker ? 1 + random.below(daemons + agents) : host;
+  const daemonHost = clientHost > daemons ? 1 + random.below(daemons) : clientHost;
   const skip = random.next() < 0.5 ? 0 : between(random, 1, 8);
-  const database = host === 0 ? "broker" : random.pick(["outbox", "inbox"] as const);
+  const database = isBroker ? "broker" : random.pick(["outbox", "inbox"] as const);
   const phase: CommitPhase = random.pick(["begin", "before", "after"]);
   const shortMs = between(random, 100, 2 * minuteMs);
   const longMs = random.next() < 0.15 ? between(random, 5 * minuteMs, 40 * minuteMs) : shortMs;
   const restartMs = random.next() < 0.15 ? between(random, minuteMs, 20 * minuteMs) : between(random, 50, 5_000);
-  const onWire = { atMs, host: daemonHost };
+  const onWire = { atMs, host: clientHost };
+  const onDisk = { atMs, host: isBroker ? host : daemonHost };
   const choices: readonly (() => Fault)[] = [
     () => ({ ...at, kind: "crash", forMs: restartMs }),
-    () => ({ ...at, kind: "crash_at_commit", database, phase, skip, forMs: restartMs }),
+    () => ({ ...onDisk, kind: "crash_at_commit", database, phase, skip, forMs: restartMs }),
     () => ({
-      ...at,
+      ...onDisk,
       kind: "disk_error",
       database,
       phase,
@@ -229,7 +252,9 @@ function drawFault(random: Random, settings: Settings, weights: readonly number[
     () => ({ ...at, kind: "sleep", forMs: longMs }),
     () => ({ atMs, host: 0, kind: "limiter_outage", forMs: longMs, slowMs: random.pick([0, 3_000, 15_000]) }),
     // What was lost with an inbox comes back from history, which has to be there then.
-    () => (settings.messageDays === undefined ? { ...onWire, kind: "inbox_loss" } : { ...onWire, kind: "cut" }),
+    () =>
+      settings.messageDays === undefined ? { atMs, host: daemonHost, kind: "inbox_loss" } : { ...onWire, kind: "cut" },
+    () => ({ atMs, host: 0, kind: "verifier_outage", forMs: longMs }),
   ];
   return weighted(
     random,

@@ -1,10 +1,15 @@
 // What a run will do, all of it written down before it begins: how the mesh is set up, which operations are asked for
 // and which faults happen, each at its moment. A run adds nothing to its plan but the order of what races; so a plan
 // with fewer operations or faults is a run as well, and a failure can be made small.
+import type { AgentOperation } from "./agent-operations.ts";
 
 export type Settings = {
   readonly seed: number;
   readonly daemons: number;
+  /** Programs with a replica of the space, a registrar client and `once`; the first is an owner's. None unless said. */
+  readonly agents?: number;
+  /** Side by side on one store, with signals between them; one unless said. */
+  readonly brokers?: number;
   /** Simulated hours with work in them; each round ends in calm and a look at everything. */
   readonly rounds: number;
   readonly roundHours: number;
@@ -24,7 +29,7 @@ export type Settings = {
 };
 
 type Moment = { readonly atMs: number };
-/** Host 0 is the broker's; the others are the daemons', in their order. */
+/** Host 0 is the broker's; then come the daemons', the agents' and the second broker's, in their order. */
 type OnHost = Moment & { readonly host: number };
 type Lasting = OnHost & { readonly forMs: number };
 
@@ -62,8 +67,10 @@ export type Fault =
   | (OnHost & { readonly kind: "clock_step"; readonly byMs: number })
   /** The machine sleeps. */
   | (Lasting & { readonly kind: "sleep" })
-  /** The limiter cannot be asked, or takes up to so long to answer. */
+  /** Redis is away: signals between brokers are lost, and the limiter cannot be asked, or answers that late. */
   | (Lasting & { readonly kind: "limiter_outage"; readonly slowMs: number })
+  /** The program that verifies registrations finds nothing out. */
+  | (Lasting & { readonly kind: "verifier_outage" })
   /** The inbox is damaged and is set aside at the next start, which is now. */
   | (OnHost & { readonly kind: "inbox_loss" });
 
@@ -75,7 +82,8 @@ export type Address =
 
 type Asked = Moment & { readonly number: number; readonly daemon: number };
 
-export type Operation =
+/** What a daemon is asked for by the programs beside it. */
+export type DaemonOperation =
   | (Asked & { readonly kind: "send"; readonly to: Address; readonly named: boolean; readonly bytes: number })
   /** The same request as an earlier one of this daemon. */
   | (Asked & { readonly kind: "retry"; readonly pick: number })
@@ -102,6 +110,8 @@ export type Operation =
   | (Asked & { readonly kind: "revive"; readonly queue: number })
   | (Asked & { readonly kind: "subscribe" | "unsubscribe"; readonly topic: number });
 
+export type Operation = DaemonOperation | AgentOperation;
+
 export type Plan = {
   readonly settings: Settings;
   readonly operations: readonly Operation[];
@@ -110,6 +120,7 @@ export type Plan = {
 
 export const topicNames = ["general", "builds"] as const;
 export const queueNames = ["jobs"] as const;
+export const spaceName = "plan";
 export const hourMs = 3_600_000;
 export const dayMs = 24 * hourMs;
 

@@ -13,6 +13,7 @@ export type Committed = {
 };
 
 type HistoryRow = {
+  mesh_id: string;
   history_id: number;
   broker_message_id: string;
   client_message_id: string;
@@ -26,12 +27,14 @@ export class HistoryLedger {
   /** By sender and id: once an id's time at the broker is over, another member may use it. */
   readonly #byId = new Map<string, Committed>();
   #last = 0;
+  /** Told of each. */
+  onNoted: (committed: Committed) => void = () => undefined;
   readonly #onViolation: (violation: Violation) => void;
 
   constructor(disk: Disk, onViolation: (violation: Violation) => void) {
     this.#disk = disk;
     this.#onViolation = onViolation;
-    disk.onCommitted = () => this.#noteNew();
+    disk.onWritten("message_history", "row.history_id", () => this.#noteNew());
   }
 
   find(sender: string, clientMessageId: string): Committed | undefined {
@@ -69,8 +72,10 @@ export class HistoryLedger {
 
   #note(row: HistoryRow): void {
     const recipients = this.#disk
-      .sql<{ recipient_pubkey: string }>("SELECT recipient_pubkey FROM delivery_queue WHERE history_id = ?")
-      .all(row.history_id);
+      .sql<{ recipient_pubkey: string }>(
+        "SELECT recipient_pubkey FROM delivery_queue WHERE mesh_id = ? AND history_id = ?",
+      )
+      .all(row.mesh_id, row.history_id);
     const committed: Committed = {
       historyId: row.history_id,
       brokerMessageId: row.broker_message_id,
@@ -86,9 +91,10 @@ export class HistoryLedger {
       this.#onViolation(new Violation("committed_twice", `${row.client_message_id} is ${ids}`));
     }
     this.#byHistoryId.set(row.history_id, committed);
+    this.onNoted(committed);
     this.#byId.set(`${row.sender_pubkey}/${row.client_message_id}`, committed);
   }
 }
 
-const selectHistory = `SELECT history_id, broker_message_id, client_message_id, sender_pubkey, destination_kind
+const selectHistory = `SELECT mesh_id, history_id, broker_message_id, client_message_id, sender_pubkey, destination_kind
   FROM message_history`;

@@ -25,6 +25,22 @@ export type OracleName =
   | "audit_unbalanced"
   /** The broker's orphan check finds rows that do not fit. */
   | "orphans_found"
+  /** A commit was accepted whose reads were not true, or that no serial order explains. */
+  | "not_serializable"
+  /** A commit was accepted without a message that it carries, or a message without its commit. */
+  | "sends_torn"
+  /** A transaction was told something else than what became of it, or got two verdicts. */
+  | "verdict_wrong"
+  /** Somebody wrote with a token that another open had made worthless. */
+  | "session_stolen"
+  /** A replica, its subscribers or the broker show another state than what was accepted makes. */
+  | "state_wrong"
+  /** A registration, or its undoing, that the registrar's rules do not allow; or an answer that tells of another. */
+  | "registered_wrongly"
+  /** A refusal of the registrar is in no audit. */
+  | "refusal_unaudited"
+  /** An effect happened twice, or a key of once was told of in two ways. */
+  | "once_broken"
   /** After all faults have ended, something did not come to its end. */
   | "not_settled"
   /** A bug: an answer that says internal_error, or an exception that nobody expected. */

@@ -13,7 +13,7 @@ const inDaemon = (stores: (stores: DaemonStores) => DaemonStores): Plants => ({ 
 const inBroker = (broker: (stores: MessagesStore, disk: Disk) => MessagesStore): Plants => ({ broker });
 const ignore = () => undefined;
 
-export const knownBad: readonly KnownBad[] = [
+export const knownBadMessages: readonly KnownBad[] = [
   {
     what: "a send is answered before its row is on disk",
     named: ["acked_send_lost", "id_answered_twice"],
@@ -25,6 +25,11 @@ export const knownBad: readonly KnownBad[] = [
           const known = stores.outbox.find(row.clientMessageId);
           if (known === undefined) stores.outbox.accept(row).catch(ignore);
           return known;
+        },
+        acceptAndClaim: async (row) => {
+          const known = stores.outbox.find(row.clientMessageId);
+          if (known === undefined) stores.outbox.acceptAndClaim(row).catch(ignore);
+          return known ?? "inflight";
         },
       },
     })),

@@ -1,26 +1,30 @@
 // Does the operations of a plan as local programs would, and notes what was answered. What depends on the moment, such
 // as which row can be requeued, is chosen by the number that the plan has drawn.
-import { type Operation, queueNames, topicNames } from "../core/plan.ts";
+import { type DaemonOperation, type Operation, queueNames, topicNames } from "../core/plan.ts";
 import type { Answers } from "../oracles/answers.ts";
 import type { HistoryReader } from "../oracles/history-readers.ts";
+import type { MeshWatch } from "../oracles/mesh-watch.ts";
 import type { QueueWatch } from "../oracles/queue-watch.ts";
 import { Violation } from "../oracles/violation.ts";
 import type { Answer, CallEnd, DaemonActor } from "../world/daemon.ts";
 import type { World } from "../world/world.ts";
+import { AgentWork } from "./agent-work.ts";
 import { Sender } from "./send.ts";
 
 export type Records = {
   readonly answers: Answers;
   readonly queues: QueueWatch;
   readonly readers: readonly HistoryReader[];
+  readonly mesh: MeshWatch;
 };
 
-type Of<Kind extends Operation["kind"]> = Extract<Operation, { kind: Kind }>;
+type Of<Kind extends DaemonOperation["kind"]> = Extract<DaemonOperation, { kind: Kind }>;
 
 export class Workload {
   readonly #world: World;
   readonly #records: Records;
   readonly #sender: Sender;
+  readonly #agents: AgentWork;
   /** Operations under way. */
   open = 0;
   /** Operations that were asked of somebody who was there. */
@@ -31,15 +35,16 @@ export class Workload {
     this.#world = world;
     this.#records = records;
     this.#sender = new Sender(world, records.answers);
+    this.#agents = new AgentWork(world, records.mesh, records.answers);
   }
 
   /** Resolves when it is over; rejects with a violation. */
   async perform(operation: Operation): Promise<void> {
     this.open++;
     try {
-      const end = await this.#do(operation);
-      if (end !== "away" && end !== "nothing") this.done++;
-      this.#note(operation, end);
+      const word = "agent" in operation ? await this.#agents.perform(operation) : await this.#ofDaemon(operation);
+      if (word !== "away" && word !== "nothing") this.done++;
+      this.#note(operation, word);
     } finally {
       this.open--;
     }
@@ -49,16 +54,22 @@ export class Workload {
     return this.#world.daemonAt(daemon).call("GET", "/v1/audit");
   }
 
-  #note({ kind, number, daemon }: Operation, end: CallEnd | "nothing"): void {
-    const word = typeof end === "string" ? end : `${end.status} ${String(end.body.error ?? end.body.status ?? "")}`;
-    this.#world.log.add(this.#world.scheduler.nowMs, `operation ${number} ${kind} on ${daemon}: ${word}`);
+  #note({ kind, number }: Operation, word: string): void {
+    this.#world.log.add(this.#world.scheduler.nowMs, `operation ${number} ${kind}: ${word}`);
     this.outcomes.set(`${kind} ${word}`, (this.outcomes.get(`${kind} ${word}`) ?? 0) + 1);
-    if (typeof end !== "string" && end.body.error === "internal_error") {
-      throw new Violation("internal_error", `operation ${number} ${kind}: ${JSON.stringify(end.body)}`);
-    }
   }
 
-  #do(operation: Operation): Promise<CallEnd | "nothing"> {
+  async #ofDaemon(operation: DaemonOperation): Promise<string> {
+    const end = await this.#do(operation);
+    if (typeof end === "string") return end;
+    if (end.body.error === "internal_error") {
+      const { number, kind } = operation;
+      throw new Violation("internal_error", `operation ${number} ${kind}: ${JSON.stringify(end.body)}`);
+    }
+    return `${end.status} ${String(end.body.error ?? end.body.status ?? "")}`;
+  }
+
+  #do(operation: DaemonOperation): Promise<CallEnd | "nothing"> {
     const daemon = this.#world.daemonAt(operation.daemon);
     switch (operation.kind) {
       case "send":

@@ -1,12 +1,12 @@
 // Sends of a plan: new ones, exact retries, and the same id with other content, here or on another host.
-import { type Address, type Operation, queueNames, topicNames } from "../core/plan.ts";
+import { type Address, type DaemonOperation, queueNames, topicNames } from "../core/plan.ts";
 import type { Answers } from "../oracles/answers.ts";
 import type { CallEnd } from "../world/daemon.ts";
 import type { World } from "../world/world.ts";
 
 type Request = { readonly to: string; readonly message: string; readonly client_message_id?: string };
 type Sent = { readonly address: Address; readonly request: Request };
-type Of<Kind extends Operation["kind"]> = Extract<Operation, { kind: Kind }>;
+type Of<Kind extends DaemonOperation["kind"]> = Extract<DaemonOperation, { kind: Kind }>;
 
 /** Retries are mostly of something recent. */
 const recent = 40;

@@ -1,6 +1,7 @@
-// One daemon's connection as the broker has it: hello, requests and replies, pushes by the real delivery pump. The same
-// order of steps as the broker's own connection, without a socket and without signatures.
-import type { ConnectionRegistry, RegisteredConnection } from "@claudemesh/broker/connection-registry";
+// One connection as the broker has it: hello, requests and replies, pushes by the real delivery pump and the real
+// sessions of spaces. The same order of steps as the broker's own connection, without a socket and without signatures.
+import type { RegisteredConnection } from "@claudemesh/broker/connection-registry";
+import { ConnectionSessions } from "@claudemesh/broker/connection-sessions";
 import type { BrokerContext } from "@claudemesh/broker/context";
 import { DeliveryPump } from "@claudemesh/broker/delivery-pump";
 import { isOperationName, type RunOperation } from "@claudemesh/broker/run-operation";
@@ -12,8 +13,7 @@ import type { End, EndHandlers, Frame } from "./network.ts";
 export type Served = {
   readonly life: Life;
   readonly mesh: Mesh;
-  readonly context: Pick<BrokerContext, "config" | "members" | "messages">;
-  readonly connections: ConnectionRegistry;
+  readonly context: BrokerContext;
   readonly run: RunOperation;
 };
 
@@ -46,7 +46,7 @@ export class BrokerConnection implements EndHandlers {
     this.#heardAtMs = this.#nowMs();
     const { type, id, ...input } = frame;
     if (type === "ping") this.#end.send({ type: "pong" });
-    else if (type === "hello") this.#onHello(String(frame.pubkey), frame.features);
+    else if (type === "hello") this.#onHello(frame);
     else if (this.#caller !== undefined && typeof type === "string" && isOperationName(type)) {
       this.#onRequest(this.#caller, type, id as number, input);
     } else this.#close("a frame before the hello was answered");
@@ -56,15 +56,18 @@ export class BrokerConnection implements EndHandlers {
     this.#leave();
   };
 
-  #onHello(pubkey: string, features: unknown): void {
+  #onHello(hello: Frame): void {
     // The network may bring a frame twice.
     if (this.#helloSeen) return;
     this.#helloSeen = true;
-    this.#authenticate(pubkey, features).catch(() => this.#close("storage_unavailable"));
+    this.#authenticate(hello).catch(() => this.#close("storage_unavailable"));
   }
 
-  async #authenticate(pubkey: string, features: unknown): Promise<void> {
-    const { mesh, context, connections } = this.#served;
+  async #authenticate({ features, ...hello }: Frame): Promise<void> {
+    const { mesh, context } = this.#served;
+    const { connections } = context;
+    const pubkey = String(hello.pubkey);
+    const isDaemon = hello.kind !== "client";
     const member = await context.members.findMember(mesh.id, pubkey);
     if (this.#closed) return;
     if (member === undefined || member.revoked) {
@@ -75,7 +78,7 @@ export class BrokerConnection implements EndHandlers {
     const entry: RegisteredConnection = {
       meshId: mesh.id,
       pubkey,
-      kind: "daemon",
+      kind: isDaemon ? "daemon" : "client",
       wake: () => this.#pump?.wake(),
       replace: () => this.#close("replaced_by_newer"),
       refuse: () => this.#close("older_connection_kept"),
@@ -86,10 +89,11 @@ export class BrokerConnection implements EndHandlers {
       return;
     }
     this.#registered = entry;
-    this.#caller = { mesh, member };
+    this.#caller = { mesh, member, sessions: this.#createSessions() };
     const { name, role } = member;
     const body = { mesh: mesh.name, mesh_id: mesh.id, member: { pubkey, name, role }, features };
     this.#end.send({ type: "reply", id: 0, status: 200, body });
+    if (!isDaemon) return;
     this.#pump = this.#createPump(pubkey);
     this.#pump.wake();
   }
@@ -103,6 +107,20 @@ export class BrokerConnection implements EndHandlers {
       push: (item) => {
         if (!this.#closed) this.#end.send({ type: "message", ...item });
         return 256;
+      },
+      onFailure: () => this.#close("storage_unavailable"),
+      nextTurn: life.nextTurn,
+    });
+  }
+
+  #createSessions(): ConnectionSessions {
+    const { context, life } = this.#served;
+    return new ConnectionSessions({
+      broker: context,
+      push: async (frame) => {
+        if (this.#closed) return;
+        this.#end.send(frame);
+        await new Promise<void>((resolve) => life.nextTurn(resolve));
       },
       onFailure: () => this.#close("storage_unavailable"),
       nextTurn: life.nextTurn,
@@ -135,8 +153,9 @@ export class BrokerConnection implements EndHandlers {
 
   #leave(): void {
     this.#closed = true;
-    if (this.#registered !== undefined) this.#served.connections.remove(this.#registered);
+    if (this.#registered !== undefined) this.#served.context.connections.remove(this.#registered);
     this.#pump?.stop();
+    this.#caller?.sessions?.close();
     this.#caller = undefined;
   }
 

@@ -1,57 +1,54 @@
-// The broker as an actor: the real operations, registry, housekeeping and stores on a disk that survives it. Only its
-// sockets and its clock are simulated. A planted fault may stand between it and its stores.
+// A broker as an actor: the real services on a disk that survives it, and that a second one may share. Only its sockets
+// and its clock are simulated. A planted fault may stand between it and its stores.
 import type { BrokerConfig } from "@claudemesh/broker/config";
-import { ConnectionRegistry } from "@claudemesh/broker/connection-registry";
 import type { BrokerContext } from "@claudemesh/broker/context";
-import { Housekeeping } from "@claudemesh/broker/housekeeping";
-import { createOperationRunner } from "@claudemesh/broker/run-operation";
+import { compileInputs, createOperationRunner, type RunOperation } from "@claudemesh/broker/run-operation";
+import { SharedConnections } from "@claudemesh/broker/shared-connections";
 import type { Mesh } from "@claudemesh/members/ports";
-import { createSqliteMembersStore, membersMigrations } from "@claudemesh/members/sqlite";
 import type { MessagesStore } from "@claudemesh/messages/ports";
-import type { Limiter } from "@claudemesh/messages/ports/limiter";
-import { limitAccepts } from "@claudemesh/messages/services/limit-accepts";
-import { createSqliteMessagesStore, messagesMigrations } from "@claudemesh/messages/sqlite";
-import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { limits } from "@claudemesh/protocol/messages/limits";
-import { failpointNames } from "@claudemesh/storage/failpoint-names";
-import { createFailpoints, parseFailpoints } from "@claudemesh/storage/failpoints";
-import { GroupCommit } from "@claudemesh/storage/group-commit";
+import { StorageError } from "@claudemesh/storage/errors";
 import type { Settings } from "../core/plan.ts";
 import { BrokerConnection, type Served } from "./broker-connection.ts";
-import { createDisk, type Disk } from "./disk.ts";
+import { openServices, quiet, type Redis, type StorePlants, type VerifierMood } from "./broker-services.ts";
+import type { Disk } from "./disk.ts";
 import type { Host, Life } from "./host.ts";
 import type { Network } from "./network.ts";
+
+/** Hears what is asked of a broker and what it answers, as it leaves the process. */
+export type Edge = (
+  type: Parameters<RunOperation>[0],
+  pubkey: string,
+  input: object,
+) => (answer: { readonly status: number; readonly body: unknown }) => void;
 
 export type BrokerSetup = {
   readonly host: Host;
   readonly network: Network;
   readonly settings: Settings;
-  /** What stands between operations and stores; the stores themselves unless a fault is planted. */
-  readonly plant?: (stores: MessagesStore, disk: Disk) => MessagesStore;
+  readonly disk: Disk;
+  readonly redis: Redis;
+  readonly verifier: VerifierMood;
+  readonly plants: StorePlants;
+  readonly edge: () => Edge;
 };
 
+const inputs = compileInputs();
 const regularMs = 600_000;
 const indexMs = 60_000;
-const quiet = () => undefined;
-
-export const noFailpoints = createFailpoints(parseFailpoints("", failpointNames));
+const registrarMs = 30_000;
+/** As often as a broker looks for commits, and beside another for deliveries, that nobody told it of. */
+const lookMs = 15_000;
+const restartMs = 2_000;
 
 export class BrokerActor {
   readonly #setup: BrokerSetup;
   readonly #config: BrokerConfig;
-  readonly disk: Disk;
-  /** Away: new ids are refused. Slow: they wait between their look-up and their transaction. */
-  limiter = { troubledUntilMs: 0, slowMs: 0 };
   mesh: Mesh = { id: "", name: "" };
-  #messages: MessagesStore | undefined;
+  #context: BrokerContext | undefined;
 
-  static async create(setup: BrokerSetup): Promise<BrokerActor> {
-    return new BrokerActor(setup, await createDisk("broker", [...membersMigrations(), ...messagesMigrations()]));
-  }
-
-  private constructor(setup: BrokerSetup, disk: Disk) {
+  constructor(setup: BrokerSetup) {
     this.#setup = setup;
-    this.disk = disk;
     this.#config = configOf(setup.settings);
   }
 
@@ -59,98 +56,64 @@ export class BrokerActor {
     return this.#setup.host;
   }
 
-  /** Of the life of the moment, for those who look at the store from outside. */
+  get disk(): Disk {
+    return this.#setup.disk;
+  }
+
+  /** Of the last life that got so far, for those who look at the stores from outside. */
+  get context(): BrokerContext {
+    if (this.#context === undefined) throw new Error("the broker never lived");
+    return this.#context;
+  }
+
   get messages(): MessagesStore {
-    if (this.#messages === undefined) throw new Error("the broker never lived");
-    return this.#messages;
+    return this.context.messages;
   }
 
   start(): void {
-    const { host, network } = this.#setup;
+    const { host, disk, settings, redis, verifier, plants } = this.#setup;
     const life = host.begin();
-    const commit = new GroupCommit(this.disk, { nextTurn: life.nextTurn });
-    const members = createSqliteMembersStore(this.disk, commit);
-    this.#messages = this.#openMessages(life, commit);
-    const connections = new ConnectionRegistry();
-    const context = this.#createContext(life, members, this.#messages, connections);
-    const served: Served = { life, mesh: this.mesh, context, connections, run: createOperationRunner(context) };
-    network.listener = { life, accept: (end) => new BrokerConnection(served, end) };
+    const parts = { life, disk, settings, config: this.#config, redis, verifier, plants };
+    openServices(parts)
+      .then(
+        (context) => {
+          if (life.alive) this.#serve(life, context);
+        },
+        (error: unknown) => {
+          if (!(error instanceof StorageError)) throw error;
+          this.#startAgain(life, error.kind);
+        },
+      )
+      .catch(host.surroundings.onBug);
+  }
+
+  /** A disk that refuses what a start reads or writes ends the start; somebody starts it again. */
+  #startAgain(life: Life, why: string): void {
+    const { host } = this.#setup;
+    if (!life.alive) return;
+    host.note(`start failed: ${why}`);
+    life.end();
+    host.surroundings.scheduler.after(restartMs, () => {
+      if (host.life === life) this.start();
+    });
+  }
+
+  #serve(life: Life, context: BrokerContext): void {
+    this.#context = context;
+    const right = createOperationRunner(context, inputs);
+    const run = this.#setup.plants.run?.(right, this.disk) ?? right;
+    const heard: RunOperation = async (type, caller, input) => {
+      const tell = this.#setup.edge()(type, caller.member.pubkey, input);
+      const answer = await run(type, caller, input);
+      if (life.alive) tell(answer);
+      return answer;
+    };
+    const served: Served = { life, mesh: this.mesh, context, run: heard };
+    this.#setup.network.listen({ life, accept: (end) => new BrokerConnection(served, end) });
     this.#workRegularly(life, context);
   }
 
-  #openMessages(life: Life, commit: GroupCommit): MessagesStore {
-    const { settings, host, plant } = this.#setup;
-    const stores = createSqliteMessagesStore(this.disk, commit, settings.rateLimit, { saw: quiet });
-    const limiter: Limiter = {
-      consume: async () => {
-        const { troubledUntilMs, slowMs } = this.limiter;
-        if (host.surroundings.scheduler.nowMs >= troubledUntilMs) return { type: "ok", spent: false };
-        if (slowMs === 0) return { type: "unavailable" };
-        await new Promise<void>((resolve) => life.setTimer(life.chance.random() * slowMs, resolve));
-        return { type: "ok", spent: false };
-      },
-      available: async () => true,
-    };
-    const options = { whenUnavailable: "refuse", onPassedUncounted: quiet, onSpentThenRefused: quiet } as const;
-    const messages = { ...stores, accepts: limitAccepts(stores.accepts, limiter, options) };
-    return plant?.(messages, this.disk) ?? messages;
-  }
-
-  #createContext(
-    life: Life,
-    members: BrokerContext["members"],
-    messages: MessagesStore,
-    connections: ConnectionRegistry,
-  ): BrokerContext {
-    const { host } = this.#setup;
-    const log = { debug: quiet, info: quiet, warn: quiet, error: quiet } as unknown as BrokerContext["log"];
-    const metrics: BrokerContext["metrics"] = {
-      answered: quiet,
-      reused: quiet,
-      swept: quiet,
-      checked: quiet,
-      webhookTried: quiet,
-      onceAnswered: quiet,
-      registrarAnswered: quiet,
-      registrarVerified: quiet,
-      registrarOpen: quiet,
-      committed: quiet,
-      synced: quiet,
-      sessionRevoked: quiet,
-      contentType: "",
-      render: async () => "",
-    };
-    const nowMs = host.wallMs;
-    const config = this.#config;
-    return {
-      config,
-      members,
-      messages,
-      connections,
-      checkReady: async () => undefined,
-      failpoints: noFailpoints,
-      metrics,
-      housekeeping: new Housekeeping({
-        config,
-        messages,
-        spaces: { sweepSessions: async () => 0 },
-        metrics,
-        log,
-        nowMs,
-      }),
-      once: notSimulated("once"),
-      registrar: notSimulated("the registrar"),
-      spaces: notSimulated("spaces"),
-      watchers: notSimulated("watchers of spaces"),
-      log,
-      nowMs,
-      nextId: createUuidV7Generator({ nowMs, randomBytes: life.chance.randomBytes }),
-      adminToken: "",
-      publicUrl: () => "",
-    };
-  }
-
-  #workRegularly(life: Life, { messages, housekeeping, nowMs }: BrokerContext): void {
+  #workRegularly(life: Life, { messages, housekeeping, registrar, watchers, connections, nowMs }: BrokerContext): void {
     const regularly = (everyMs: number, work: () => Promise<unknown>) => {
       const next = () => {
         // What the disk refuses is done another time.
@@ -167,15 +130,23 @@ export class BrokerActor {
       while (await messages.search.indexNext(nowMs()));
       while (await messages.housekeeping.countNext());
     });
+    regularly(registrarMs, async () => {
+      while (await registrar.tidyUp());
+    });
+    regularly(lookMs, async () => {
+      if (watchers.size > 0) await watchers.look();
+      if (connections instanceof SharedConnections) this.#sweepDeliveries(connections);
+    });
   }
-}
 
-/** Members of this mesh send messages and nothing else; whoever asks for more hears of it. */
-function notSimulated<T extends object>(what: string): T {
-  const refuse = () => {
-    throw new Error(`${what} is not simulated`);
-  };
-  return new Proxy({}, { get: refuse }) as T;
+  #sweepDeliveries(connections: SharedConnections): void {
+    const waiting = this.disk.sql(
+      "SELECT 1 FROM delivery_queue WHERE mesh_id = ? AND recipient_pubkey = ? AND settled_at IS NULL LIMIT 1",
+    );
+    for (const recipient of connections.recipients()) {
+      if (waiting.get(recipient.meshId, recipient.pubkey) !== undefined) connections.wakeHere(recipient);
+    }
+  }
 }
 
 function configOf(settings: Settings): BrokerConfig {

@@ -16,7 +16,7 @@ import { wireServices } from "@claudemesh/daemon/wire-services";
 import { defaultBackoff } from "@claudemesh/protocol/messages/backoff";
 import { StorageError } from "@claudemesh/storage/errors";
 import type { Settings } from "../core/plan.ts";
-import { noFailpoints } from "./broker.ts";
+import { noFailpoints } from "./broker-services.ts";
 import { createDisk, type Disk } from "./disk.ts";
 import type { Host } from "./host.ts";
 import { openSimulatedLink } from "./link.ts";
@@ -121,7 +121,7 @@ export class DaemonActor {
       chance: life.chance,
       sealer,
       openLink: (events) => {
-        const link = openSimulatedLink({ life, network, wire, pubkey: this.pubkey, ...events });
+        const link = openSimulatedLink({ life, network, wire, pubkey: this.pubkey, kind: "daemon", ...events });
         return plant?.link?.(link) ?? link;
       },
       onFatal: ({ reason }) => {

@@ -15,14 +15,51 @@ export type DiskFault = {
   commits: number;
 };
 
+type Touched = Map<string, Set<string>>;
+
 export class Disk extends Sqlite {
   #fault: DiskFault | undefined;
-  /** After each commit, before anybody is told. */
-  onCommitted: () => void = () => undefined;
-  commits = 0;
+  readonly #listeners: (() => void)[] = [];
+  #touched: Touched | undefined;
 
   arm(fault: DiskFault | undefined): void {
     this.#fault = fault;
+  }
+
+  /**
+   * Tells after each commit, before anybody else hears of it, which rows of the table were written: by what the SQL
+   * expression over `row` gives for them. What was rolled back may be among them.
+   */
+  onWritten(table: string, expression: string, listener: (keys: readonly string[]) => void): void {
+    this.#touched ??= this.#trackTouched();
+    const touched = this.#touched;
+    for (const change of ["INSERT", "UPDATE"]) {
+      const key = expression.replaceAll("row.", "NEW.");
+      this.exec(`CREATE TEMP TRIGGER simulator_${change}_${table} AFTER ${change} ON main.${table}
+        BEGIN SELECT simulator_touched('${table}', ${key}); END`);
+    }
+    this.#listeners.push(() => {
+      const keys = touched.get(table);
+      if (keys === undefined || keys.size === 0) return;
+      touched.delete(table);
+      listener([...keys]);
+    });
+  }
+
+  /** After each commit, behind those who were told of its rows before. */
+  onCommitted(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  #trackTouched(): Touched {
+    const touched: Touched = new Map();
+    this.connection.function("simulator_touched", (table: unknown, key: unknown) => {
+      const keys = touched.get(String(table)) ?? new Set();
+      keys.add(String(key));
+      touched.set(String(table), keys);
+      return null;
+    });
+    return touched;
   }
 
   override transaction<R>(body: () => R): R {
@@ -33,8 +70,7 @@ export class Disk extends Sqlite {
       if (fault?.phase === "before") throw fault.strike();
       return made;
     });
-    this.commits++;
-    this.onCommitted();
+    for (const tell of this.#listeners) tell();
     if (fault?.phase === "after") throw fault.strike();
     return result;
   }

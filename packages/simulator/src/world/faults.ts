@@ -1,11 +1,10 @@
 // What each fault of a plan does to the world, and how everything is made good again.
 import type { Fault } from "../core/plan.ts";
-import type { BrokerActor } from "./broker.ts";
+import { BrokerActor } from "./broker.ts";
 import { DaemonActor } from "./daemon.ts";
 import { type Disk, diskError } from "./disk.ts";
-import type { World } from "./world.ts";
+import type { Actor, World } from "./world.ts";
 
-type Actor = BrokerActor | DaemonActor;
 type DiskFaultOf = Extract<Fault, { kind: "crash_at_commit" | "disk_error" }>;
 
 /** How long a process lives that was told of a failure after the fact. */
@@ -34,16 +33,21 @@ export function strike(world: World, fault: Fault, endMs: number): void {
       disturb(actor, fault, nowMs + lastingMs);
       break;
     case "cut":
-      if (actor instanceof DaemonActor) for (const connection of [...actor.wire.connections]) connection.cut();
+      if (!(actor instanceof BrokerActor)) for (const connection of [...actor.wire.connections]) connection.cut();
       break;
     case "clock_step":
-      actor.host.skewMs += fault.byMs;
+      actor.host.step(fault.byMs);
       break;
     case "sleep":
       actor.host.sleep(lastingMs);
       break;
     case "limiter_outage":
-      world.broker.limiter = { troubledUntilMs: nowMs + lastingMs, slowMs: fault.slowMs };
+      world.redis.troubledUntilMs = nowMs + lastingMs;
+      world.redis.slowMs = fault.slowMs;
+      if (fault.slowMs === 0) world.redis.bus.leave(nowMs + lastingMs);
+      break;
+    case "verifier_outage":
+      world.verifier.silentUntilMs = nowMs + lastingMs;
       break;
     case "inbox_loss":
       if (actor instanceof DaemonActor) loseInbox(world, actor);
@@ -53,16 +57,19 @@ export function strike(world: World, fault: Fault, endMs: number): void {
 /** From here on nothing goes wrong. Connections that are broken stay so until somebody notices. */
 export function heal(world: World): void {
   world.log.add(world.scheduler.nowMs, "all faults end");
-  world.broker.limiter.troubledUntilMs = 0;
+  world.redis.troubledUntilMs = 0;
+  world.redis.bus.heal();
+  world.verifier.silentUntilMs = 0;
   world.broker.disk.arm(undefined);
+  for (const { wire } of [...world.daemons, ...world.agents]) wire.heal();
   for (const daemon of world.daemons) {
-    daemon.wire.heal();
     daemon.outbox.arm(undefined);
     daemon.inbox.arm(undefined);
   }
 }
 
-function crash({ scheduler }: World, actor: Actor, restartAfterMs: number): void {
+/** Ends the process; it is started again after so long. */
+export function crash({ scheduler }: World, actor: Actor, restartAfterMs: number): void {
   const { life } = actor.host;
   if (life?.alive !== true) return;
   life.end();
@@ -73,6 +80,7 @@ function crash({ scheduler }: World, actor: Actor, restartAfterMs: number): void
 
 function armDisk(world: World, actor: Actor, fault: DiskFaultOf, restartAfterMs: number): void {
   const disk = diskOf(actor, fault.database);
+  if (disk === undefined) return;
   if (fault.kind === "crash_at_commit") {
     const strikeDown = () => {
       crash(world, actor, restartAfterMs);
@@ -94,8 +102,10 @@ function armDisk(world: World, actor: Actor, fault: DiskFaultOf, restartAfterMs:
   disk.arm({ phase, strike: fail, skip: fault.skip, commits: phase === "after" ? 1 : commits });
 }
 
-function diskOf(actor: Actor, database: DiskFaultOf["database"]): Disk {
-  if (!(actor instanceof DaemonActor)) return actor.disk;
+/** Undefined: an agent has none. */
+function diskOf(actor: Actor, database: DiskFaultOf["database"]): Disk | undefined {
+  if (actor instanceof BrokerActor) return actor.disk;
+  if (!(actor instanceof DaemonActor)) return undefined;
   return database === "inbox" ? actor.inbox : actor.outbox;
 }
 
@@ -104,7 +114,7 @@ function disturb(
   fault: Extract<Fault, { kind: "partition" | "loss" | "duplication" | "slowness" | "half_open" }>,
   untilMs: number,
 ): void {
-  if (!(actor instanceof DaemonActor)) return;
+  if (actor instanceof BrokerActor) return;
   const { conditions } = actor.wire;
   switch (fault.kind) {
     case "partition":

@@ -24,7 +24,9 @@ export class Host {
   readonly surroundings: Surroundings;
   readonly random: Random;
   wakesAtMs = 0;
-  skewMs: number;
+  #skewMs: number;
+  /** The furthest ahead that its clock has ever been. */
+  furthestMs: number;
   #sleptMs = 0;
   #lives = 0;
   #life: Life | undefined;
@@ -32,8 +34,19 @@ export class Host {
   constructor(name: string, surroundings: Surroundings, skewMs: number) {
     this.name = name;
     this.surroundings = surroundings;
-    this.skewMs = skewMs;
+    this.#skewMs = skewMs;
+    this.furthestMs = skewMs;
     this.random = streamOf(surroundings.seed, `host ${name}`);
+  }
+
+  /** How far its wall clock is off. */
+  get skewMs(): number {
+    return this.#skewMs;
+  }
+
+  step(byMs: number): void {
+    this.#skewMs += byMs;
+    this.furthestMs = Math.max(this.furthestMs, this.#skewMs);
   }
 
   get life(): Life | undefined {
@@ -41,7 +54,7 @@ export class Host {
   }
 
   readonly wallMs = (): number =>
-    Math.floor(beginningMs + this.surroundings.scheduler.nowMs + this.surroundings.leaptMs() + this.skewMs);
+    Math.floor(beginningMs + this.surroundings.scheduler.nowMs + this.surroundings.leaptMs() + this.#skewMs);
 
   /** For a daemon's own clock, which counts sleep only when it looks. */
   timeSources(life: Life): TimeSources {

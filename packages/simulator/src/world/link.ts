@@ -13,6 +13,7 @@ export type SimulatedLinkOptions = {
   readonly network: Network;
   readonly wire: Wire;
   readonly pubkey: string;
+  readonly kind: "daemon" | "client";
   readonly onStatus: (status: LinkStatus) => void;
   readonly onPush: (push: PushFrame) => void;
 };
@@ -69,14 +70,14 @@ class SimulatedLink implements Link {
   };
 
   connect(): void {
-    const { life, network, wire, pubkey } = this.#options;
+    const { life, network, wire } = this.#options;
     const generation = ++this.#generation;
     const isCurrent = () => generation === this.#generation && life.alive;
     this.#nextId = 1;
     this.#connectTimer = life.setTimer(connectTimeoutMs, () => this.#lose("unreachable", "no hello in time"));
     this.#end = network.dial(wire, life, {
       onFrame: (frame) => {
-        if (isCurrent()) this.#onFrame(frame, pubkey);
+        if (isCurrent()) this.#onFrame(frame);
       },
       onClose: (reason) => {
         if (isCurrent()) this.#lose(reason === "refused" ? "unreachable" : "lost", reason);
@@ -84,10 +85,11 @@ class SimulatedLink implements Link {
     });
   }
 
-  #onFrame(frame: Frame, pubkey: string): void {
+  #onFrame(frame: Frame): void {
     this.#heard();
+    const { pubkey, kind } = this.#options;
     const { type, id } = frame;
-    if (type === "challenge") this.#end?.send({ type: "hello", id: helloId, pubkey, features: frame.features });
+    if (type === "challenge") this.#end?.send({ type: "hello", id: helloId, pubkey, kind, features: frame.features });
     else if (type === "reply" && id === helloId) this.#onHello(frame);
     else if (type === "reply") this.#onReply(id as number, { status: frame.status as number, body: frame.body });
     else if (type !== "pong") this.#options.onPush(frame as unknown as PushFrame);

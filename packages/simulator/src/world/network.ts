@@ -1,4 +1,4 @@
-// The network between each daemon's host and the broker: connections whose frames arrive in order or not at all, and
+// The network between each host and the brokers: connections whose frames arrive in order or not at all, and
 // what can go wrong with them. Between connections there is no order: frames of one that was given up may arrive after
 // those of the next. Frames travel as text, so that nothing is shared between the two sides.
 import { parseStrictJson, writeStrictJson } from "@claudemesh/protocol/json";
@@ -63,13 +63,26 @@ export class Wire {
 export class Network {
   readonly surroundings: Surroundings;
   readonly random: Random;
-  listener: Listener | undefined;
+  #listeners: Listener[] = [];
   #connections = 0;
   frames = 0;
 
   constructor(surroundings: Surroundings) {
     this.surroundings = surroundings;
     this.random = streamOf(surroundings.seed, "network");
+  }
+
+  listen(listener: Listener): void {
+    this.#listeners.push(listener);
+    listener.life.onEnd(() => {
+      this.#listeners = this.#listeners.filter((each) => each !== listener);
+    });
+  }
+
+  /** Whoever is there; of several any, as a name with several addresses has it. */
+  get listener(): Listener | undefined {
+    const { length } = this.#listeners;
+    return length > 1 ? this.random.pick(this.#listeners) : this.#listeners[0];
   }
 
   dial(wire: Wire, life: Life, handlers: EndHandlers): End {
@@ -90,6 +103,12 @@ export class Network {
 function isPing({ type }: Frame): boolean {
   return type === "ping" || type === "pong";
 }
+
+/**
+ * What counts on it that a stream brings each frame once and in order: a refusal ends the try of a send, the last watch
+ * is the one that holds, and a frame of changes goes on from the one before it.
+ */
+const inOrderOnly: ReadonlySet<string> = new Set(["send", "space.watch", "sync", "session.revoked"]);
 
 /** How long news and second copies may be under way. */
 const latestMs = 20_000;
@@ -130,7 +149,7 @@ export class Connection {
     scheduler.after(this.#network.delayMs(this.#wire, nowMs, this.#pace), () => {
       const { listener } = this.#network;
       if (!this.#client.open || !this.#client.life.alive) return;
-      if (listener?.life.alive !== true) {
+      if (listener === undefined) {
         this.#tellClosed(this.#client, "refused");
         return;
       }
@@ -155,12 +174,16 @@ export class Connection {
       send: (frame) => {
         const [from, to] = [mine(), theirs()];
         if (from?.open !== true || !from.life.alive || to === undefined) return;
-        const text = writeStrictJson(frame);
-        const mayDouble = frame.type !== "send";
+        const text = isPing(frame) ? undefined : writeStrictJson(frame);
+        const mayDouble = !inOrderOnly.has(String(frame.type));
         this.#carry(direction, to, mayDouble, () => {
           if (!to.open) return;
           this.#network.frames++;
-          if (!isPing(frame)) this.#note(`${direction} ${text.slice(0, 120)}`);
+          if (text === undefined) {
+            to.handlers.onFrame(frame);
+            return;
+          }
+          this.#note(`${direction} ${text.slice(0, 120)}`);
           to.handlers.onFrame(parseStrictJson(Buffer.from(text), { maxDepth: limits.jsonDepth }) as Frame);
         });
       },

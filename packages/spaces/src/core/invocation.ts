@@ -1,14 +1,20 @@
-// Signed writes: whether a member put its name under this commit, and what is kept of that. Pure.
+// Signed writes: whether a member put its name under this write, and what is kept of that. Pure.
 import { hash } from "node:crypto";
 import { verifySignature } from "@claudemesh/members/credentials";
 import { canonicalJson } from "@claudemesh/protocol/canonical";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { JsonObject, JsonValue } from "@claudemesh/protocol/json";
-import { type InvocationEnvelope, invocationBytes } from "@claudemesh/protocol/spaces/invocation";
+import {
+  envelopeOf,
+  type InvocationEnvelope,
+  invocationBytes,
+  type WriteCommand,
+} from "@claudemesh/protocol/spaces/invocation";
 import type { InvocationRow, SpaceRef } from "../ports/rows.ts";
 
-/** What the commit itself says, to be compared with what was signed. */
+/** What the write itself says, to be compared with what was signed. */
 export type SignedPlace = {
+  readonly cmd: WriteCommand;
   readonly space: SpaceRef;
   readonly memberPubkey: string;
   readonly sessionId: string;
@@ -27,21 +33,29 @@ function hashText(text: string): string {
   return hash("sha256", text, "hex");
 }
 
-/** The envelope that must have been signed for this commit. */
+/** The envelope that must have been signed for this write. */
 export function envelopeFor(place: SignedPlace): InvocationEnvelope {
-  return {
-    iss: place.memberPubkey,
-    sub: { mesh: place.space.meshId, space: place.space.spaceId },
-    cmd: "/memory/commit",
-    args: { sessionId: place.sessionId, localSeq: place.localSeq, payloadHash: hashText(place.payload) },
-  };
+  const { space, memberPubkey, sessionId } = place;
+  const at = { publicKey: memberPubkey, meshId: space.meshId, space: space.spaceId, sessionId };
+  return envelopeOf(at, place, hashText(place.payload));
+}
+
+/** After the replay check: another wrapper around the same write does not make it another one. */
+export function verifySigned(
+  offered: JsonObject | undefined,
+  place: SignedPlace,
+  isRequired: boolean,
+): VerifiedInvocation | undefined {
+  if (offered !== undefined) return verifyInvocation(offered, place);
+  if (!isRequired) return undefined;
+  throw refuse("This space takes signed writes only; put an invocation into the write.");
 }
 
 /**
  * `{envelope, signature}`. The envelope may say more than it must (a time, a nonce), and all of it is signed and kept;
  * what it must say has to be true. Throws `forbidden` for anything else.
  */
-export function verifyInvocation(offered: JsonObject, place: SignedPlace): VerifiedInvocation {
+function verifyInvocation(offered: JsonObject, place: SignedPlace): VerifiedInvocation {
   const { envelope, signature, ...others } = offered;
   if (!isObject(envelope) || typeof signature !== "string" || !signaturePattern.test(signature)) {
     throw refuse("An invocation is {envelope, signature}, the signature as 128 hex digits.");
@@ -50,7 +64,7 @@ export function verifyInvocation(offered: JsonObject, place: SignedPlace): Verif
   for (const [key, expected] of Object.entries(envelopeFor(place))) {
     const found = Object.hasOwn(envelope, key) ? (envelope[key] as JsonValue) : null;
     if (canonicalJson(found) !== canonicalJson(expected as JsonValue)) {
-      throw refuse(`The signed envelope's ${key} is not that of this commit.`);
+      throw refuse(`The signed envelope's ${key} is not that of this write.`);
     }
   }
   if (!verifySignature(place.memberPubkey, invocationBytes(envelope), signature)) {

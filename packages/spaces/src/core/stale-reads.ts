@@ -23,7 +23,7 @@ export function readFootprint(text: string): Footprint {
   return parseOwnJsonText(text) as unknown as Footprint;
 }
 
-type SeenWrite = { readonly seq: number; readonly footprint: Footprint };
+export type SeenWrite = { readonly seq: number; readonly footprint: Footprint };
 
 /** Later writes of an entity on one branch, newest first. */
 export type LaterWrites = {

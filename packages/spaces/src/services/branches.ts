@@ -1,14 +1,20 @@
 // Making and deleting branches: commits of their own, with a localSeq, a seq, a row in the log and a replay.
-import { canonicalJson } from "@claudemesh/protocol/canonical";
 import { MeshError } from "@claudemesh/protocol/errors";
-import type { JsonValue } from "@claudemesh/protocol/json";
+import type { JsonObject } from "@claudemesh/protocol/json";
 import { defaultBranch, isNewBranchName, readBranchId } from "@claudemesh/protocol/spaces/entity";
+import {
+  type BranchWrite,
+  branchCreation,
+  branchDeletion,
+  signedBranchWrite,
+} from "@claudemesh/protocol/spaces/invocation";
 import { type Branch, lineageOfFork } from "../core/branch-lineage.ts";
+import { verifySigned } from "../core/invocation.ts";
 import type { Verdict } from "../core/verdict.ts";
 import type { SpaceRef } from "../ports/rows.ts";
 import type { Steps } from "../ports/steps.ts";
 import type { SpacePorts, SpaceTransaction, SpaceView } from "../ports.ts";
-import { type Accepted, fingerprintOf, nothingWritten, record } from "./commit/record.ts";
+import { type Accepted, fingerprintOf, nothingWritten, record, signedRows } from "./commit/record.ts";
 import { beginWrite, type Writer } from "./commit/replay.ts";
 import { transact } from "./refusals.ts";
 
@@ -16,6 +22,8 @@ export type BranchWriter = {
   readonly sessionId: string;
   readonly sessionToken: string;
   readonly localSeq: number;
+  /** The member's signature under this write. */
+  readonly invocation?: object | undefined;
 };
 
 export type CreateBranchRequest = BranchWriter & {
@@ -26,25 +34,14 @@ export type CreateBranchRequest = BranchWriter & {
 
 export type DeleteBranchRequest = BranchWriter & { readonly name: string };
 
-/** As the log keeps it. */
-type Lifecycle = {
-  readonly cmd: "/memory/branch/create" | "/memory/branch/delete";
-  readonly args: { readonly localSeq: number; readonly name: string; readonly [more: string]: JsonValue };
-};
-
 export async function createBranch(
   ports: SpacePorts,
   space: SpaceRef,
   memberPubkey: string,
   request: CreateBranchRequest,
 ): Promise<Verdict> {
-  const { localSeq, name, fromBranch, atSeq } = request;
-  if (!isNewBranchName(name)) throw new MeshError("invalid_name", undefined, { field: "name" });
-  const write: Lifecycle = {
-    cmd: "/memory/branch/create",
-    args: { localSeq, name, ...(fromBranch !== undefined && { fromBranch }), ...(atSeq !== undefined && { atSeq }) },
-  };
-  return writeLifecycle(ports, space, memberPubkey, request, write, function* (tx, lastSeq) {
+  if (!isNewBranchName(request.name)) throw new MeshError("invalid_name", undefined, { field: "name" });
+  return writeLifecycle(ports, space, memberPubkey, request, branchCreation(request), function* (tx, lastSeq) {
     const createdBranch = yield* forkBranch(tx, request, lastSeq);
     return { createdBranch };
   });
@@ -56,9 +53,8 @@ export function deleteBranch(
   memberPubkey: string,
   request: DeleteBranchRequest,
 ): Promise<Verdict> {
-  const { localSeq, name } = request;
-  const write: Lifecycle = { cmd: "/memory/branch/delete", args: { localSeq, name } };
-  return writeLifecycle(ports, space, memberPubkey, request, write, function* (tx) {
+  const { name } = request;
+  return writeLifecycle(ports, space, memberPubkey, request, branchDeletion(request), function* (tx) {
     if (readBranchId(name) === defaultBranch)
       throw new MeshError("invalid_request", "The default branch can't be deleted.", { field: "name" });
     const branch = yield* findBranch(tx, name);
@@ -91,25 +87,35 @@ async function writeLifecycle(
   ports: SpacePorts,
   space: SpaceRef,
   memberPubkey: string,
-  { sessionId, sessionToken, localSeq }: BranchWriter,
-  write: Lifecycle,
+  { sessionId, sessionToken, localSeq, invocation }: BranchWriter,
+  write: BranchWrite,
   decide: (tx: SpaceTransaction, lastSeq: number) => Steps<Partial<Accepted>>,
 ): Promise<Verdict> {
-  const original = canonicalJson(write);
+  const { cmd, payload: original } = signedBranchWrite(write);
   const fingerprint = fingerprintOf(original);
   const writer: Writer = { memberPubkey, sessionId, sessionToken, localSeq, fingerprint, nowMs: ports.nowMs() };
+  const place = { cmd, space, memberPubkey, sessionId, localSeq, payload: original };
   const branch = write.args.name;
   const verdict = await ports.turns.take(
     sessionId,
     async () => undefined,
     () =>
-      transact(ports.store, space, function* (tx): Steps<Verdict> {
-        const begun = yield* beginWrite(tx, writer);
-        if (begun.type === "answered") return begun.verdict;
-        const { lastSeq } = begun.space;
-        const decided = yield* decide(tx, lastSeq);
-        return yield* record(tx, writer, { ...nothingWritten, ...decided, seq: lastSeq + 1, branch, original });
-      }),
+      transact(
+        ports.store,
+        space,
+        function* (tx): Steps<Verdict> {
+          const begun = yield* beginWrite(tx, writer);
+          if (begun.type === "answered") return begun.verdict;
+          const { lastSeq, signedWrites } = begun.space;
+          const signed = signedRows(
+            verifySigned(invocation as JsonObject | undefined, place, signedWrites === "required"),
+          );
+          const decided = yield* decide(tx, lastSeq);
+          const accepted = { ...nothingWritten, ...decided, ...signed, seq: lastSeq + 1, branch, original };
+          return yield* record(tx, writer, accepted);
+        },
+        { writer },
+      ),
   );
   if (verdict.type === "accepted" && !verdict.replayed) {
     ports.onCommitted({ ...space, branch, seq: verdict.seq, sessionId, localSeq, entityIds: [] });

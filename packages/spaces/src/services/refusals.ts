@@ -3,7 +3,7 @@
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { SpaceRef } from "../ports/rows.ts";
 import type { Steps } from "../ports/steps.ts";
-import type { SpacesStore, SpaceTransaction } from "../ports.ts";
+import type { SpacesStore, SpaceTransaction, TransactionHints } from "../ports.ts";
 
 type Settled<T> = { readonly value: T } | { readonly refusal: MeshError };
 
@@ -21,9 +21,9 @@ export async function transact<T>(
   store: SpacesStore,
   space: SpaceRef,
   body: (tx: SpaceTransaction) => Steps<T>,
-  alone?: "alone",
+  hints?: TransactionHints,
 ): Promise<T> {
-  const settled = await store.transact(space, (tx) => settle(body(tx)), alone);
+  const settled = await store.transact(space, (tx) => settle(body(tx)), hints);
   if ("refusal" in settled) throw settled.refusal;
   return settled.value;
 }

@@ -48,6 +48,7 @@ export function missedFloors(tally: Tally, scale = 1): string[] {
     ["replays", tally.replays, 100],
     ["crashes", tally.crashes, 100],
     ["lost answers", tally.lost, 100],
+    ["accepted together", tally.shared, 300],
     ["revoked holders", tally.revoked, 50],
   ];
   const scaled = counts.map(([name, met, floor]): Floor => [name, met, floor * scale]);

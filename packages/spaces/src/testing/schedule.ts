@@ -3,6 +3,8 @@
 // throwing, so that the run shrinks.
 import assert from "node:assert/strict";
 import { MeshError } from "@claudemesh/protocol/errors";
+import { NaiveSpace } from "../../../../tests/support/naive-space.ts";
+import { entityIds } from "../../../../tests/support/random-space-work.ts";
 import { createRandom, type Random } from "../../../../tests/support/seed.ts";
 import type { Verdict } from "../core/verdict.ts";
 import type { SpaceRef } from "../ports/rows.ts";
@@ -15,8 +17,6 @@ import { type OpenedSession, openSession } from "../services/open-session.ts";
 import { readLog, readMany } from "../services/query.ts";
 import { SessionTurns } from "../services/session-turns.ts";
 import { createSpace } from "../services/spaces.ts";
-import { NaiveSpace } from "./naive-space.ts";
-import { entityIds } from "./random-work.ts";
 import { SimulatedClient, type Work } from "./simulated-client.ts";
 
 export const stepKinds = [
@@ -32,6 +32,8 @@ export const stepKinds = [
   ...Array<"merge">(4).fill("merge"),
   "crash",
   "flush",
+  "burst",
+  "burst",
 ] as const;
 export type Step = { readonly do: (typeof stepKinds)[number]; readonly who: number; readonly salt: number };
 
@@ -39,11 +41,17 @@ export type Fault = "before" | "after";
 
 /** The engine over one store that survives it, for a new space. */
 export interface ScheduleHost {
+  /** One of several services over the store, in turn. */
   ports(): SpacePorts;
   /** As after a crash of the service. */
   restart(): Promise<void>;
   /** The next transaction fails before it is committed, or its answer is lost after. */
   failNext(when: Fault | undefined): void;
+}
+
+/** A service has several turns before the other one has one, so that what it remembers is used and overtaken. */
+export function nextService(services: readonly SpacePorts[], turn: number): SpacePorts | undefined {
+  return services[turn % 7 < 5 ? 0 : 1];
 }
 
 /** What a service needs besides its store, where nobody listens and the clock stands. */
@@ -72,6 +80,7 @@ export type Tally = Record<
   | "replays"
   | "crashes"
   | "lost"
+  | "shared"
   | "revoked",
   number
 >;
@@ -89,9 +98,13 @@ export function newTally(): Tally {
     replays: 0,
     crashes: 0,
     lost: 0,
+    shared: 0,
     revoked: 0,
   };
 }
+
+/** `before`: what was known of it when it was sent. */
+type Sent = { readonly client: SimulatedClient; readonly work: Work; readonly before: Work["fate"] };
 
 type Ghost = { readonly client: SimulatedClient; readonly work: Work; readonly opened: OpenedSession };
 
@@ -142,6 +155,9 @@ export class Schedule {
         return;
       case "flush":
         await this.#flush(client, random);
+        return;
+      case "burst":
+        await this.#burst(random);
         return;
       case "sync":
         client.basis += random.below(this.#model.lastSeq - client.basis + 1);
@@ -203,21 +219,84 @@ export class Schedule {
         await this.#learnFromLog(work);
         return false;
       }
-      assert(before === undefined || before.type === "refused", `a verdict became ${error.code}`);
-      work.fate = { type: "refused", code: error.code };
-      this.#tally.refused += 1;
+      this.#noteRefused(work, error);
       return true;
     }
-    if (before !== undefined && before.type !== "refused") {
-      this.#tally.replays += 1;
-      assert(verdict.replayed, "a commit was decided twice");
-      if (verdict.type === "accepted") assert.deepEqual(before, { type: "accepted", seq: verdict.seq });
-      else if (before.type === "rejected" && before.body !== "")
-        assert.equal(before.body, JSON.stringify(verdict.error.toBody()));
-      return true;
-    }
-    this.#note(client, work, verdict);
+    if (before === undefined || before.type === "refused") this.#note(client, work, verdict);
+    else this.#noteReplayed(before, verdict);
     return true;
+  }
+
+  #noteRefused(work: Work, error: MeshError): void {
+    const { fate } = work;
+    assert(fate === undefined || fate.type === "refused", `a verdict became ${error.code}`);
+    work.fate = { type: "refused", code: error.code };
+    this.#tally.refused += 1;
+  }
+
+  #noteReplayed(before: NonNullable<Work["fate"]>, verdict: Verdict): void {
+    this.#tally.replays += 1;
+    assert(verdict.replayed, "a commit was decided twice");
+    if (verdict.type === "accepted") assert.deepEqual(before, { type: "accepted", seq: verdict.seq });
+    else if (before.type === "rejected" && before.body !== "")
+      assert.equal(before.body, JSON.stringify(verdict.error.toBody()));
+  }
+
+  /** All that everybody has to send, at once: those that wait for each other share transactions. */
+  async #burst(random: Random): Promise<void> {
+    const sent: Sent[] = [];
+    for (const client of this.#clients) {
+      if (!client.connected) await this.#reconnect(client, random);
+      for (const work of client.works.slice(client.sent)) sent.push({ client, work, before: work.fate });
+      client.sent = client.works.length;
+    }
+    const fault = random.below(8);
+    if (fault < 2) this.#host.failNext(fault === 0 ? "before" : "after");
+    const outcomes = await Promise.allSettled(
+      sent.map(({ client, work }) => this.#request(client, work, client.opened)),
+    );
+    this.#host.failNext(undefined);
+    this.#tally.shared += await this.#learnBurst(sent);
+    for (const [index, outcome] of outcomes.entries()) {
+      const each = sent[index];
+      if (each !== undefined) this.#hear(each, outcome);
+    }
+  }
+
+  /** The log says in which order they were accepted. */
+  async #learnBurst(sent: readonly Sent[]): Promise<number> {
+    const { items } = await readLog(this.#host.ports(), this.#space, this.#model.lastSeq, 1_000);
+    for (const { seq, sessionId, localSeq } of items) {
+      const found = sent.find(
+        ({ client, work }) => client.opened.sessionId === sessionId && work.localSeq === localSeq,
+      );
+      assert(found !== undefined, `nobody sent commit ${seq}`);
+      this.#noteAccepted(found.client, found.work, seq);
+    }
+    return items.length;
+  }
+
+  #hear({ client, work, before }: Sent, outcome: PromiseSettledResult<Verdict>): void {
+    if (outcome.status === "rejected") {
+      if (outcome.reason instanceof MeshError) {
+        this.#noteRefused(work, outcome.reason);
+        return;
+      }
+      this.#tally.lost += 1;
+      client.connected = false;
+      return;
+    }
+    work.heard = true;
+    const verdict = outcome.value;
+    if (before !== undefined && before.type !== "refused") {
+      this.#noteReplayed(before, verdict);
+    } else if (verdict.type === "accepted") {
+      assert.deepEqual(work.fate, { type: "accepted", seq: verdict.seq });
+    } else {
+      assert(work.fate?.type !== "accepted", "a rejected commit is in the log");
+      work.fate = { type: "rejected", code: verdict.error.code, body: JSON.stringify(verdict.error.toBody()) };
+      this.#tally.rejected += 1;
+    }
   }
 
   #request(client: SimulatedClient, work: Work, opened: OpenedSession): Promise<Verdict> {

@@ -13,10 +13,10 @@ import { type Footprint, footprintOverlaps } from "@claudemesh/protocol/spaces/f
 import type { Operation } from "@claudemesh/protocol/spaces/operations";
 import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
 import { layersRead } from "@claudemesh/protocol/spaces/read-recording";
+import { look, type NaiveSpace, type ObservedRead } from "../../../../tests/support/naive-space.ts";
+import { entityIds, RandomWork } from "../../../../tests/support/random-space-work.ts";
 import type { Random } from "../../../../tests/support/seed.ts";
 import type { OpenedSession } from "../services/open-session.ts";
-import { look, type NaiveSpace, type ObservedRead } from "./naive-space.ts";
-import { entityIds, RandomWork } from "./random-work.ts";
 
 export type Request =
   | { readonly kind: "commit"; readonly commit: EncodedCommit }

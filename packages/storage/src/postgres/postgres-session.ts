@@ -15,7 +15,10 @@ const beginByIsolation: Record<Isolation, string> = {
   serializable: "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE",
 };
 
-/** Statements inside one transaction. They may be sent without waiting for each other; they run in order. */
+/**
+ * Statements inside one transaction. They may be sent without waiting for each other; they run in order. COMMIT travels
+ * behind those that the body has not waited for: where one of them fails nothing is committed, and its failure is thrown.
+ */
 export interface PostgresTransaction {
   /** `name` makes the server keep the plan on each connection: for hot statements whose text never changes. */
   query<Row>(text: string, values?: readonly PostgresValue[], name?: string): Promise<Row[]>;
@@ -23,6 +26,11 @@ export interface PostgresTransaction {
   execute(text: string, values?: readonly PostgresValue[], name?: string): Promise<number>;
   /** Any number of statements without values. */
   script(text: string): Promise<void>;
+}
+
+export interface SessionSettings extends SessionLimits {
+  /** Plans of named statements are made once, for any values, and by the indexes. */
+  genericPlans: boolean;
 }
 
 export interface SessionLimits {
@@ -36,7 +44,7 @@ export interface SessionLimits {
  * Runs once on each new connection. Reads outside a transaction are all that autocommit may do, names are always
  * qualified, and a commit waits for the flush whatever the role's or the database's defaults say.
  */
-export async function prepareConnection(client: pg.ClientBase, limits: SessionLimits): Promise<void> {
+export async function prepareConnection(client: pg.ClientBase, settings: SessionSettings): Promise<void> {
   await client.query(
     `SELECT set_config('synchronous_commit',
               CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
@@ -44,8 +52,13 @@ export async function prepareConnection(client: pg.ClientBase, limits: SessionLi
             set_config('default_transaction_read_only', 'on', false),
             set_config('idle_in_transaction_session_timeout', '60s', false),
             set_config('statement_timeout', $1, false)`,
-    [String(limits.statementTimeoutMs)],
+    [String(settings.statementTimeoutMs)],
   );
+  if (settings.genericPlans) {
+    await client.query(
+      `SELECT set_config('plan_cache_mode', 'force_generic_plan', false), set_config('enable_seqscan', 'off', false)`,
+    );
+  }
   const { rows } = await client.query<{ synchronous_commit: string }>("SHOW synchronous_commit");
   const actual = rows[0]?.synchronous_commit;
   if (actual === "on" || actual === "remote_apply") return;
@@ -60,6 +73,7 @@ export class PostgresSession {
   };
   #lost = false;
   #unanswered = 0;
+  #gathering = false;
   #watchdog: NodeJS.Timeout | undefined;
 
   constructor(client: pg.PoolClient, limits: SessionLimits) {
@@ -92,7 +106,7 @@ export class PostgresSession {
       throw error;
     }
     tx.end();
-    await this.#commit(statementTimeoutMs);
+    await this.#commit(statementTimeoutMs, tx);
     return result;
   }
 
@@ -120,7 +134,7 @@ export class PostgresSession {
     return bodyOutcome.value;
   }
 
-  async #commit(statementTimeoutMs: number): Promise<void> {
+  async #commit(statementTimeoutMs: number, tx: OpenTransaction): Promise<void> {
     let command: string;
     try {
       command = (await this.#send(statementTimeoutMs, "COMMIT")).command;
@@ -131,6 +145,7 @@ export class PostgresSession {
     }
     // A transaction in which a statement failed answers COMMIT with ROLLBACK, and no error.
     if (command !== "COMMIT") {
+      if (tx.failure !== undefined) throw tx.failure.error;
       throw new StorageError("statement", "a statement of the transaction had failed, so nothing was committed");
     }
   }
@@ -152,6 +167,7 @@ export class PostgresSession {
     name?: string,
   ): Promise<pg.QueryResult> {
     this.#awaitAnswer(statementTimeoutMs);
+    this.#gather();
     try {
       const config: pg.QueryConfig = { text };
       if (values !== undefined) config.values = [...values];
@@ -163,6 +179,18 @@ export class PostgresSession {
     } finally {
       this.#noteAnswer();
     }
+  }
+
+  // What is sent in one turn travels in one packet: each of its own would wake the server for a part of the work.
+  #gather(): void {
+    if (this.#gathering) return;
+    this.#gathering = true;
+    const { stream } = this.#client.connection;
+    stream.cork();
+    process.nextTick(() => {
+      this.#gathering = false;
+      stream.uncork();
+    });
   }
 
   // The server's own limit is useless where the network swallows the answer: then the connection is taken for dead.
@@ -190,9 +218,22 @@ type Send = (text: string, values?: readonly PostgresValue[], name?: string) => 
 class OpenTransaction implements PostgresTransaction {
   readonly #send: Send;
   #ended = false;
+  #failure: { readonly error: unknown } | undefined;
 
   constructor(send: Send) {
-    this.#send = send;
+    this.#send = async (text, values, name) => {
+      try {
+        return await send(text, values, name);
+      } catch (error) {
+        this.#failure ??= { error };
+        throw error;
+      }
+    };
+  }
+
+  /** Of the first statement that failed: those after it fail because of it. */
+  get failure(): { readonly error: unknown } | undefined {
+    return this.#failure;
   }
 
   end(): void {

@@ -98,6 +98,13 @@ suite("PostgreSQL", () => {
       expect(await open().read("SHOW synchronous_commit")).toEqual([{ synchronous_commit: "remote_apply" }]);
     });
 
+    test("plans named statements once where it is told to", async () => {
+      expect(await open({ genericPlans: true }).read("SHOW plan_cache_mode")).toEqual([
+        { plan_cache_mode: "force_generic_plan" },
+      ]);
+      expect(await open().read("SHOW plan_cache_mode")).toEqual([{ plan_cache_mode: "auto" }]);
+    });
+
     test("does not write outside a transaction", async () => {
       const postgres = open();
       const writing = postgres.read("INSERT INTO conformance.event (id) VALUES (1)");
@@ -282,6 +289,23 @@ suite("PostgreSQL", () => {
       });
       await expect(work).rejects.toMatchObject({ kind: "statement" });
       expect(await selectIds()).toEqual([]);
+    });
+
+    test("that has not waited for its last statement is committed with it, or fails as it does", async () => {
+      const postgres = open({ retry: { attempts: 1 } });
+      const unawaited = (text: string) =>
+        postgres.transaction(async (tx) => {
+          await insert(tx, 1);
+          tx.script(text).catch(() => undefined);
+        });
+      await expect(unawaited("INSERT INTO conformance.event (id) VALUES (1)")).rejects.toMatchObject({
+        kind: "constraint",
+        constraint: "unique",
+      });
+      await expect(unawaited(raiseConflict)).rejects.toMatchObject({ kind: "conflict" });
+      expect(await selectIds()).toEqual([]);
+      await unawaited("INSERT INTO conformance.event (id) VALUES (2)");
+      expect(await selectIds()).toEqual([1, 2]);
     });
 
     test("runs statements in the order in which they were sent, without waiting between them", async () => {

@@ -26,6 +26,8 @@ export interface OpenPostgresOptions {
   statementTimeoutMs?: number;
   /** How much longer than that we wait for an answer before taking the connection for dead. */
   answerGraceMs?: number;
+  /** For pools whose statements are few, named and answered by indexes, and come with arrays of any length. */
+  genericPlans?: boolean;
   /** A connection that nobody used for so long is closed. */
   idleTimeoutMs?: number;
   /** Shown in the server's list of connections. */
@@ -55,7 +57,7 @@ export class Postgres {
   readonly #random: () => number;
 
   constructor(options: OpenPostgresOptions) {
-    const { statementTimeoutMs = 30_000, answerGraceMs = 5000 } = options;
+    const { statementTimeoutMs = 30_000, answerGraceMs = 5000, genericPlans = false } = options;
     this.#limits = { statementTimeoutMs, answerGraceMs };
     this.#retry = { ...defaultRetryPolicy, ...options.retry };
     this.#random = options.random ?? Math.random;
@@ -68,7 +70,7 @@ export class Postgres {
       keepAlive: true,
       pipeline: true,
       types: { getTypeParser },
-      onConnect: (client) => prepareConnection(client, this.#limits),
+      onConnect: (client) => prepareConnection(client, { ...this.#limits, genericPlans }),
     });
     this.#pool.on("error", options.onIdleError);
   }

@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { makeTemporaryFolder, startStorageProcess } from "../testing/storage-processes.ts";
-import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
+import { type CommitJobs, GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import { findIntegrityProblems } from "./integrity.ts";
 import { openSqlite, type Sqlite } from "./sqlite.ts";
 
@@ -58,6 +58,26 @@ describe("a submitter", () => {
     expect(committedIds()).toEqual([1, 2]);
   });
 
+  test("who asks while turns bring more is waited for, until one brings nothing or the batch is full", async () => {
+    const turns: (() => void)[] = [];
+    const turn = () => turns.shift()?.();
+    const { commits, committedIds } = setUp({ nextTurn: (run) => turns.push(run), gathersTurns: true, maxBatch: 4 });
+    const told = [commits.submit(insert(1))];
+    turn();
+    told.push(commits.submit(insert(2)));
+    turn();
+    expect(committedIds()).toEqual([]);
+    turn();
+    expect(committedIds()).toEqual([1, 2]);
+    for (const id of [3, 4, 5]) told.push(commits.submit(insert(id)));
+    turn();
+    told.push(commits.submit(insert(6)));
+    turn();
+    expect(committedIds()).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(turns).toEqual([]);
+    expect(await Promise.all(told)).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+
   test("is told the result after the commit, and nobody before", async () => {
     const seen: string[] = [];
     const { commits, committedIds } = setUp({
@@ -101,6 +121,104 @@ describe("a submitter", () => {
     const { commits, committedIds } = setUp();
     await commits.submit(insert(1)).then((id) => commits.submit(insert(id + 1)));
     expect(committedIds()).toEqual([1, 2]);
+  });
+});
+
+describe("items of the same jobs", () => {
+  function recordCalls(): { calls: number[][]; insertAll: CommitJobs<number, number> } {
+    const calls: number[][] = [];
+    const insertAll = (db: Sqlite, ids: readonly number[]) => {
+      calls.push([...ids]);
+      return ids.map((id) => insert(id)(db) * 10);
+    };
+    return { calls, insertAll };
+  }
+
+  test("are done in one call, in their order, and whatever stands between them divides them", async () => {
+    const { commits, committedIds } = setUp();
+    const { calls, insertAll } = recordCalls();
+    const others = recordCalls();
+    const told = await Promise.all([
+      commits.submitItem(insertAll, 1),
+      commits.submitItem(insertAll, 2),
+      commits.submit(insert(3)),
+      commits.submitItem(insertAll, 4),
+      commits.submitItem(others.insertAll, 5),
+    ]);
+    expect(told).toEqual([10, 20, 3, 40, 50]);
+    expect([calls, others.calls]).toEqual([[[1, 2], [4]], [[5]]]);
+    expect(committedIds()).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  test("are done one by one when one of them fails, which alone is told so", async () => {
+    const { commits, committedIds } = setUp();
+    const { calls, insertAll } = recordCalls();
+    const outcomes = await Promise.allSettled([1, 1, 2].map((id) => commits.submitItem(insertAll, id)));
+    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(calls).toEqual([[1, 1, 2], [1], [1], [2]]);
+    expect(committedIds()).toEqual([1, 2]);
+  });
+
+  test("change nothing when there is not one result for each", async () => {
+    const { commits, committedIds } = setUp();
+    const forgetful = (db: Sqlite, ids: readonly number[]) => ids.map((id) => insert(id)(db)).slice(1);
+    await expect(commits.submitItem(forgetful, 1)).rejects.toThrow("one result per item");
+    expect(committedIds()).toEqual([]);
+  });
+});
+
+describe("a read", () => {
+  const ids = (db: Sqlite) =>
+    db
+      .sql("SELECT id FROM event ORDER BY id")
+      .all()
+      .map((row) => row.id);
+
+  test("sees what was committed before its turn, and nothing of the transaction of its turn", async () => {
+    const { commits } = setUp();
+    await commits.submit(insert(1));
+    const [written, ...seen] = await Promise.all([commits.submit(insert(2)), commits.read(ids), commits.read(ids)]);
+    expect([written, ...seen]).toEqual([2, [1], [1]]);
+    expect(await commits.read(ids)).toEqual([1, 2]);
+  });
+
+  test("shares one snapshot with everyone of its turn, and alone begins no transaction", async () => {
+    const { db, commits } = setUp();
+    const snapshot = vi.spyOn(db, "snapshot");
+    await commits.read(ids);
+    expect(snapshot).not.toHaveBeenCalled();
+    await Promise.all(Array.from({ length: 5 }, () => commits.read(ids)));
+    expect(snapshot).toHaveBeenCalledTimes(1);
+  });
+
+  test("and the write that its reader asks for next belong to one turn", async () => {
+    const turns: (() => void)[] = [];
+    const { commits, committedIds } = setUp({ nextTurn: (run) => turns.push(run) });
+    const told = [1, 2].map(async (id) => {
+      await commits.read(ids);
+      return commits.submit(insert(id));
+    });
+    turns[0]?.();
+    expect(await Promise.all(told)).toEqual([1, 2]);
+    expect([turns.length, committedIds()]).toEqual([1, [1, 2]]);
+  });
+
+  test("that fails touches no neighbour", async () => {
+    const { commits } = setUp();
+    await commits.submit(insert(1));
+    const outcomes = await Promise.allSettled([
+      commits.read(ids),
+      commits.read((db) => db.sql("SELECT nothing FROM nowhere").all()),
+      commits.read(ids),
+    ]);
+    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+  });
+
+  test("that waits when the commits are closed is still answered", async () => {
+    const { commits } = setUp();
+    const read = commits.read(ids);
+    commits.close();
+    expect(await read).toEqual([]);
   });
 });
 

@@ -1,6 +1,7 @@
-// Natural batching: every job submitted before the event loop comes round shares one transaction and one flush.
-// Knows nothing about what the jobs do; a job works on the database alone, because it may run twice.
+// Natural batching: every job submitted before the event loop comes round shares one transaction and one flush, and
+// every read one snapshot. Knows nothing about what they do; a job works on the database alone, because it may run twice.
 import assert from "node:assert/strict";
+import process from "node:process";
 import { StorageError } from "../storage-error.ts";
 import type { Sqlite } from "./sqlite.ts";
 
@@ -13,6 +14,11 @@ export interface GroupCommitOptions {
   beforeCommit?: () => void;
   /** Calls once, when the event loop has come round; `setImmediate` unless another loop drives this one. */
   nextTurn?: (run: () => void) => void;
+  /**
+   * Goes on collecting while each turn brings more, up to a full batch: for callers with a socket each, of whom one turn
+   * hears a few. The loop is busy with them meanwhile, and a lone caller waits for one empty turn.
+   */
+  gathersTurns?: boolean;
   /** The batch is on disk and nobody has been told. A throw rejects jobs that are committed, as a crash would. */
   afterCommit?: () => void;
 }
@@ -20,12 +26,29 @@ export interface GroupCommitOptions {
 /** Synchronous, and without effects outside the database: when a neighbour fails it is rolled back and runs again. */
 export type CommitJob<R> = (db: Sqlite) => R;
 
+/**
+ * For jobs that read the same things: does those that follow each other in one transaction in one call, so that each
+ * thing is read once. One result per item, in their order. The same rules hold as for a job.
+ */
+export type CommitJobs<Item, R> = (db: Sqlite, items: readonly Item[]) => R[];
+
+/** A job by itself, or one item of jobs that are done together. */
+type Work =
+  | { readonly job: CommitJob<unknown>; readonly jobs?: never }
+  | { readonly jobs: CommitJobs<unknown, unknown>; readonly item: unknown };
+
 interface QueuedJob {
-  job: CommitJob<unknown>;
+  work: Work;
   resolve: (result: unknown) => void;
   reject: (error: unknown) => void;
   /** What the job returned in the transaction under way. */
   result: unknown;
+}
+
+interface QueuedRead {
+  read: CommitJob<unknown>;
+  resolve: (result: unknown) => void;
+  reject: (error: unknown) => void;
 }
 
 type CommitPhase = "begin" | "jobs" | "commit" | "committed";
@@ -36,10 +59,14 @@ export class GroupCommit {
   readonly #maxQueued: number;
   readonly #beforeCommit: (() => void) | undefined;
   readonly #afterCommit: (() => void) | undefined;
+  readonly #gathersTurns: boolean;
   readonly #nextTurn: (run: () => void) => void;
   readonly #onImmediate = () => this.#runScheduled();
   #queue: QueuedJob[] = [];
+  #reads: QueuedRead[] = [];
   #scheduled = false;
+  /** How many waited when the last turn ended. */
+  #gathered = 0;
   #closed = false;
 
   constructor(db: Sqlite, options: GroupCommitOptions = {}) {
@@ -48,6 +75,7 @@ export class GroupCommit {
     this.#maxQueued = options.maxQueued ?? 65_536;
     this.#beforeCommit = options.beforeCommit;
     this.#afterCommit = options.afterCommit;
+    this.#gathersTurns = options.gathersTurns ?? false;
     this.#nextTurn = options.nextTurn ?? setImmediate;
     assert(this.#maxBatch >= 1 && this.#maxQueued >= 1);
   }
@@ -59,12 +87,32 @@ export class GroupCommit {
 
   /** Resolves after the COMMIT that holds this job has returned; rejects if it is not committed. */
   submit<R>(job: CommitJob<R>): Promise<R> {
+    return this.#enqueue({ job });
+  }
+
+  /** The same for one item of `jobs`, which is done in one call with the items of the same `jobs` beside it. */
+  submitItem<Item, R>(jobs: CommitJobs<Item, R>, item: Item): Promise<R> {
+    return this.#enqueue({ jobs: jobs as CommitJobs<unknown, unknown>, item });
+  }
+
+  /**
+   * A read of committed rows that shares its snapshot with everyone of its turn: alone, each would lock and unlock the
+   * file. It begins after it was asked for, and sees everything that was committed by then.
+   */
+  read<R>(read: CommitJob<R>): Promise<R> {
+    return new Promise<R>((resolve, reject) => {
+      this.#reads.push({ read, resolve: resolve as QueuedRead["resolve"], reject });
+      this.#schedule();
+    });
+  }
+
+  #enqueue<R>(work: Work): Promise<R> {
     if (this.#closed) return Promise.reject(new StorageError("closed", "the group commit is closed"));
     if (this.#queue.length >= this.#maxQueued) {
       return Promise.reject(new StorageError("busy", `${this.#maxQueued} jobs wait for the disk`));
     }
     return new Promise<R>((resolve, reject) => {
-      this.#queue.push({ job, resolve: resolve as QueuedJob["resolve"], reject, result: undefined });
+      this.#queue.push({ work, resolve: resolve as QueuedJob["resolve"], reject, result: undefined });
       this.#schedule();
     });
   }
@@ -72,6 +120,7 @@ export class GroupCommit {
   /** Refuses further jobs and commits those that wait. The database stays open. */
   close(): void {
     this.#closed = true;
+    this.#readAll();
     while (this.#queue.length > 0) this.#commitBatch(this.#takeBatch());
   }
 
@@ -81,12 +130,49 @@ export class GroupCommit {
     this.#nextTurn(this.#onImmediate);
   }
 
+  // Whoever was told what it read asks for the next thing at once: what follows belongs to the same turn.
   #runScheduled(): void {
+    if (this.#reads.length > 0) {
+      this.#readAll();
+      afterContinuations(this.#onImmediate);
+      return;
+    }
+    const waiting = this.#queue.length;
+    if (this.#gathersTurns && waiting > this.#gathered && waiting < this.#maxBatch) {
+      this.#gathered = waiting;
+      this.#nextTurn(this.#onImmediate);
+      return;
+    }
+    this.#gathered = 0;
     this.#scheduled = false;
-    if (this.#queue.length === 0) return;
+    if (waiting === 0) return;
     const batch = this.#takeBatch();
     if (this.#queue.length > 0) this.#schedule();
     this.#commitBatch(batch);
+  }
+
+  #readAll(): void {
+    const reads = this.#reads;
+    if (reads.length === 0) return;
+    this.#reads = [];
+    const readEach = () => {
+      for (const { read, resolve, reject } of reads) {
+        try {
+          resolve(this.#run(read));
+        } catch (error) {
+          reject(error);
+        }
+      }
+    };
+    if (reads.length === 1) {
+      readEach();
+      return;
+    }
+    try {
+      this.#db.snapshot(readEach);
+    } catch (error) {
+      for (const { reject } of reads) reject(error);
+    }
   }
 
   #takeBatch(): QueuedJob[] {
@@ -101,7 +187,7 @@ export class GroupCommit {
     try {
       this.#db.transaction(() => {
         phase = "jobs";
-        for (const entry of batch) entry.result = this.#run(entry.job);
+        this.#runJobs(batch);
         phase = "commit";
         this.#beforeCommit?.();
       });
@@ -119,11 +205,46 @@ export class GroupCommit {
     for (const entry of batch) this.#commitBatch([entry]);
   }
 
+  #runJobs(batch: readonly QueuedJob[]): void {
+    for (let at = 0; at < batch.length; ) {
+      const first = batch[at];
+      assert(first !== undefined);
+      const { work } = first;
+      if (work.jobs === undefined) {
+        first.result = this.#run(work.job);
+        at += 1;
+      } else {
+        const entries = entriesOf(work.jobs, batch, at);
+        this.#runTogether(work.jobs, entries);
+        at += entries.length;
+      }
+    }
+  }
+
   #run(job: CommitJob<unknown>): unknown {
     const result = job(this.#db);
     assert(!(result instanceof Promise), "a job is synchronous: what it awaits would run after COMMIT");
     return result;
   }
+
+  #runTogether(jobs: CommitJobs<unknown, unknown>, entries: readonly QueuedJob[]): void {
+    const items = entries.map(({ work }) => (work.jobs === undefined ? undefined : work.item));
+    const results = jobs(this.#db, items);
+    assert(Array.isArray(results) && results.length === items.length, "jobs return one result per item, at once");
+    for (const [index, entry] of entries.entries()) entry.result = results[index];
+  }
+}
+
+/** When everything has run that waits for promises which are settled by now. */
+function afterContinuations(run: () => void): void {
+  queueMicrotask(() => process.nextTick(run));
+}
+
+/** Those from `at` on that are items of the same jobs. */
+function entriesOf(jobs: CommitJobs<unknown, unknown>, batch: readonly QueuedJob[], at: number): readonly QueuedJob[] {
+  let end = at + 1;
+  while (batch[end]?.work.jobs === jobs) end += 1;
+  return batch.slice(at, end);
 }
 
 // A job that threw, or a COMMIT that found a row breaking a deferred rule. A BEGIN that waited in vain or a flush that

@@ -49,16 +49,24 @@ export class Sqlite {
   readonly #connection: DatabaseSync;
   readonly #statements = new Map<string, Statement>();
   readonly #begin: StatementSync;
+  readonly #beginReading: StatementSync;
   readonly #commit: StatementSync;
   readonly #rollback: StatementSync;
+  #transactions = 0;
 
   /** Takes a connection whose settings are checked; everyone else calls openSqlite. */
   constructor(connection: DatabaseSync, path: string) {
     this.path = path;
     this.#connection = connection;
     this.#begin = connection.prepare("BEGIN IMMEDIATE");
+    this.#beginReading = connection.prepare("BEGIN DEFERRED");
     this.#commit = connection.prepare("COMMIT");
     this.#rollback = connection.prepare("ROLLBACK");
+  }
+
+  /** Counts the transactions that were begun here: what was made in one is not taken for another's. */
+  get transactionNumber(): number {
+    return this.#transactions;
   }
 
   get isTransaction(): boolean {
@@ -95,12 +103,22 @@ export class Sqlite {
 
   /** All or nothing: `body` is committed and on disk when this returns, or rolled back when this throws. */
   transaction<R>(body: () => R): R {
+    return this.#transact(this.#begin, body);
+  }
+
+  /** What `body` reads is the state of one moment, and the file is locked for it once. */
+  snapshot<R>(body: () => R): R {
+    return this.#transact(this.#beginReading, body);
+  }
+
+  #transact<R>(begin: StatementSync, body: () => R): R {
     assert(!this.isTransaction, "transactions do not nest");
     try {
-      this.#begin.run();
+      begin.run();
     } catch (error) {
       throw toSqliteError(error);
     }
+    this.#transactions += 1;
     try {
       const result = body();
       assert(!(result instanceof Promise), "a transaction body is synchronous: what it awaits would run after COMMIT");

@@ -391,6 +391,39 @@ describe("a session that another took", () => {
     expect(submit([set("e:1", 4)])?.input).toMatchObject({ sessionId: "s2", commit: { localSeq: 1 } });
   });
 
+  it("gives no number twice to what is submitted while the next one is being opened", () => {
+    open();
+    answer(submit([set("e:1", 1)]), accepted(6));
+    answer(submit([set("e:1", 2)]), accepted(7));
+    run(state.pushed({ type: "session.revoked", space: "plan", sessionId: "s" } as { type: string }));
+    run(state.reopen(true));
+    const [opening] = sent;
+    submit([set("e:1", 3)]);
+    submit([set("e:1", 4)]);
+    answer(opening, ok({ ...opened, sessionId: "s2", sessionToken: "u", seq: 9 }));
+    const numbers = () => sent.map(({ input }) => (input as { commit: { localSeq: number } }).commit.localSeq);
+    expect(numbers()).toEqual([1, 2]);
+    submit([set("e:1", 5)]);
+    expect(numbers()).toEqual([3]);
+  });
+
+  it("lets nothing be built on what it had accepted and not been told of yet", () => {
+    open();
+    const commit = submit([set("e:1", 2)]);
+    run(state.want(state.branches.get(""), ["e:1"]));
+    answer(commit, accepted(6));
+    const isReadable = () => state.branches.get("").find("e:1")?.isReadable;
+    expect(isReadable()).toBe(true);
+    run(state.pushed({ type: "session.revoked", space: "plan", sessionId: "s" } as { type: string }));
+    run(state.reopen(true));
+    expect([isReadable(), shows("e:1")]).toEqual([false, value(2)]);
+    answer(sent[0], ok({ ...opened, sessionId: "s2", sessionToken: "u", seq: 9 }));
+    const [watch, query] = sent;
+    answer(watch, ok({ seq: 9 }));
+    answer(query, ok({ seq: 9, items: [{ id: "e:1", seq: 6, branch: "", document: value(2) }] }));
+    expect([isReadable(), shows("e:1")]).toEqual([true, value(2)]);
+  });
+
   it("is noticed by the answer to a commit, too", () => {
     open();
     const commit = submit([set("e:1", 2)]);

@@ -90,6 +90,7 @@ export class SessionState {
     if (this.#phase !== "lost") return [];
     this.#session = undefined;
     this.#openId = undefined;
+    this.#nextLocalSeq = 1;
     this.#phase = "down";
     this.down();
     return isUp ? this.up() : [];
@@ -99,6 +100,7 @@ export class SessionState {
   end(phase: "lost" | "closed", error: (localSeq: number, wasSent: boolean) => SpaceError): Effect[] {
     if (this.#phase === "closed") return [];
     this.#phase = phase;
+    for (const { tiers } of this.branches.all()) tiers.disownAccepted();
     const wasSent = new Map(this.outbox.layers().map(({ localSeq }) => [localSeq, this.outbox.wasSent(localSeq)]));
     return toEffects(this.integration.discardAll((localSeq) => error(localSeq, wasSent.get(localSeq) === true)));
   }
@@ -203,12 +205,12 @@ export class SessionState {
       return this.#lose(ownError("MalformedAnswerError"));
     }
     if (seq < this.branches.knownSeq) return this.#lose(ownError("HistoryLostError"));
-    const isNew = this.#session?.sessionId !== sessionId;
     this.#session = { sessionId, sessionToken };
     this.#openId = undefined;
     this.#phase = "open";
     this.#failures = 0;
-    this.#nextLocalSeq = isNew ? lastLocalSeq + 1 : Math.max(this.#nextLocalSeq, lastLocalSeq + 1);
+    // What was submitted while the session was being opened has its numbers already.
+    this.#nextLocalSeq = Math.max(this.#nextLocalSeq, lastLocalSeq + 1);
     this.branches.heard(seq);
     return [...this.#resume(), { kind: "opened" }];
   }

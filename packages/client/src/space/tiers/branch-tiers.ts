@@ -70,6 +70,11 @@ export class BranchTiers {
     this.settle(changes);
   }
 
+  /** The session that these were numbered in is over: what rests on them could not be named in another. */
+  disownAccepted(): void {
+    for (const layer of this.#accepted) layer.isDisowned = true;
+  }
+
   confirm(record: EntityRecord, changes: VisibleChanges): void {
     const entity = this.entity(record.id);
     changes.note(entity, "integrate");

@@ -52,10 +52,12 @@ export class EntityTiers {
     return this.#base?.seq ?? 0;
   }
 
-  /** Whether a transaction may look at it: all that shows is known, fits, and is not about to be taken back. */
+  /** Whether a transaction may look at it: all that shows is known, fits, can be named, and is not about to be taken back. */
   get isReadable(): boolean {
     if (!this.#visible.known || !(this.isLive || this.#restsOnItself)) return false;
-    return this.#stack.every(({ layer, footprints }) => footprints !== undefined && layer.isDoomed !== true);
+    return this.#stack.every(
+      ({ layer, footprints }) => footprints !== undefined && layer.isDoomed !== true && layer.isDisowned !== true,
+    );
   }
 
   /** The stack begins with a write of the whole document, so that it shows the same whatever is under it. */

@@ -19,4 +19,6 @@ export type Layer = {
   acceptedSeq?: number;
   /** It is known that it will be taken back: nothing new is built on it. */
   isDoomed?: boolean;
+  /** Accepted in a session that is over: its number means nothing in the next, so nothing new is built on it either. */
+  isDisowned?: boolean;
 };

@@ -1,6 +1,6 @@
 // The wire over a link to a broker, for Node: the link reconnects by itself, this says so to the spaces.
 import { openLink } from "../../link/link.ts";
-import type { LinkOptions, LinkStatus } from "../../link/link-contract.ts";
+import type { Link, LinkOptions, LinkStatus } from "../../link/link-contract.ts";
 import type { SpaceWire } from "../space-wire.ts";
 import { WireListeners } from "./wire-listeners.ts";
 
@@ -11,11 +11,17 @@ export type LinkWireOptions = Omit<LinkOptions, "kind" | "onStatus" | "onPush"> 
 
 const defaultRequestTimeoutMs = 30_000;
 
-export function openLinkWire({ requestTimeoutMs = defaultRequestTimeoutMs, ...options }: LinkWireOptions): SpaceWire {
+export function openLinkWire({ requestTimeoutMs, ...options }: LinkWireOptions): SpaceWire {
+  return wireOver((events) => openLink({ ...options, kind: "client", ...events }), requestTimeoutMs);
+}
+
+/** Over a link that is opened here with these listeners. */
+export function wireOver(
+  open: (events: Pick<LinkOptions, "onStatus" | "onPush">) => Link,
+  requestTimeoutMs = defaultRequestTimeoutMs,
+): SpaceWire {
   const listeners = new WireListeners();
-  const link = openLink({
-    ...options,
-    kind: "client",
+  const link = open({
     onPush: (push) => listeners.push(push),
     onStatus: (status) => {
       if (status.state === "online") listeners.up();

@@ -1,5 +1,6 @@
 // The broker as an area of the kit: what it needs to be told, and all that is tried.
 import { defineArea } from "../../frame/scenario.ts";
+import { budgetOption, meshOptions } from "../mesh-options.ts";
 import { acceptScenarios } from "./accepting.ts";
 import { callScenarios } from "./calls.ts";
 import { deliveryScenarios } from "./delivery.ts";
@@ -16,33 +17,7 @@ import { BrokerWorld } from "./world.ts";
 export const brokerArea = defineArea<BrokerWorld>({
   name: "broker",
   summary: "a broker over HTTP and WebSocket, with members whose keys the kit makes",
-  options: [
-    { flag: "url", value: "<url>", help: "where it serves: http://host:port (needed)" },
-    {
-      flag: "admin-token",
-      value: "<token>",
-      help: "the broker's admin token: the kit makes a mesh of its own",
-      secretEnv: "CLAUDEMESH_ADMIN_TOKEN",
-    },
-    { flag: "mesh", value: "<name>", help: "without an admin token: a mesh that exists, made for tests" },
-    {
-      flag: "owner-token",
-      value: "<token>",
-      help: "with --mesh: a bearer token of an owner, to invite the kit's members",
-      secretEnv: "CLAUDEMESH_OWNER_TOKEN",
-    },
-    {
-      flag: "invite",
-      value: "<invite>",
-      help: "with --mesh and no owner: single-use invites, three at least; what needs an owner is skipped",
-      repeatable: true,
-    },
-    {
-      flag: "budget",
-      value: "<n>",
-      help: "messages that the rate limit allows in a window; the kit spends them in a mesh of its own",
-    },
-  ],
+  options: [...meshOptions, budgetOption],
   scenarios: [
     ...lostAnswerScenarios,
     ...identityScenarios,

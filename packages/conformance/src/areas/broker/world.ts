@@ -44,12 +44,15 @@ export class BrokerWorld {
   readonly target: HttpTarget & { readonly type: "tcp" };
   readonly adminToken: string | undefined;
   readonly budget: number | undefined;
+  /** A target that the registrar's verifier refuses. */
+  readonly refusedTarget: string | undefined;
   place: MeshPlace = { mesh: "", meshId: "" };
   readonly #invites: string[];
   readonly #members: MeshMember[] = [];
   readonly #peers = new Set<SocketPeer>();
   readonly #run = randomBytes(5).toString("hex");
   #owner: Caller | undefined;
+  #ownerWithKey: MeshMember | undefined;
   #ownsMesh = false;
   #count = 0;
 
@@ -62,6 +65,7 @@ export class BrokerWorld {
       throw new CannotBegin("--budget takes the number of messages that the broker's rate limit allows in a window.");
     }
     this.budget = budget === undefined ? undefined : Number(budget);
+    this.refusedTarget = options.one("refused-target");
     this.#invites = [...options.all("invite")];
   }
 
@@ -102,6 +106,12 @@ export class BrokerWorld {
   get owner(): Caller {
     if (this.#owner === undefined) throw new Skipped("needs an owner: give --admin-token, or --mesh and --owner-token");
     return this.#owner;
+  }
+
+  /** An owner who can sign. */
+  get signingOwner(): MeshMember {
+    if (this.#ownerWithKey === undefined) throw new Skipped("needs an owner's key: give --admin-token");
+    return this.#ownerWithKey;
   }
 
   get admin(): string {
@@ -213,6 +223,7 @@ export class BrokerWorld {
       const owner = await this.createMesh(name, "olga");
       this.place = { mesh: name, meshId: owner.meshId };
       this.#owner = owner;
+      this.#ownerWithKey = owner;
       this.#ownsMesh = true;
       return;
     }

@@ -19,11 +19,13 @@ export function createMarkedCommit(
   points: { readonly before?: FailpointName; readonly after: FailpointName },
   nextTurn: Chance["nextTurn"] = systemChance.nextTurn,
 ): MarkedCommit {
-  if (!failpoints.active) return { commit: new GroupCommit(db, { nextTurn }), note: () => undefined };
+  // Callers have a connection each, and a turn of the loop hears a few of them.
+  const turns = { nextTurn, gathersTurns: true };
+  if (!failpoints.active) return { commit: new GroupCommit(db, turns), note: () => undefined };
   let noted = false;
   let committing = false;
   const commit = new GroupCommit(db, {
-    nextTurn,
+    ...turns,
     beforeCommit: () => {
       committing = noted;
       noted = false;

@@ -42,6 +42,7 @@ const page = { after: undefined, limit: 100 };
 
 describe("an outbox of any size", () => {
   const asked: { readonly sql: string; readonly plan: string }[] = [];
+  const planOf = (part: string) => asked.filter(({ sql }) => sql.includes(part)).map(({ plan }) => plan);
   beforeAll(async () => {
     const plans = await plansOf(async (stores) => {
       const { outbox } = stores;
@@ -71,10 +72,18 @@ describe("an outbox of any size", () => {
     expect(slow.map(({ sql, plan }) => `${sql} → ${plan}`)).toEqual([]);
   });
 
+  it("has every page and every pruning of done rows begin where it is to begin, whatever the other rows are", () => {
+    for (const status of outboxStatuses) {
+      const index = status === "pending" ? "outbox_pending_by_id" : `outbox_${status}`;
+      expect(planOf(`status = '${status}' AND id > ?`)).toEqual([expect.stringContaining(`INDEX ${index} (id>?)`)]);
+    }
+    expect(planOf("status = 'done' AND delivered_at < ?")).toEqual([
+      expect.stringContaining("INDEX outbox_done (id<?)"),
+    ]);
+  });
+
   it("finds due rows in the order in which they are due, and pending ones in the order of their ids", () => {
-    const planOf = (part: string) => asked.filter(({ sql }) => sql.includes(part)).map(({ plan }) => plan);
     expect(planOf("ORDER BY next_attempt_at")).toEqual([expect.stringContaining("outbox_pending (")]);
-    expect(planOf("status = 'pending' AND id > ?")).toEqual([expect.stringContaining("outbox_pending_by_id (id>?)")]);
     expect(planOf("min(enqueued_at) AS oldest FROM outbox WHERE status = 'pending'")).toEqual([
       expect.stringContaining("COVERING INDEX outbox_pending_by_id"),
     ]);

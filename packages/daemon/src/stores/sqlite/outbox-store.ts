@@ -35,8 +35,17 @@ export function createSqliteOutboxStore(db: Sqlite, { commit, note }: MarkedComm
       commit.submit((tx) => {
         note();
         const stored = find(tx, row.clientMessageId);
-        if (stored === undefined) insertRow(tx, row);
+        if (stored === undefined) insertRow(tx, row, "pending");
         return stored;
+      }),
+    acceptAndClaim: (row) =>
+      commit.submit((tx) => {
+        note();
+        const stored = find(tx, row.clientMessageId);
+        if (stored !== undefined) return stored;
+        const status = tx.sql(anyDueSql).get(row.enqueuedAt) === undefined ? "inflight" : "pending";
+        insertRow(tx, row, status);
+        return status;
       }),
     claimDue: (query) => commit.submit((tx) => claimDue(tx, query)),
     nextDueAt: (afterMs) => selectNextDueAt(db, afterMs),
@@ -84,12 +93,11 @@ type SendRow = {
 const sendColumns =
   "id, request_fingerprint, broker_message_id, history_id, to_address, destination_kind, destination_ref";
 
+// Texts of statements are constants: one that is put together at each call is also hashed anew at each.
+const selectSendSql = `SELECT ${sendColumns}, status, last_error FROM outbox WHERE client_message_id = ?`;
+
 function selectSend(db: Sqlite, clientMessageId: string): StoredSend | undefined {
-  return toStoredSend(
-    db
-      .sql<SendRow>(`SELECT ${sendColumns}, status, last_error FROM outbox WHERE client_message_id = ?`)
-      .get(clientMessageId),
-  );
+  return toStoredSend(db.sql<SendRow>(selectSendSql).get(clientMessageId));
 }
 
 function selectTombstone(db: Sqlite, clientMessageId: string): StoredSend | undefined {
@@ -119,9 +127,9 @@ function toStoredSend(row: SendRow | undefined): StoredSend | undefined {
 const insertSql = `INSERT INTO outbox (id, client_message_id, request_fingerprint, wire_fingerprint, to_address,
     destination_kind, destination_ref, priority, meta, reply_to_id, envelope_version, enqueued_at, next_attempt_at,
     status, payload)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?)`;
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
-function insertRow(tx: Sqlite, row: NewOutboxRow): void {
+function insertRow(tx: Sqlite, row: NewOutboxRow, status: "pending" | "inflight"): void {
   tx.sql(insertSql).run(
     row.id,
     row.clientMessageId,
@@ -136,9 +144,12 @@ function insertRow(tx: Sqlite, row: NewOutboxRow): void {
     row.envelopeVersion,
     row.enqueuedAt,
     row.enqueuedAt,
+    status,
     row.payload,
   );
 }
+
+const anyDueSql = "SELECT 1 FROM outbox WHERE status = 'pending' AND next_attempt_at <= ? LIMIT 1";
 
 type DueRow = { id: string; bytes: number };
 
@@ -198,16 +209,14 @@ const doneColumns =
   "status = 'done', delivered_at = ?, broker_message_id = ?, history_id = ?, last_error = NULL, fenced = 0";
 
 /** The attempts that the try began with name it: an end that comes twice, or too late, finds other attempts. */
+const thisTry = "WHERE id = ? AND status = 'inflight' AND attempts = ?";
+const endDoneSql = `UPDATE outbox SET ${doneColumns}, attempts = attempts + 1 ${thisTry}`;
+
 function endTry(tx: Sqlite, id: string, attempts: number, end: TryEnd, nowMs: number): boolean {
-  const thisTry = "WHERE id = ? AND status = 'inflight' AND attempts = ?";
   switch (end.next) {
     case "done": {
       const { brokerMessageId, historyId } = end.acceptance;
-      return (
-        tx
-          .sql(`UPDATE outbox SET ${doneColumns}, attempts = attempts + 1 ${thisTry}`)
-          .run(nowMs, brokerMessageId, historyId, id, attempts).changes === 1
-      );
+      return tx.sql(endDoneSql).run(nowMs, brokerMessageId, historyId, id, attempts).changes === 1;
     }
     case "dead":
       return (

@@ -32,6 +32,15 @@ describe("a watched outbox", () => {
     expect(changes).toEqual(["a pending", "a inflight", "a pending", "a dead"]);
   });
 
+  it("tells of a row that is claimed as it is stored as of any other", async () => {
+    const { watch, changes, note, outbox, clock, ...stores } = await setUp();
+    watch(note);
+    const row = newRow({ ...stores, outbox }, clock, { clientMessageId: "a" });
+    expect(await outbox.acceptAndClaim(row)).toBe("inflight");
+    await settle();
+    expect(changes).toEqual(["a pending", "a inflight"]);
+  });
+
   it("tells nothing that was rolled back, and tells what succeeds after all once", async () => {
     const { watch, changes, note, outboxDb, accept } = await setUp();
     watch(note);

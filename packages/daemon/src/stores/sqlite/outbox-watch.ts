@@ -6,14 +6,16 @@ import type { OutboxChange, WatchOutbox } from "../../ports.ts";
 
 const createTriggers = `
   CREATE TEMP TRIGGER outbox_watch_insert AFTER INSERT ON main.outbox
-    BEGIN SELECT outbox_changed(NEW.id, NEW.client_message_id, NEW.status); END;
+    BEGIN SELECT outbox_changed(NEW.id, NEW.client_message_id, NEW.status, 1); END;
   CREATE TEMP TRIGGER outbox_watch_update AFTER UPDATE OF status ON main.outbox WHEN NEW.status IS NOT OLD.status
-    BEGIN SELECT outbox_changed(NEW.id, NEW.client_message_id, NEW.status); END;`;
+    BEGIN SELECT outbox_changed(NEW.id, NEW.client_message_id, NEW.status, 0); END;`;
 const dropTriggers = "DROP TRIGGER temp.outbox_watch_insert; DROP TRIGGER temp.outbox_watch_update;";
+
+type Reported = { readonly change: OutboxChange; readonly isInsert: boolean };
 
 export function createOutboxWatch(db: Sqlite): WatchOutbox {
   const watchers = new Set<(change: OutboxChange) => void>();
-  let changes: OutboxChange[] = [];
+  let changes: Reported[] = [];
   const publish = () => {
     const reported = changes;
     changes = [];
@@ -22,16 +24,20 @@ export function createOutboxWatch(db: Sqlite): WatchOutbox {
       for (const onChange of watchers) onChange(change);
     }
   };
-  db.connection.function("outbox_changed", (id: unknown, clientMessageId: unknown, status: unknown) => {
-    // A transaction begins and ends within one turn, so that by the next tick it is committed or rolled back.
-    if (changes.length === 0) process.nextTick(publish);
-    changes.push({
-      id: String(id),
-      client_message_id: String(clientMessageId),
-      status: String(status) as OutboxStatus,
-    });
-    return null;
-  });
+  db.connection.function(
+    "outbox_changed",
+    (id: unknown, clientMessageId: unknown, status: unknown, isInsert: unknown) => {
+      // A transaction begins and ends within one turn, so that by the next tick it is committed or rolled back.
+      if (changes.length === 0) process.nextTick(publish);
+      const change = {
+        id: String(id),
+        client_message_id: String(clientMessageId),
+        status: String(status) as OutboxStatus,
+      };
+      changes.push({ change, isInsert: isInsert === 1 });
+      return null;
+    },
+  );
   return (onChange) => {
     if (watchers.size === 0) db.exec(createTriggers);
     watchers.add(onChange);
@@ -42,13 +48,15 @@ export function createOutboxWatch(db: Sqlite): WatchOutbox {
 }
 
 /** A batch that failed runs again job by job, and reports again: what is told is what the database says, once. */
-function withoutRolledBack(db: Sqlite, changes: readonly OutboxChange[]): OutboxChange[] {
+function withoutRolledBack(db: Sqlite, changes: readonly Reported[]): OutboxChange[] {
   const told = new Map<string, OutboxStatus>();
-  return changes.filter(({ id, status }) => {
-    if (told.get(id) === status) return false;
+  return changes.flatMap(({ change, isInsert }) => {
+    const { id, status } = change;
+    if (told.get(id) === status) return [];
     const row = db.sql<{ status: OutboxStatus }>("SELECT status FROM outbox WHERE id = ?").get(id);
-    if (row?.status !== status) return false;
+    if (row?.status !== status) return [];
     told.set(id, status);
-    return true;
+    // A row that is claimed by the transaction that inserts it was pending first, for nobody to see.
+    return isInsert && status === "inflight" ? [{ ...change, status: "pending" }, change] : [change];
   });
 }

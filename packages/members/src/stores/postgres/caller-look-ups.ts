@@ -2,7 +2,7 @@
 // in one round trip: those that arrive while two others are on their way.
 import { NaturalBatches } from "@claudemesh/storage/natural-batches";
 import type { Postgres } from "@claudemesh/storage/postgres";
-import type { Member, MembersStore, Mesh } from "../../ports.ts";
+import type { MembersStore, Mesh, MeshMember } from "../../ports.ts";
 import { comparable, type MemberRow, memberColumns, toMember } from "./member-rows.ts";
 
 const perRead = 256;
@@ -10,24 +10,28 @@ const readsAtOnce = 2;
 
 const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-type TokenKey = { readonly meshId: string; readonly tokenHash: Uint8Array };
+type TokenKey = { readonly nameOrId: string; readonly tokenHash: Uint8Array };
 type Numbered<Row> = Row & { readonly n: number };
 
 /** A read begins after it was asked for, and sees everything that was committed by then. */
 export function createCallerLookUps(postgres: Postgres): Pick<MembersStore, "findMesh" | "findByToken"> {
   const batches = <Key, Found>(run: (keys: readonly Key[]) => Promise<readonly (Found | undefined)[]>) =>
-    new NaturalBatches<Key, Found | undefined>({ maxBatch: perRead, maxConcurrent: readsAtOnce, run });
+    new NaturalBatches<Key, Found | undefined>({
+      maxBatch: perRead,
+      maxConcurrent: readsAtOnce,
+      gathersTurns: true,
+      run,
+    });
   const meshesById = batches<string, Mesh>((ids) => selectMeshesById(postgres, ids));
   const meshesByName = batches<string, Mesh>((names) => selectMeshesByName(postgres, names));
-  const byToken = batches<TokenKey, Member>((keys) => selectByTokens(postgres, keys));
+  const byToken = batches<TokenKey, MeshMember>((keys) => selectByTokens(postgres, keys));
   return {
     findMesh: async (nameOrId) => {
       // Anything else is not a uuid to the server either, which would refuse the statement instead of finding nothing.
       const byId = uuidPattern.test(nameOrId) ? await meshesById.submit(nameOrId) : undefined;
       return byId ?? meshesByName.submit(nameOrId);
     },
-    findByToken: async (meshId, tokenHash) =>
-      uuidPattern.test(meshId) ? byToken.submit({ meshId, tokenHash }) : undefined,
+    findByToken: (nameOrId, tokenHash) => byToken.submit({ nameOrId, tokenHash }),
   };
 }
 
@@ -49,15 +53,42 @@ async function selectMeshesByName(postgres: Postgres, names: readonly string[]):
   return inOrder(rows, names.length, toMesh);
 }
 
-async function selectByTokens(postgres: Postgres, keys: readonly TokenKey[]): Promise<(Member | undefined)[]> {
-  const rows = await postgres.read<Numbered<MemberRow>>(
-    `SELECT k.n::int AS n, ${memberColumns}
-     FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS k (mesh_id, token_hash, n)
-     JOIN mesh.member_token t ON t.mesh_id = k.mesh_id AND t.token_hash = k.token_hash AND t.revoked_at IS NULL
-     JOIN mesh.member m ON m.mesh_id = t.mesh_id AND m.pubkey = t.pubkey`,
-    [keys.map(({ meshId }) => meshId), keys.map(({ tokenHash }) => Buffer.from(tokenHash))],
+// Mostly many requests speak with few tokens, so that each is asked for once. The statement is planned once for each
+// connection, maybe when the tables were empty: OFFSET keeps each look-up to its whole key.
+async function selectByTokens(postgres: Postgres, keys: readonly TokenKey[]): Promise<(MeshMember | undefined)[]> {
+  const texts = keys.map(({ nameOrId, tokenHash }) => `${Buffer.from(tokenHash).toString("hex")}/${nameOrId}`);
+  const places = new Map(texts.map((text, at) => [text, at]));
+  const distinct = [...places.values()].map((at) => keys[at] as TokenKey);
+  const rows = await postgres.read<Numbered<MemberRow & { mesh_name: string }>>(
+    `SELECT k.n::int AS n, ${memberColumns}, mesh.name AS mesh_name
+     FROM unnest($1::uuid[], $2::text[], $3::bytea[]) WITH ORDINALITY AS k (id, name, token_hash, n)
+     CROSS JOIN LATERAL (
+       SELECT m.id, m.name FROM mesh.mesh m WHERE m.id = k.id
+       UNION ALL
+       SELECT m.id, m.name FROM mesh.mesh m WHERE m.name = k.name
+         AND NOT EXISTS (SELECT FROM mesh.mesh other WHERE other.id = k.id)
+     ) AS mesh
+     CROSS JOIN LATERAL (
+       SELECT t.pubkey FROM mesh.member_token t
+       WHERE t.mesh_id = mesh.id AND t.token_hash = k.token_hash AND t.revoked_at IS NULL OFFSET 0
+     ) AS t
+     CROSS JOIN LATERAL (
+       SELECT ${memberColumns} FROM mesh.member m WHERE m.mesh_id = mesh.id AND m.pubkey = t.pubkey OFFSET 0
+     ) AS m`,
+    [
+      distinct.map(({ nameOrId }) => (uuidPattern.test(nameOrId) ? nameOrId : null)),
+      distinct.flatMap(({ nameOrId }) => comparable(nameOrId)),
+      distinct.map(({ tokenHash }) => Buffer.from(tokenHash)),
+    ],
+    "callers_by_token",
   );
-  return inOrder(rows, keys.length, toMember);
+  const found = inOrder(rows, distinct.length, toMeshMember);
+  const order = new Map([...places.keys()].map((text, at) => [text, found[at]]));
+  return texts.map((text) => order.get(text));
+}
+
+function toMeshMember(row: MemberRow & { mesh_name: string }): MeshMember {
+  return { mesh: { id: row.mesh_id, name: row.mesh_name }, member: toMember(row) };
 }
 
 const toMesh = ({ id, name }: Mesh): Mesh => ({ id, name });

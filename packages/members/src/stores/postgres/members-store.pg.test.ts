@@ -79,11 +79,14 @@ describe.skipIf(database === undefined)("members on PostgreSQL", () => {
         store.findByToken(first, hashSecret("kept")),
         store.findByToken(second, hashSecret("kept")),
         store.findByToken("no mesh", hashSecret("kept")),
+        store.findByToken("mesh-0", hashSecret("kept")),
+        store.findByToken("mesh-1", hashSecret("kept")),
+        store.findByToken("mesh-0\0", hashSecret("kept")),
         store.findByToken(first, hashSecret("revoked")),
         store.findByToken(first, hashSecret("kept")),
       ];
-      const found = (await Promise.all(asked)).map((member) => member?.meshId);
-      expect(found).toEqual([first, undefined, undefined, undefined, first]);
+      const found = (await Promise.all(asked)).map((caller) => caller?.mesh.id);
+      expect(found).toEqual([first, undefined, undefined, first, undefined, undefined, undefined, first]);
       const meshes = await Promise.all([second, "mesh-0", "\0", "none", first].map((name) => store.findMesh(name)));
       expect(meshes.map((mesh) => mesh?.id)).toEqual([second, first, undefined, undefined, first]);
     });

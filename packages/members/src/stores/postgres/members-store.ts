@@ -2,6 +2,7 @@
 // changes who belongs to a mesh holds the mesh's lock, since accepts read membership under it.
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
+import { decideRole, isLiveOwner } from "../../core/decide-role.ts";
 import type {
   CreateMeshOutcome,
   JoinOutcome,
@@ -11,6 +12,7 @@ import type {
   Page,
   RevokeOutcome,
   Role,
+  RoleOutcome,
   TokenRecord,
 } from "../../ports.ts";
 import { createCallerLookUps } from "./caller-look-ups.ts";
@@ -70,6 +72,7 @@ export function createPostgresMembersStore(postgres: Postgres): MembersStore {
         return changed === 1;
       }),
     revokeMember: (meshId, by, pubkey, nowMs) => postgres.transaction((tx) => endMember(tx, meshId, by, pubkey, nowMs)),
+    setRole: (meshId, by, pubkey, role) => postgres.transaction((tx) => updateRole(tx, meshId, by, pubkey, role)),
   };
 }
 
@@ -129,8 +132,7 @@ async function spendInvite(
     return mayKnow && !present.revoked ? { type: "already_member", member: present } : { type: "refused" };
   }
   if (invite.used_by !== null || expired) return { type: "refused" };
-  const creator = await selectMember(tx, meshId, invite.created_by);
-  if (creator === undefined || creator.revoked) return { type: "refused" };
+  if (!isLiveOwner(await selectMember(tx, meshId, invite.created_by))) return { type: "refused" };
   await tx.execute("UPDATE mesh.invite SET used_by = $3, used_at = $4 WHERE mesh_id = $1 AND secret_hash = $2", [
     meshId,
     secretHash,
@@ -148,8 +150,7 @@ async function endMember(
   nowMs: number,
 ): Promise<RevokeOutcome> {
   await lockMesh(tx, meshId);
-  const caller = await selectMember(tx, meshId, by);
-  if (caller === undefined || caller.revoked || caller.role !== "owner") return "not_an_owner";
+  if (!isLiveOwner(await selectMember(tx, meshId, by))) return "not_an_owner";
   const member = await selectMember(tx, meshId, pubkey);
   if (member === undefined) return "not_found";
   if (member.revoked) return "already_revoked";
@@ -161,6 +162,23 @@ async function endMember(
     values,
   );
   return "revoked";
+}
+
+async function updateRole(
+  tx: PostgresTransaction,
+  meshId: string,
+  by: string,
+  pubkey: string,
+  role: Role,
+): Promise<RoleOutcome> {
+  await lockMesh(tx, meshId);
+  const caller = await selectMember(tx, meshId, by);
+  const member = await selectMember(tx, meshId, pubkey);
+  const outcome = decideRole({ caller, member, role, owners: await countOwners(tx, meshId) });
+  if (outcome === "changed") {
+    await tx.execute("UPDATE mesh.member SET role = $3 WHERE mesh_id = $1 AND pubkey = $2", [meshId, pubkey, role]);
+  }
+  return outcome;
 }
 
 async function countOwners(tx: PostgresTransaction, meshId: string): Promise<number> {

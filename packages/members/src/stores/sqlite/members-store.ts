@@ -3,15 +3,18 @@
 import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
+import { decideRole, isLiveOwner } from "../../core/decide-role.ts";
 import type {
   CreateMeshOutcome,
   JoinOutcome,
   Member,
   MembersStore,
   Mesh,
+  MeshMember,
   Page,
   RevokeOutcome,
   Role,
+  RoleOutcome,
   TokenRecord,
 } from "../../ports.ts";
 
@@ -51,7 +54,7 @@ export function createSqliteMembersStore(db: Sqlite, commit: GroupCommit): Membe
           "INSERT INTO member_token (mesh_id, id, token_hash, pubkey, label, created_at) VALUES (?, ?, ?, ?, ?, ?)",
         ).run(meshId, token.id, token.tokenHash, token.pubkey, token.label, nowMs);
       }),
-    findByToken: async (meshId, tokenHash) => selectByToken(db, meshId, tokenHash),
+    findByToken: (nameOrId, tokenHash) => commit.read((tx) => selectByToken(tx, nameOrId, tokenHash)),
     listTokens: async (meshId, pubkey, after, limit) => selectTokens(db, meshId, pubkey, after, limit),
     revokeToken: (meshId, pubkey, tokenId, nowMs) =>
       commit.submit((tx) => {
@@ -63,6 +66,7 @@ export function createSqliteMembersStore(db: Sqlite, commit: GroupCommit): Membe
         return result.changes === 1;
       }),
     revokeMember: (meshId, by, pubkey, nowMs) => commit.submit((tx) => endMember(tx, meshId, by, pubkey, nowMs)),
+    setRole: (meshId, by, pubkey, role) => commit.submit((tx) => updateRole(tx, meshId, by, pubkey, role)),
   };
 }
 
@@ -113,7 +117,7 @@ function spendInvite(
     return mayKnow && !present.revoked ? { type: "already_member", member: present } : { type: "refused" };
   }
   if (invite.used_by !== null || invite.expires_at <= nowMs) return { type: "refused" };
-  if (!isLiveMember(tx, meshId, invite.created_by)) return { type: "refused" };
+  if (!isLiveOwner(selectMember(tx, meshId, invite.created_by))) return { type: "refused" };
   tx.sql("UPDATE invite SET used_by = ?, used_at = ? WHERE mesh_id = ? AND secret_hash = ? AND used_by IS NULL").run(
     member.pubkey,
     nowMs,
@@ -124,8 +128,7 @@ function spendInvite(
 }
 
 function endMember(tx: Sqlite, meshId: string, by: string, pubkey: string, nowMs: number): RevokeOutcome {
-  const caller = selectMember(tx, meshId, by);
-  if (caller === undefined || caller.revoked || caller.role !== "owner") return "not_an_owner";
+  if (!isLiveOwner(selectMember(tx, meshId, by))) return "not_an_owner";
   const member = selectMember(tx, meshId, pubkey);
   if (member === undefined) return "not_found";
   if (member.revoked) return "already_revoked";
@@ -141,6 +144,16 @@ function endMember(tx: Sqlite, meshId: string, by: string, pubkey: string, nowMs
     pubkey,
   );
   return "revoked";
+}
+
+function updateRole(tx: Sqlite, meshId: string, by: string, pubkey: string, role: Role): RoleOutcome {
+  const caller = selectMember(tx, meshId, by);
+  const member = selectMember(tx, meshId, pubkey);
+  const outcome = decideRole({ caller, member, role, owners: countOwners(tx, meshId) });
+  if (outcome === "changed") {
+    tx.sql("UPDATE member SET role = ? WHERE mesh_id = ? AND pubkey = ?").run(role, meshId, pubkey);
+  }
+  return outcome;
 }
 
 function countOwners(tx: Sqlite, meshId: string): number {
@@ -181,13 +194,25 @@ function selectMembers(db: Sqlite, meshId: string, after: string, limit: number)
   return pageOf(rows.map(toMember), limit, (member) => member.pubkey);
 }
 
-function selectByToken(db: Sqlite, meshId: string, tokenHash: Uint8Array): Member | undefined {
-  const token = db
-    .sql<{ pubkey: string }>(
-      "SELECT pubkey FROM member_token WHERE mesh_id = ? AND token_hash = ? AND revoked_at IS NULL",
+// A token is found by the mesh's id alone, so that an id that is also a name can't lead to another mesh.
+function selectByToken(db: Sqlite, nameOrId: string, tokenHash: Uint8Array): MeshMember | undefined {
+  const byId = selectTokenOfMesh(db, nameOrId, tokenHash);
+  if (byId !== undefined) return byId;
+  const mesh = selectMesh(db, nameOrId);
+  return mesh === undefined || mesh.id === nameOrId ? undefined : selectTokenOfMesh(db, mesh.id, tokenHash);
+}
+
+function selectTokenOfMesh(db: Sqlite, meshId: string, tokenHash: Uint8Array): MeshMember | undefined {
+  const row = db
+    .sql<MemberRow & { mesh_name: string }>(
+      `SELECT m.mesh_id, m.pubkey, m.name, m.role, m.joined_at, m.revoked_at, mesh.name AS mesh_name
+       FROM member_token t
+       JOIN member m ON m.mesh_id = t.mesh_id AND m.pubkey = t.pubkey
+       JOIN mesh ON mesh.id = t.mesh_id
+       WHERE t.mesh_id = ? AND t.token_hash = ? AND t.revoked_at IS NULL`,
     )
     .get(meshId, tokenHash);
-  return token === undefined ? undefined : selectMember(db, meshId, token.pubkey);
+  return row && { mesh: { id: row.mesh_id, name: row.mesh_name }, member: toMember(row) };
 }
 
 function selectTokens(db: Sqlite, meshId: string, pubkey: string, after: string, limit: number): Page<TokenRecord> {

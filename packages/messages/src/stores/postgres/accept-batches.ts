@@ -56,12 +56,12 @@ export class AcceptBatches {
   }
 
   #lead(key: string, send: SendToAccept): Promise<AcceptOutcome> {
-    const outcome = this.#submit(send).finally(() => this.#underway.delete(key));
+    const outcome = this.#submit(key, send);
     this.#underway.set(key, { send, outcome });
     return outcome;
   }
 
-  async #submit(send: SendToAccept): Promise<AcceptOutcome> {
+  async #submit(key: string, send: SendToAccept): Promise<AcceptOutcome> {
     const { meshId } = send;
     const lane = this.#lanes.get(meshId) ?? this.#openLane(meshId);
     try {
@@ -69,6 +69,7 @@ export class AcceptBatches {
       if (settled.status === "rejected") throw settled.reason;
       return settled.value;
     } finally {
+      this.#underway.delete(key);
       if (lane.idle) this.#lanes.delete(meshId);
     }
   }

@@ -15,7 +15,7 @@ import { forgetNext, selectMeshes, sweepMesh } from "./housekeeping.ts";
 import { endMembership, selectUnfinished } from "./memberships.ts";
 import { selectMentions } from "./mentions.ts";
 import { selectMessageState } from "./message-state.ts";
-import { checkPage, claimCheck, selectStrayMeshes } from "./orphans.ts";
+import { claimCheck, createRules } from "./orphans.ts";
 import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
 import { insertQueue, leaseMessages, reviveMessages, selectParkedPage, settleMessages } from "./queues.ts";
 import { countNext, hasUncounted } from "./rate-counters.ts";
@@ -62,6 +62,7 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
   const lookUps = new NaturalBatches<ClientKey, StoredAccept | undefined>({
     maxConcurrent: 2,
     maxBatch: lookUpsPerRead,
+    gathersTurns: true,
     run: (keys) => selectAccepted(committed, keys),
   });
   const settlings = new NaturalBatches<Settling, void>({
@@ -129,8 +130,7 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
       countNext: async () => (await hasUncounted(committed)) && (await common.transaction(countNext)),
     },
     orphans: {
-      checkPage: (name, meshId, after, options) => checkPage(committed, name, meshId, after, options),
-      strayMeshes: () => selectStrayMeshes(committed),
+      ...createRules(committed),
       claim: (meshId, nowMs, beforeMs) => common.transaction((tx) => claimCheck(tx, meshId, nowMs, beforeMs)),
     },
     stats: {

@@ -25,17 +25,25 @@ export const dedupeColumns = `d.broker_message_id, coalesce(h.history_id, 0) AS 
 export const joinHistory = `LEFT JOIN mesh.message_history h
     ON h.mesh_id = d.mesh_id AND h.broker_message_id = d.broker_message_id`;
 
+// Planned once for each connection, maybe when the tables were empty. OFFSET keeps each look-up a subquery of its own,
+// which can use nothing but its whole key.
+const selectStatement = `
+  SELECT k.n::int AS n, s.*
+  FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS k (mesh_id, client_message_id, n)
+  CROSS JOIN LATERAL (
+    SELECT ${dedupeColumns} FROM mesh.client_message_dedupe d ${joinHistory}
+    WHERE d.mesh_id = k.mesh_id AND d.client_message_id = k.client_message_id OFFSET 0
+  ) AS s`;
+
 /** One entry per key, in their order; undefined: the id is free. */
 export async function selectAccepted(
   db: Reading,
   keys: readonly ClientKey[],
 ): Promise<readonly (StoredAccept | undefined)[]> {
   const rows = await db.query<DedupeRow & { n: number }>(
-    `SELECT k.n::int AS n, ${dedupeColumns}
-     FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS k (mesh_id, client_message_id, n)
-     JOIN mesh.client_message_dedupe d ON d.mesh_id = k.mesh_id AND d.client_message_id = k.client_message_id
-     ${joinHistory}`,
+    selectStatement,
     [keys.map((key) => key.meshId), keys.map((key) => key.clientMessageId)],
+    "find_accepted",
   );
   const stored: (StoredAccept | undefined)[] = keys.map(() => undefined);
   for (const row of rows) stored[row.n - 1] = toStoredAccept(row);

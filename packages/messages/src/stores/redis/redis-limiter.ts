@@ -42,27 +42,21 @@ export function createRedisLimiter(redis: RedisConnection, options: RedisLimiter
     });
   };
 
-  const cover = async (meshId: string, clientMessageId: string, nowMs: number): Promise<Covering> => {
-    const window = windowStartMs(rate, nowMs) / (rate.windowSeconds * 1000);
-    const key = `${meshId}/${window}`;
-    const lane = lanes.get(key) ?? openLane(meshId, window);
-    lanes.set(key, lane);
-    try {
-      return await lane.submit(clientMessageId);
-    } finally {
-      if (lane.idle) lanes.delete(key);
-    }
-  };
-
   return {
     consume: async (meshId, clientMessageId, nowMs): Promise<LimiterDecision> => {
+      const window = windowStartMs(rate, nowMs) / (rate.windowSeconds * 1000);
+      const key = `${meshId}/${window}`;
+      const lane = lanes.get(key) ?? openLane(meshId, window);
+      lanes.set(key, lane);
       try {
-        const covering = await cover(meshId, clientMessageId, nowMs);
+        const covering = await lane.submit(clientMessageId);
         if (covering !== "denied") return { type: "ok", spent: covering === "spent" };
         return { type: "denied", retryAfterSeconds: retryAfterSeconds(rate, nowMs) };
       } catch (error) {
         onFailure(error);
         return { type: "unavailable" };
+      } finally {
+        if (lane.idle) lanes.delete(key);
       }
     },
     available: async () => {

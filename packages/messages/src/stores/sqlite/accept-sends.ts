@@ -3,14 +3,17 @@
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { outcomeOfSends, refusalOfSend, type SendsOutcome } from "../../core/sends-outcome.ts";
 import type { CommittedAccept, SendToAccept } from "../../ports.ts";
-import { acceptUnclaimed, answerClaimed } from "./accept-in-transaction.ts";
+import { acceptInRun } from "./accept-in-transaction.ts";
+import { AcceptRun } from "./accept-run.ts";
 
 export function acceptSends(tx: Sqlite, sends: readonly SendToAccept[]): SendsOutcome {
+  const run = new AcceptRun(tx);
   const accepts: CommittedAccept[] = [];
   for (const send of sends) {
-    const accept = answerClaimed(tx, send) ?? acceptUnclaimed(tx, send);
+    const accept = acceptInRun(run, send);
     accepts.push(accept);
     if (refusalOfSend(accept.result) !== undefined) break;
   }
+  run.finish();
   return outcomeOfSends(accepts);
 }

@@ -10,42 +10,92 @@ export type Budget =
   | { readonly ok: true; readonly spent: boolean }
   | { readonly ok: false; readonly retryAfterSeconds: number };
 
-/** At most one unit per (mesh, id, window), however often an id is offered. */
-export function consumeBudget(
-  tx: Sqlite,
-  rate: RateLimit,
-  meshId: string,
-  clientMessageId: string,
-  nowMs: number,
-): Budget {
-  const windowStart = windowStartMs(rate, nowMs);
-  const counted = tx
-    .sql("SELECT 1 FROM rate_limit_id WHERE mesh_id = ? AND window_start = ? AND client_message_id = ?")
-    .get(meshId, windowStart, clientMessageId);
-  if (counted !== undefined) return { ok: true, spent: false };
-  const window = tx
-    .sql<{ used: number }>("SELECT used FROM rate_limit_window WHERE mesh_id = ? AND window_start = ?")
-    .get(meshId, windowStart);
-  if (window !== undefined && window.used >= rate.limit) {
-    return { ok: false, retryAfterSeconds: retryAfterSeconds(rate, nowMs) };
+/** The budgets of calls that follow each other in one transaction: what a window has spent is read and written once. */
+export class BudgetRun {
+  readonly #tx: Sqlite;
+  readonly #rate: RateLimit;
+  readonly #windows = new Map<string, SpentWindow>();
+
+  constructor(tx: Sqlite, rate: RateLimit) {
+    this.#tx = tx;
+    this.#rate = rate;
   }
-  tx.sql(
-    `INSERT INTO rate_limit_window (mesh_id, window_start, used) VALUES (?, ?, 1)
-     ON CONFLICT (mesh_id, window_start) DO UPDATE SET used = used + 1`,
-  ).run(meshId, windowStart);
-  tx.sql("INSERT INTO rate_limit_id (mesh_id, window_start, client_message_id) VALUES (?, ?, ?)").run(
-    meshId,
-    windowStart,
-    clientMessageId,
-  );
-  return { ok: true, spent: true };
+
+  /** Whether `consume` would cover the id; it writes nothing. */
+  admits(meshId: string, clientMessageId: string, nowMs: number): boolean {
+    return this.#hasRoom(this.#window(meshId, nowMs)) || this.#isCounted(meshId, clientMessageId, nowMs);
+  }
+
+  /** At most one unit per (mesh, id, window), however often an id is offered. */
+  consume(meshId: string, clientMessageId: string, nowMs: number): Budget {
+    const window = this.#window(meshId, nowMs);
+    if (!this.#hasRoom(window)) {
+      if (this.#isCounted(meshId, clientMessageId, nowMs)) return { ok: true, spent: false };
+      return { ok: false, retryAfterSeconds: retryAfterSeconds(this.#rate, nowMs) };
+    }
+    const { changes } = this.#tx
+      .sql(
+        `INSERT INTO rate_limit_id (mesh_id, window_start, client_message_id) VALUES (?, ?, ?)
+         ON CONFLICT (mesh_id, window_start, client_message_id) DO NOTHING`,
+      )
+      .run(meshId, window.start, clientMessageId);
+    if (changes === 0) return { ok: true, spent: false };
+    window.used += 1;
+    return { ok: true, spent: true };
+  }
+
+  /** Writes what was spent. Belongs into the same transaction, behind the last call. */
+  finish(): void {
+    for (const window of this.#windows.values()) {
+      if (window.used === window.stored) continue;
+      this.#tx
+        .sql(
+          `INSERT INTO rate_limit_window (mesh_id, window_start, used) VALUES (?1, ?2, ?3)
+           ON CONFLICT (mesh_id, window_start) DO UPDATE SET used = ?3`,
+        )
+        .run(window.meshId, window.start, window.used);
+      window.stored = window.used;
+    }
+  }
+
+  #hasRoom({ used }: SpentWindow): boolean {
+    return used < this.#rate.limit;
+  }
+
+  #isCounted(meshId: string, clientMessageId: string, nowMs: number): boolean {
+    const row = this.#tx
+      .sql("SELECT 1 FROM rate_limit_id WHERE mesh_id = ? AND window_start = ? AND client_message_id = ?")
+      .get(meshId, windowStartMs(this.#rate, nowMs), clientMessageId);
+    return row !== undefined;
+  }
+
+  #window(meshId: string, nowMs: number): SpentWindow {
+    const start = windowStartMs(this.#rate, nowMs);
+    const known = this.#windows.get(meshId);
+    if (known?.start === start) return known;
+    // Times of one run may lie on both sides of a window's end.
+    if (known !== undefined) this.finish();
+    const stored = this.#tx
+      .sql<{ used: number }>("SELECT used FROM rate_limit_window WHERE mesh_id = ? AND window_start = ?")
+      .get(meshId, start)?.used;
+    const window = { meshId, start, used: stored ?? 0, stored: stored ?? 0 };
+    this.#windows.set(meshId, window);
+    return window;
+  }
 }
+
+type SpentWindow = { readonly meshId: string; readonly start: number; used: number; stored: number };
 
 /** The same budget for sends whose accept is part of another transaction: spent before it, in one of its own. */
 export function createSqliteLimiter(commit: GroupCommit, rate: RateLimit): Limiter {
   return {
     consume: async (meshId, clientMessageId, nowMs) => {
-      const budget = await commit.submit((tx) => consumeBudget(tx, rate, meshId, clientMessageId, nowMs));
+      const budget = await commit.submit((tx) => {
+        const run = new BudgetRun(tx, rate);
+        const consumed = run.consume(meshId, clientMessageId, nowMs);
+        run.finish();
+        return consumed;
+      });
       if (budget.ok) return { type: "ok", spent: budget.spent };
       return { type: "denied", retryAfterSeconds: budget.retryAfterSeconds };
     },

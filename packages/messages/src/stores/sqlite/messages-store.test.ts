@@ -1,9 +1,11 @@
-// SQLite through the messages suite, and what a retry costs there.
+// SQLite through the messages suite, what a retry costs there, and what sends of one transaction share.
+import { type AcceptRequest, readAcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { RateLimit } from "../../core/rate-limit.ts";
+import type { CommittedAccept } from "../../ports.ts";
 import { describeMessagesConformance } from "../conformance.ts";
-import { dm, send, World } from "../conformance-world.ts";
+import { dm, send, topic, World } from "../conformance-world.ts";
 import { openMessages, SqliteHarness } from "./testing/sqlite-harness.ts";
 
 const harness = new SqliteHarness();
@@ -11,21 +13,26 @@ afterAll(() => harness.end());
 
 describe("messages on SQLite", () => describeMessagesConformance(harness));
 
+async function startWatched(rate?: RateLimit): Promise<{ world: World; db: Sqlite }> {
+  let db: Sqlite | undefined;
+  class WatchedHarness extends SqliteHarness {
+    override async open(given?: RateLimit) {
+      db = openSqlite({ path: this.path });
+      return openMessages(db, given);
+    }
+  }
+  const watched = new WatchedHarness();
+  onTestFinished(() => watched.end());
+  const world = await World.start(watched, rate);
+  if (db === undefined) throw new Error("no database was opened");
+  return { world, db };
+}
+
 describe("a retry of a committed send", () => {
   test("runs one statement, which reads by the primary key, and writes nothing", async () => {
-    let db: Sqlite | undefined;
-    class WatchedHarness extends SqliteHarness {
-      override async open(rate?: RateLimit) {
-        db = openSqlite({ path: this.path });
-        return openMessages(db, rate);
-      }
-    }
-    const watched = new WatchedHarness();
-    onTestFinished(() => watched.end());
-    const world = await World.start(watched);
+    const { world, db } = await startWatched();
     const [alice, bob] = await world.threeMembers();
     await world.accept(alice, send("m1", dm(bob)));
-    if (db === undefined) throw new Error("no database was opened");
     const changes = () => db?.sql<{ n: number }>("SELECT total_changes() AS n").get()?.n;
     const before = changes();
     expect(before).toBeGreaterThan(0);
@@ -42,6 +49,112 @@ describe("a retry of a committed send", () => {
     const plan = db.sql<{ detail: string }>(`EXPLAIN QUERY PLAN ${asked}`).all("mesh-1", "m1");
     expect(plan.map(({ detail }) => detail)).toEqual([
       "SEARCH client_message_dedupe USING PRIMARY KEY (mesh_id=? AND client_message_id=?)",
+    ]);
+    await world.close();
+  });
+});
+
+/** Past B0, so that what is submitted in one turn is known to share one transaction, in this order. */
+function offer(world: World, sender: string, request: AcceptRequest): Promise<CommittedAccept> {
+  const { clientMessageId, envelope, mentions } = readAcceptRequest(request);
+  return world.store.accepts.accept({
+    meshId: world.meshId,
+    senderPubkey: sender,
+    clientMessageId,
+    brokerMessageId: `broker-${clientMessageId}`,
+    envelope,
+    fingerprint: world.fenceRequest(sender, request).fingerprint,
+    mentions,
+    acceptedAtMs: world.nowMs,
+    expiresAtMs: undefined,
+  });
+}
+
+const ends = async (accepts: readonly Promise<CommittedAccept>[]) =>
+  (await Promise.all(accepts)).map(({ result }) => (result.type === "refused" ? result.code : result.type));
+
+describe("sends of one transaction", () => {
+  test("read what they share once, and write what they count once", async () => {
+    const { world, db } = await startWatched();
+    const [alice, bob, carol] = await world.threeMembers();
+    await world.addTopic("news", [bob, carol]);
+    const statements = vi.spyOn(db, "sql");
+    const accepts = Array.from({ length: 20 }, (_, n) => offer(world, alice, send(`m${n}`, topic("news"))));
+    expect(new Set(await ends(accepts))).toEqual(new Set(["accepted"]));
+    const texts = statements.mock.calls.map(([text]) => text);
+    vi.restoreAllMocks();
+    const shared = texts.filter((text) => /^SELECT|_counter|rate_limit_window/.test(text));
+    expect(shared.length).toBe(new Set(shared).size);
+    expect(await world.query("SELECT last_history_id FROM mesh_history_counter")).toEqual([{ last_history_id: 20 }]);
+    expect(await world.query("SELECT used FROM rate_limit_window")).toEqual([{ used: 20 }]);
+    await world.close();
+  });
+
+  test("see what was fenced, subscribed and deleted between them", async () => {
+    const { world } = await startWatched();
+    const [alice, bob, carol] = await world.threeMembers();
+    await world.addTopic("news", [bob]);
+    await world.addTopic("closed", [alice], "subscribers");
+    const { fences, topics } = world.store;
+    const fenced = send("m2", topic("news"));
+    const accepts: Promise<CommittedAccept>[] = [];
+    const add = (request: AcceptRequest) => accepts.push(offer(world, alice, request));
+    add(send("m1", topic("news")));
+    const fate = fences.fence(world.fenceRequest(alice, fenced), world.nowMs, undefined);
+    add(fenced);
+    const subscribed = topics.subscribe(world.meshId, "news", carol, world.nowMs);
+    add(send("m3", topic("news")));
+    const deleted = topics.delete(world.meshId, "news");
+    add(send("m4", topic("news")));
+    add(send("m5", topic("closed")));
+    const left = topics.unsubscribe(world.meshId, "closed", alice);
+    add(send("m6", topic("closed")));
+    add(send("m1", topic("news")));
+    expect(await ends(accepts)).toEqual([
+      "accepted",
+      "fenced",
+      "accepted",
+      "destination_not_found",
+      "accepted",
+      "not_subscribed",
+      "duplicate",
+    ]);
+    await Promise.all([fate, subscribed, deleted, left]);
+    expect((await Promise.all(accepts)).map(({ recipients }) => recipients)).toEqual([
+      [bob],
+      [],
+      [bob, carol],
+      [],
+      [],
+      [],
+      [],
+    ]);
+    await world.close();
+  });
+
+  test("share a budget that ends among them, and one of them offered twice spends once", async () => {
+    const { world } = await startWatched({ limit: 2, windowSeconds: 60 });
+    const [alice, bob] = await world.threeMembers();
+    const accepts = ["m1", "m1", "m2", "m3", "m1"].map((id) => offer(world, alice, send(id, dm(bob))));
+    expect(await ends(accepts)).toEqual(["accepted", "duplicate", "accepted", "rate_limited", "duplicate"]);
+    const spent = (await Promise.all(accepts)).map(({ budgetSpent }) => budgetSpent ?? false);
+    expect(spent).toEqual([true, false, true, false, false]);
+    await world.close();
+  });
+
+  test("on both sides of a window's end spend from the window of their own time", async () => {
+    const { world } = await startWatched({ limit: 2, windowSeconds: 60 });
+    const [alice, bob] = await world.threeMembers();
+    const beforeMs = world.nowMs - (world.nowMs % 60_000) - 1;
+    const times = [beforeMs, beforeMs + 1, beforeMs, beforeMs + 1, beforeMs, beforeMs + 1];
+    const accepts = times.map((nowMs, n) => {
+      world.nowMs = nowMs;
+      return offer(world, alice, send(`m${n}`, dm(bob)));
+    });
+    expect(await ends(accepts)).toEqual([...Array(4).fill("accepted"), "rate_limited", "rate_limited"]);
+    expect(await world.query("SELECT used FROM rate_limit_window ORDER BY window_start")).toEqual([
+      { used: 2 },
+      { used: 2 },
     ]);
     await world.close();
   });

@@ -2,21 +2,22 @@
 import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import type { RateLimit } from "../../core/rate-limit.ts";
-import { fateFromStored } from "../../core/stored-accept.ts";
+import { type RateLimit, retryAfterSeconds } from "../../core/rate-limit.ts";
+import { fateFromStored, isAnsweredByClaim } from "../../core/stored-accept.ts";
 import type { PresenceStore } from "../../ports/presence.ts";
 import type { QueueStore } from "../../ports/queues.ts";
 import type { WebhookStore } from "../../ports/webhooks.ts";
 import type { CommittedAccept, FateResult, FenceRequest, MessagesStore, SendToAccept } from "../../ports.ts";
-import { acceptUnclaimed, answerClaimed, findAccepted, isFenced } from "./accept-in-transaction.ts";
+import { acceptInRun, answerClaimed, findAccepted } from "./accept-in-transaction.ts";
+import { AcceptRun, isFenced } from "./accept-run.ts";
 import { selectExpiredIds } from "./forgetting.ts";
 import { selectHistory, selectUnsettled } from "./history-rows.ts";
 import { forgetStep, selectMeshes, sweepMesh } from "./housekeeping.ts";
-import { consumeBudget, sweepBudget } from "./limiter.ts";
+import { BudgetRun, sweepBudget } from "./limiter.ts";
 import { endMembership, selectUnfinished } from "./memberships.ts";
 import { selectMentions } from "./mentions.ts";
 import { selectMessageState } from "./message-state.ts";
-import { checkPage, claimCheck, selectStrayMeshes } from "./orphans.ts";
+import { claimCheck, createRules } from "./orphans.ts";
 import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
 import { insertQueue, leaseMessages, reviveMessages, selectParkedPage, settleMessages } from "./queues.ts";
 import { countNext, selectUncounted } from "./rate-counters.ts";
@@ -56,14 +57,19 @@ export function createSqliteMessagesStore(
   rate: RateLimit,
   probe: TransactionProbe,
 ): MessagesStore {
+  const acceptTogether = (tx: Sqlite, sends: readonly SendToAccept[]): CommittedAccept[] => {
+    probe.saw("accept");
+    const run = new AcceptRun(tx);
+    const budget = new BudgetRun(tx, rate);
+    const accepts = sends.map((send) => acceptWithinBudget(run, budget, rate, send));
+    run.finish();
+    budget.finish();
+    return accepts;
+  };
   return {
     accepts: {
-      findAccepted: async (meshId, clientMessageId) => findAccepted(db, meshId, clientMessageId),
-      accept: (send) =>
-        commit.submit((tx) => {
-          probe.saw("accept");
-          return acceptWithinBudget(tx, rate, send);
-        }),
+      findAccepted: (meshId, clientMessageId) => commit.read((tx) => findAccepted(tx, meshId, clientMessageId)),
+      accept: (send) => commit.submitItem(acceptTogether, send),
     },
     fences: {
       findFate: async (request) => selectFate(db, request),
@@ -127,8 +133,7 @@ export function createSqliteMessagesStore(
       countNext: async () => selectUncounted(db) !== undefined && (await commit.submit(countNext)),
     },
     orphans: {
-      checkPage: async (name, meshId, after, options) => checkPage(db, name, meshId, after, options),
-      strayMeshes: async () => selectStrayMeshes(db),
+      ...createRules(db),
       claim: (meshId, nowMs, beforeMs) => commit.submit((tx) => claimCheck(tx, meshId, nowMs, beforeMs)),
     },
     stats: {
@@ -185,14 +190,16 @@ function createPresenceStore(db: Sqlite, commit: GroupCommit): PresenceStore {
 }
 
 // Whoever lost the race to the claim is answered by it and spends nothing, as if the fast path had seen the row.
-function acceptWithinBudget(tx: Sqlite, rate: RateLimit, send: SendToAccept): CommittedAccept {
-  const claimed = answerClaimed(tx, send);
-  if (claimed !== undefined) return claimed;
-  const budget = consumeBudget(tx, rate, send.meshId, send.clientMessageId, send.acceptedAtMs);
-  if (!budget.ok) {
-    return { result: { type: "rate_limited", retryAfterSeconds: budget.retryAfterSeconds }, recipients: [] };
+function acceptWithinBudget(run: AcceptRun, budget: BudgetRun, rate: RateLimit, send: SendToAccept): CommittedAccept {
+  const { meshId, clientMessageId, acceptedAtMs } = send;
+  if (!budget.admits(meshId, clientMessageId, acceptedAtMs)) {
+    const limited = { type: "rate_limited", retryAfterSeconds: retryAfterSeconds(rate, acceptedAtMs) } as const;
+    return answerClaimed(run.tx, send) ?? { result: limited, recipients: [] };
   }
-  return { ...acceptUnclaimed(tx, send), budgetSpent: budget.spent };
+  const accept = acceptInRun(run, send);
+  if (isAnsweredByClaim(accept.result)) return accept;
+  const consumed = budget.consume(meshId, clientMessageId, acceptedAtMs);
+  return { ...accept, budgetSpent: consumed.ok && consumed.spent };
 }
 
 // A fence is asked first: once it stands, its owner's send can never commit, also when another member has taken the id

@@ -1,35 +1,43 @@
-// The ledger of retries on PostgreSQL. A count of a key waits for another of the same key, so that an attempt has one
-// place.
+// The ledger of retries on PostgreSQL: many in two statements. A count in a mesh waits for another in the same one, so
+// that an attempt has one place.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
-import { attemptsByName, placeOfAttempt } from "../../core/attempts.ts";
+import { type AttemptRow, attemptsByName, placeRetries } from "../../core/attempts.ts";
 import type { RecordedAttempt, Retry } from "../../core/records.ts";
 import { asMs, type Reading } from "./stored-requests.ts";
 
 export async function countRetries(tx: PostgresTransaction, retries: readonly Retry[]): Promise<void> {
   // In one order everywhere, so that two brokers never wait for each other.
-  const keyOf = ({ meshId, logicalRequestKey }: Retry) => `${meshId}/${logicalRequestKey}`;
-  const ordered = retries.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
-  for (const key of new Set(ordered.map(keyOf))) {
-    await tx.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`registrar/${key}`]);
+  const meshes = [...new Set(retries.map(({ meshId }) => meshId))].sort();
+  for (const meshId of meshes) {
+    await tx.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`registrar_attempt/${meshId}`]);
   }
-  for (const retry of ordered) await countRetry(tx, retry);
-}
-
-async function countRetry(tx: PostgresTransaction, retry: Retry): Promise<void> {
-  const { meshId, logicalRequestKey, memberPubkey, tries, atMs } = retry;
-  const rows = await tx.query<{ seq: number; attemptId: string }>(
-    `SELECT seq, attempt_id AS "attemptId" FROM mesh.registrar_attempt
-     WHERE mesh_id = $1 AND logical_request_key = $2`,
-    [meshId, logicalRequestKey],
+  const keys = [retries.map(({ meshId }) => meshId), retries.map(({ logicalRequestKey }) => logicalRequestKey)];
+  const rows = await tx.query<AttemptRow>(
+    `SELECT a.mesh_id AS "meshId", a.logical_request_key AS "logicalRequestKey", a.seq, a.attempt_id AS "attemptId"
+     FROM (SELECT DISTINCT * FROM unnest($1::uuid[], $2::text[]) AS k (mesh_id, logical_request_key)) k
+     JOIN mesh.registrar_attempt a ON a.mesh_id = k.mesh_id AND a.logical_request_key = k.logical_request_key COLLATE "C"`,
+    keys,
+    "registrar_known_attempts",
   );
-  const { seq, attemptId } = placeOfAttempt(rows, retry.attemptId);
+  const placed = placeRetries(rows, retries);
   await tx.execute(
     `INSERT INTO mesh.registrar_attempt AS a
        (mesh_id, logical_request_key, seq, attempt_id, member_pubkey, tries, first_at, last_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
+     SELECT r.mesh_id, r.logical_request_key, r.seq, r.attempt_id, r.member_pubkey, r.tries, r.at, r.at
+     FROM unnest($1::uuid[], $2::text[], $3::int[], $4::text[], $5::text[], $6::bigint[], $7::timestamptz[])
+       AS r (mesh_id, logical_request_key, seq, attempt_id, member_pubkey, tries, at)
      ON CONFLICT (mesh_id, logical_request_key, seq) DO UPDATE
      SET tries = a.tries + excluded.tries, last_at = greatest(a.last_at, excluded.last_at)`,
-    [meshId, logicalRequestKey, seq, attemptId, memberPubkey, tries, new Date(atMs)],
+    [
+      placed.map(({ meshId }) => meshId),
+      placed.map(({ logicalRequestKey }) => logicalRequestKey),
+      placed.map(({ seq }) => seq),
+      placed.map(({ attemptId }) => attemptId),
+      placed.map(({ memberPubkey }) => memberPubkey),
+      placed.map(({ tries }) => tries),
+      placed.map(({ atMs }) => new Date(atMs)),
+    ],
+    "registrar_count_attempts",
   );
 }
 

@@ -12,7 +12,8 @@ import {
   type OnceEpoch,
 } from "@claudemesh/protocol/registrar/once-state";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
-import type { OnceEpochKey, OnceKey, OnceOutcome, OnceProbe, OnceStore } from "../../ports/once-store.ts";
+import type { Admit, OnceEpochKey, OnceKey, OnceOutcome, OnceProbe, OnceStore } from "../../ports/once-store.ts";
+import { admitNew, anything } from "../once-admission.ts";
 import { changedValues, epochOf, type OnceRow, onceColumns } from "../once-rows.ts";
 
 /** A committed read, or a statement of a transaction. */
@@ -25,9 +26,14 @@ const roundsMax = 10;
 
 export function createPostgresOnceStore(postgres: Postgres, probe: OnceProbe): OnceStore {
   const committed: Reading = { query: (text, values) => postgres.read(text, values) };
-  const settleIn = async (key: OnceKey, caller: string, decide: Decide): Promise<OnceOutcome> => {
-    const seen = await decide(committed, "");
-    if (seen.next === undefined) return seen.answer;
+  const settleIn = async (
+    key: OnceKey,
+    caller: string,
+    decide: Decide,
+    admit: Admit = anything,
+  ): Promise<OnceOutcome> => {
+    const prior = await admitNew(() => decide(committed, ""), admit);
+    if (prior !== undefined) return prior;
     const { outcome, changed } = await postgres.transaction(async (tx) => {
       const decided = await decideAndWrite(tx, key, caller, decide);
       if (decided.changed) await probe.beforeCommit();
@@ -37,8 +43,13 @@ export function createPostgresOnceStore(postgres: Postgres, probe: OnceProbe): O
     return outcome;
   };
   return {
-    claim: (key, claim, nowMs) =>
-      settleIn(key, claim.holder, async (db) => decideOnceClaim(await selectForClaim(db, key, claim), claim, nowMs)),
+    claim: (key, claim, nowMs, admit) =>
+      settleIn(
+        key,
+        claim.holder,
+        async (db) => decideOnceClaim(await selectForClaim(db, key, claim), claim, nowMs),
+        admit,
+      ),
     renew: (key, holder, nowMs) =>
       settleIn(key, holder, async (db, lock) => decideOnceRenewal(await selectEpoch(db, key, lock), holder, nowMs)),
     record: (key, record, nowMs) =>

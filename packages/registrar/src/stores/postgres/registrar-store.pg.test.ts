@@ -4,6 +4,7 @@ import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import { RegistrarWorld } from "../conformance-world.ts";
 import { describeRecords } from "../suites/records/conformance.ts";
 import { describeReplay } from "../suites/replay/conformance.ts";
+import { describeRules } from "../suites/rules/conformance.ts";
 import { describeSurface } from "../suites/surface/conformance.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
@@ -23,5 +24,6 @@ describe.skipIf(database === undefined)("the registrar on PostgreSQL", () => {
 
   describe("replay", () => describeReplay(() => world));
   describe("records", () => describeRecords(() => world));
+  describe("rules between rows", () => describeRules(() => world));
   describe("surface", () => describeSurface(() => world));
 });

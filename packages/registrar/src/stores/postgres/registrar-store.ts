@@ -1,5 +1,7 @@
 // RegistrarStore on PostgreSQL: which function reads on its own and which is a transaction.
+import { NaturalBatches } from "@claudemesh/storage/natural-batches";
 import type { Postgres } from "@claudemesh/storage/postgres";
+import type { StoredRequest } from "../../core/records.ts";
 import type { SurfaceFacts } from "../../core/surface.ts";
 import type { RegistrarStore } from "../../ports.ts";
 import { insertApproval, revokeApproval, selectApproval, selectApprovals } from "./approvals.ts";
@@ -14,7 +16,7 @@ import {
   insertVerification,
   selectUnverified,
 } from "./requests.ts";
-import { type Reading, selectRequest, selectRequests } from "./stored-requests.ts";
+import { type Reading, type RequestKey, selectRequests, selectRequestsByKeys } from "./stored-requests.ts";
 
 /** What the database's live schema shows, without changing it. */
 export function inspectPostgresSurface(postgres: Postgres): Promise<SurfaceFacts> {
@@ -29,8 +31,16 @@ export type RegistrarProbe = {
   readonly afterCommit: (work: "registrar") => void | Promise<void>;
 };
 
+const lookUpsPerRead = 256;
+
 export function createPostgresRegistrarStore(postgres: Postgres, probe: RegistrarProbe): RegistrarStore {
   const committed = committedReads(postgres);
+  // Retries come in crowds, and a crowd shares a round trip.
+  const lookUps = new NaturalBatches<RequestKey, StoredRequest | undefined>({
+    maxConcurrent: 2,
+    maxBatch: lookUpsPerRead,
+    run: (keys) => selectRequestsByKeys(committed, keys),
+  });
   return {
     approvals: {
       add: async (meshId, approval) => {
@@ -43,7 +53,7 @@ export function createPostgresRegistrarStore(postgres: Postgres, probe: Registra
         postgres.transaction((tx) => revokeApproval(tx, meshId, approvalId, nowMs)),
     },
     requests: {
-      find: (meshId, logicalRequestKey) => selectRequest(committed, meshId, logicalRequestKey),
+      find: (meshId, logicalRequestKey) => lookUps.submit({ meshId, logicalRequestKey }),
       consume: async (request, nowMs) => {
         const decision = await decideAgainWhenTaken(postgres, async (tx) => {
           const decided = await consumeInTransaction(tx, request, nowMs);

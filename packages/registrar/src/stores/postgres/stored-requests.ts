@@ -14,19 +14,39 @@ const joined = `LEFT JOIN mesh.registrar_verification v
   LEFT JOIN mesh.registrar_compensation k
     ON k.mesh_id = r.mesh_id AND k.logical_request_key = r.logical_request_key`;
 
-const select = `SELECT ${storedColumns(asMs)} FROM mesh.registrar_consume c
-  JOIN mesh.registrar_registration r ON r.mesh_id = c.mesh_id AND r.logical_request_key = c.logical_request_key ${joined}`;
+const withRegistration = `JOIN mesh.registrar_registration r
+    ON r.mesh_id = c.mesh_id AND r.logical_request_key = c.logical_request_key ${joined}`;
+const select = `SELECT ${storedColumns(asMs)} FROM mesh.registrar_consume c ${withRegistration}`;
+
+const byKeys = `SELECT q.n::int AS n, ${storedColumns(asMs)}
+  FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS q (mesh_id, logical_request_key, n)
+  JOIN mesh.registrar_consume c
+    ON c.mesh_id = q.mesh_id AND c.logical_request_key = q.logical_request_key COLLATE "C" ${withRegistration}`;
+
+export type RequestKey = { readonly meshId: string; readonly logicalRequestKey: string };
+
+/** One entry per key, in their order; undefined: the key is free. */
+export async function selectRequestsByKeys(
+  db: Reading,
+  keys: readonly RequestKey[],
+): Promise<readonly (StoredRequest | undefined)[]> {
+  const values = [keys.map(({ meshId }) => meshId), keys.map(({ logicalRequestKey }) => logicalRequestKey)];
+  const stored: (StoredRequest | undefined)[] = keys.map(() => undefined);
+  for (const { n, ...row } of await db.query<StoredRow & { n: number }>(byKeys, values)) {
+    stored[n - 1] = toStoredRequest(row);
+  }
+  return stored;
+}
+
+const byKey = `${select} WHERE c.mesh_id = $1 AND c.logical_request_key = $2`;
+const byEffect = `${select} WHERE c.mesh_id = $1 AND c.effect_key = $2`;
 
 export async function selectRequest(
   db: Reading,
   meshId: string,
   logicalRequestKey: string,
 ): Promise<StoredRequest | undefined> {
-  const [row] = await db.query<StoredRow>(
-    `${select} WHERE c.mesh_id = $1 AND c.logical_request_key = $2`,
-    [meshId, logicalRequestKey],
-    "registrar_request",
-  );
+  const [row] = await db.query<StoredRow>(byKey, [meshId, logicalRequestKey], "registrar_request");
   return row && toStoredRequest(row);
 }
 
@@ -35,11 +55,7 @@ export async function selectByEffect(
   meshId: string,
   effectKey: Uint8Array,
 ): Promise<StoredRequest | undefined> {
-  const [row] = await db.query<StoredRow>(
-    `${select} WHERE c.mesh_id = $1 AND c.effect_key = $2`,
-    [meshId, effectKey],
-    "registrar_effect",
-  );
+  const [row] = await db.query<StoredRow>(byEffect, [meshId, effectKey], "registrar_effect");
   return row && toStoredRequest(row);
 }
 

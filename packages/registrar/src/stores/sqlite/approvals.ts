@@ -12,16 +12,16 @@ const select = `SELECT ${approvalColumns((column) => column)},
   END AS spent
   FROM registrar_approval a`;
 
+const byId = `${select} WHERE a.mesh_id = ? AND a.approval_id = ?`;
+const page = `${select} WHERE a.mesh_id = ? AND a.approval_id > ? ORDER BY a.approval_id LIMIT ?`;
+
 export function selectApproval(db: Sqlite, meshId: string, approvalId: string): ApprovalRecord | undefined {
-  const row = db.sql<ApprovalRow>(`${select} WHERE a.mesh_id = ? AND a.approval_id = ?`).get(meshId, approvalId);
+  const row = db.sql<ApprovalRow>(byId).get(meshId, approvalId);
   return row && toApproval(row);
 }
 
 export function selectApprovals(db: Sqlite, meshId: string, after: string, limit: number): ApprovalRecord[] {
-  return db
-    .sql<ApprovalRow>(`${select} WHERE a.mesh_id = ? AND a.approval_id > ? ORDER BY a.approval_id LIMIT ?`)
-    .all(meshId, after, limit)
-    .map(toApproval);
+  return db.sql<ApprovalRow>(page).all(meshId, after, limit).map(toApproval);
 }
 
 /** Undefined: it is written now. */

@@ -13,16 +13,22 @@ import {
 } from "@claudemesh/protocol/registrar/once-state";
 import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import type { OnceEpochKey, OnceKey, OnceOutcome, OnceStore } from "../../ports/once-store.ts";
+import type { Admit, OnceEpochKey, OnceKey, OnceOutcome, OnceStore } from "../../ports/once-store.ts";
+import { admitNew, anything } from "../once-admission.ts";
 import { changedValues, epochOf, type OnceRow, onceColumns } from "../once-rows.ts";
 
 /** Told from inside a transaction that it carries work of `once`, so that fault points can aim at it. */
 export type OnceTransactionProbe = { readonly sawOnce: () => void };
 
 export function createSqliteOnceStore(db: Sqlite, commit: GroupCommit, probe: OnceTransactionProbe): OnceStore {
-  const settleIn = async (key: OnceKey, caller: string, decide: (tx: Sqlite) => OnceDecision): Promise<OnceOutcome> => {
-    const seen = decide(db);
-    if (seen.next === undefined) return seen.answer;
+  const settleIn = async (
+    key: OnceKey,
+    caller: string,
+    decide: (tx: Sqlite) => OnceDecision,
+    admit: Admit = anything,
+  ): Promise<OnceOutcome> => {
+    const prior = await admitNew(async () => decide(db), admit);
+    if (prior !== undefined) return prior;
     return commit.submit((tx): OnceOutcome => {
       if (!isLiveMember(tx, key.meshId, caller)) return { type: "not_a_member" };
       const { answer, next, begins } = decide(tx);
@@ -35,8 +41,8 @@ export function createSqliteOnceStore(db: Sqlite, commit: GroupCommit, probe: On
     });
   };
   return {
-    claim: (key, claim, nowMs) =>
-      settleIn(key, claim.holder, (tx) => decideOnceClaim(selectForClaim(tx, key, claim), claim, nowMs)),
+    claim: (key, claim, nowMs, admit) =>
+      settleIn(key, claim.holder, (tx) => decideOnceClaim(selectForClaim(tx, key, claim), claim, nowMs), admit),
     renew: (key, holder, nowMs) =>
       settleIn(key, holder, (tx) => decideOnceRenewal(selectEpoch(tx, key), holder, nowMs)),
     record: (key, record, nowMs) =>

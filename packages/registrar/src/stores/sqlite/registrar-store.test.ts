@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vit
 import { RegistrarWorld } from "../conformance-world.ts";
 import { describeRecords } from "../suites/records/conformance.ts";
 import { describeReplay } from "../suites/replay/conformance.ts";
+import { describeRules } from "../suites/rules/conformance.ts";
 import { describeSurface } from "../suites/surface/conformance.ts";
 import { SqliteHarness } from "./testing/sqlite-harness.ts";
 
@@ -27,6 +28,7 @@ describe("the registrar on SQLite", () => {
 
   describe("replay", () => describeReplay(() => world));
   describe("records", () => describeRecords(() => world));
+  describe("rules between rows", () => describeRules(() => world));
   describe("surface", () => describeSurface(() => world));
 
   test("an exact retry is one statement that reads by keys, and writes nothing itself (REG-1)", async () => {

@@ -112,6 +112,8 @@ function isLiveOwner(tx: Sqlite, meshId: string, pubkey: string): boolean {
   return found !== undefined;
 }
 
+const verdictOf = "SELECT 1 FROM registrar_verification WHERE mesh_id = ? AND logical_request_key = ?";
+
 /** The verdict that stands, this one or an earlier one. */
 export function insertVerification(
   tx: Sqlite,
@@ -119,8 +121,9 @@ export function insertVerification(
   logicalRequestKey: string,
   verification: Verification,
 ): Verification {
-  const earlier = selectRequest(tx, meshId, logicalRequestKey)?.verification;
-  if (earlier !== undefined) return earlier;
+  if (tx.sql(verdictOf).get(meshId, logicalRequestKey) !== undefined) {
+    return selectRequest(tx, meshId, logicalRequestKey)?.verification ?? verification;
+  }
   tx.sql(
     `INSERT INTO registrar_verification (mesh_id, logical_request_key, state, verifier, reasons, verified_at)
      VALUES (?, ?, ?, ?, ?, ?)`,

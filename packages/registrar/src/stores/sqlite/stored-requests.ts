@@ -14,23 +14,21 @@ const fromConsume = `SELECT ${storedColumns((column) => column)} FROM registrar_
 const fromRegistration = `SELECT ${storedColumns((column) => column)} FROM registrar_registration r
   CROSS JOIN registrar_consume c ON c.mesh_id = r.mesh_id AND c.logical_request_key = r.logical_request_key ${joined}`;
 
+// Whole texts, made once: a statement is looked up by its text at every call.
+const byKey = `${fromConsume} WHERE c.mesh_id = ? AND c.logical_request_key = ?`;
+const byEffect = `${fromConsume} WHERE c.mesh_id = ? AND c.effect_key = ?`;
+const page = `${fromRegistration} WHERE r.mesh_id = ? AND r.registration_id > ? ORDER BY r.registration_id LIMIT ?`;
+
 export function selectRequest(db: Sqlite, meshId: string, logicalRequestKey: string): StoredRequest | undefined {
-  const row = db
-    .sql<StoredRow>(`${fromConsume} WHERE c.mesh_id = ? AND c.logical_request_key = ?`)
-    .get(meshId, logicalRequestKey);
+  const row = db.sql<StoredRow>(byKey).get(meshId, logicalRequestKey);
   return row && toStoredRequest(row);
 }
 
 export function selectByEffect(db: Sqlite, meshId: string, effectKey: Uint8Array): StoredRequest | undefined {
-  const row = db.sql<StoredRow>(`${fromConsume} WHERE c.mesh_id = ? AND c.effect_key = ?`).get(meshId, effectKey);
+  const row = db.sql<StoredRow>(byEffect).get(meshId, effectKey);
   return row && toStoredRequest(row);
 }
 
 export function selectRequests(db: Sqlite, meshId: string, after: string, limit: number): StoredRequest[] {
-  return db
-    .sql<StoredRow>(
-      `${fromRegistration} WHERE r.mesh_id = ? AND r.registration_id > ? ORDER BY r.registration_id LIMIT ?`,
-    )
-    .all(meshId, after, limit)
-    .map(toStoredRequest);
+  return db.sql<StoredRow>(page).all(meshId, after, limit).map(toStoredRequest);
 }

@@ -1,6 +1,7 @@
 // One random schedule: several clients on several brokers over one store, with crashes at the fault points, clocks that
 // jump, revocations and compensations between them. Answers are held to the naive model, and rows to the invariants.
 import { expect } from "vitest";
+import { type ModelApproval, type ModelRequest, NaiveModel } from "../../../../../tests/support/naive-registrar.ts";
 import type { Random } from "../../../../../tests/support/seed.ts";
 import type { Verifier } from "../../services/verify-registration.ts";
 import {
@@ -11,7 +12,6 @@ import {
   type RegistrarHarness,
   RegistrarWorld,
 } from "../conformance-world.ts";
-import { type ModelApproval, type ModelRequest, NaiveModel } from "./naive-model.ts";
 
 export type Met = Map<string, number>;
 

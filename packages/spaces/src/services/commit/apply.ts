@@ -3,15 +3,17 @@
 
 import { applyWithFootprint } from "@claudemesh/protocol/spaces/apply";
 import { type EntityDocument, fitsDocument, writeDocument } from "@claudemesh/protocol/spaces/entity";
+import type { Footprint } from "@claudemesh/protocol/spaces/footprint";
 import type { EncodedOperation } from "@claudemesh/protocol/spaces/operation-wire";
 import type { Operation } from "@claudemesh/protocol/spaces/operations";
 import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
 import type { Branch } from "../../core/branch-lineage.ts";
 import { bodyOf } from "../../core/entity-history.ts";
+import type { EntityChange } from "../../core/known-space.ts";
 import type { HeadRow, RevisionRow, SnapshotRow } from "../../ports/rows.ts";
 import type { Steps } from "../../ports/steps.ts";
-import type { SpaceView } from "../../ports.ts";
-import { readEntities } from "../read-entities.ts";
+import type { SpaceTransaction } from "../../ports.ts";
+import { readPresent } from "./present.ts";
 
 /** A document is written out after so many patches, so that reading it stays short. */
 const patchesPerSnapshot = 10;
@@ -20,19 +22,31 @@ export type AppliedCommit = {
   readonly revisions: readonly RevisionRow[];
   readonly heads: readonly HeadRow[];
   readonly snapshots: readonly SnapshotRow[];
+  readonly changes: readonly EntityChange[];
 };
 
-type Working = { document: EntityDocument | undefined; replayed: number; lastPatch: [number, Operation] | undefined };
+type Working = {
+  document: EntityDocument | undefined;
+  replayed: number;
+  lastPatch: [number, Operation] | undefined;
+  /** As it was set; a patched one is measured when it is written out. */
+  characters: number;
+  readonly footprints: Footprint[];
+};
+
+function startFrom(document: EntityDocument | undefined, replayed: number): Working {
+  return { document, replayed, lastPatch: undefined, characters: 0, footprints: [] };
+}
 
 export function* applyOperations(
-  view: SpaceView,
+  tx: SpaceTransaction,
   branch: Branch,
   lastSeq: number,
   operations: readonly Operation[],
   encoded: readonly EncodedOperation[],
 ): Steps<AppliedCommit | PatchFailure> {
   const seq = lastSeq + 1;
-  const working = yield* loadTouched(view, branch, lastSeq, operations);
+  const working = yield* loadTouched(tx, branch, lastSeq, operations);
   const revisions: RevisionRow[] = [];
   for (const [opIndex, operation] of operations.entries()) {
     const entity = working.get(operation.id);
@@ -43,13 +57,16 @@ export function* applyOperations(
     entity.document = applied.document;
     entity.replayed = operation.op === "patch" ? entity.replayed + 1 : 0;
     entity.lastPatch = operation.op === "patch" ? [opIndex, operation] : undefined;
+    entity.footprints.push(applied.footprint);
+    const body = bodyOf(original);
+    entity.characters = body?.length ?? 0;
     revisions.push({
       branch: branch.name,
       entityId: operation.id,
       seq,
       opIndex,
       op: operation.op,
-      body: bodyOf(original),
+      body,
       footprint: JSON.stringify(applied.footprint),
     });
   }
@@ -57,23 +74,21 @@ export function* applyOperations(
 }
 
 function* loadTouched(
-  view: SpaceView,
+  tx: SpaceTransaction,
   branch: Branch,
   lastSeq: number,
   operations: readonly Operation[],
 ): Steps<Map<string, Working>> {
   const working = new Map<string, Working>();
-  for (const { id } of operations) working.set(id, { document: undefined, replayed: 0, lastPatch: undefined });
+  for (const { id } of operations) working.set(id, startFrom(undefined, 0));
   // What is set or deleted first owes nothing to what was there.
   const firsts = new Map([...operations].reverse().map((operation) => [operation.id, operation.op]));
   const needed = [...firsts].filter(([, op]) => op === "patch").map(([id]) => id);
-  const states = yield* readEntities(
-    view,
-    needed.map((entityId) => ({ entityId, branch, atSeq: lastSeq })),
-  );
+  const asks = needed.map((entityId) => ({ entityId, branch }));
+  const states = yield* readPresent(tx, asks, lastSeq);
   for (const [index, id] of needed.entries()) {
     const { document, replayed = 0 } = states[index] ?? {};
-    working.set(id, { document, replayed, lastPatch: undefined });
+    working.set(id, startFrom(document, replayed));
   }
   return working;
 }
@@ -95,14 +110,18 @@ function finish(
 ): AppliedCommit | PatchFailure {
   const heads: HeadRow[] = [];
   const snapshots: SnapshotRow[] = [];
-  for (const [entityId, { document, replayed, lastPatch }] of working) {
+  const changes: EntityChange[] = [];
+  for (const [entityId, { document, replayed, lastPatch, characters, footprints }] of working) {
     heads.push({ branch, entityId, seq, deleted: document === undefined });
-    if (document === undefined || lastPatch === undefined) continue;
-    const text = writeDocument(document);
-    if (!fitsDocument(text)) return tooLarge(lastPatch);
-    if (replayed >= patchesPerSnapshot) snapshots.push({ branch, entityId, seq, document: text });
+    const isPatched = document !== undefined && lastPatch !== undefined;
+    const text = isPatched ? writeDocument(document) : "";
+    if (isPatched && !fitsDocument(text)) return tooLarge(lastPatch);
+    const isDue = isPatched && replayed >= patchesPerSnapshot;
+    if (isDue) snapshots.push({ branch, entityId, seq, document: text });
+    const state = { seq, document, replayed: isDue ? 0 : replayed };
+    changes.push({ entityId, state, footprints, characters: isPatched ? text.length : characters });
   }
-  return { revisions, heads, snapshots };
+  return { revisions, heads, snapshots, changes };
 }
 
 function tooLarge([operationIndex, operation]: [number, Operation]): PatchFailure {

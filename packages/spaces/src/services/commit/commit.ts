@@ -10,14 +10,14 @@ import {
 } from "@claudemesh/protocol/spaces/commit";
 import { fitsBytes, readBranchId, spaceLimits } from "@claudemesh/protocol/spaces/entity";
 import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
-import { type SignedPlace, type VerifiedInvocation, verifyInvocation } from "../../core/invocation.ts";
+import { type SignedPlace, type VerifiedInvocation, verifySigned } from "../../core/invocation.ts";
 import type { Verdict } from "../../core/verdict.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
 import type { Steps } from "../../ports/steps.ts";
 import type { PreparedSends, SpacePorts, SpaceTransaction } from "../../ports.ts";
 import { transact } from "../refusals.ts";
 import { type AppliedCommit, applyOperations } from "./apply.ts";
-import { type Accepted, fingerprintOf, nothingWritten, record, reject } from "./record.ts";
+import { type Accepted, fingerprintOf, nothingWritten, record, reject, signedRows } from "./record.ts";
 import { beginWrite, lookUpWrite, type Writer } from "./replay.ts";
 import { validate } from "./validate.ts";
 
@@ -55,7 +55,7 @@ export async function commitToSpace(
   const { localSeq } = commit;
   const fingerprint = fingerprintOf(payload);
   const writer: Writer = { memberPubkey, sessionId, sessionToken, localSeq, fingerprint, nowMs: ports.nowMs() };
-  const place: SignedPlace = { space, memberPubkey, sessionId, localSeq, payload };
+  const place: SignedPlace = { cmd: "/memory/commit", space, memberPubkey, sessionId, localSeq, payload };
   const decided = await ports.turns.take(
     sessionId,
     () => prepareSends(ports, space, writer, commit),
@@ -63,8 +63,9 @@ export async function commitToSpace(
       if (prepared.type === "answered") return { verdict: prepared.verdict, receipt: undefined, sends: [] };
       const { sends } = prepared;
       const toDecide: CommitToDecide = { writer, commit, encoded, place, sends };
-      const alone = sends.length > 0 ? "alone" : undefined;
-      return { ...(await transact(ports.store, space, (tx) => decideCommit(tx, toDecide), alone)), sends };
+      const alone = sends.length > 0;
+      const decided = await transact(ports.store, space, (tx) => decideCommit(tx, toDecide), { writer, alone });
+      return { ...decided, sends };
     },
   );
   announce(ports, space, writer, commit, decided);
@@ -109,20 +110,12 @@ async function prepareSends(
   return { type: "ready", sends: await ports.sends.prepare(sender, sends) };
 }
 
-/** After the replay check: another wrapper around the same commit does not make it another one. */
-function verifySigned({ commit, place }: CommitToDecide, required: boolean): VerifiedInvocation | undefined {
-  if (commit.invocation !== undefined) return verifyInvocation(commit.invocation, place);
-  if (!required) return undefined;
-  const message = "This space takes signed writes only; put an invocation into the commit.";
-  throw new MeshError("forbidden", message, { field: "invocation" });
-}
-
 function* decideCommit(tx: SpaceTransaction, toDecide: CommitToDecide): Steps<Decided> {
   const { writer, commit, encoded, sends } = toDecide;
   const begun = yield* beginWrite(tx, writer);
   if (begun.type === "answered") return { verdict: begun.verdict, receipt: undefined };
   const { session, space } = begun;
-  const signed = verifySigned(toDecide, space.signedWrites === "required");
+  const signed = verifySigned(commit.invocation, toDecide.place, space.signedWrites === "required");
   const branchName = commit.branch ?? "";
   const validated = yield* validate(tx, session, space.lastSeq, commit);
   if (validated.type === "rejected") {
@@ -152,9 +145,7 @@ function acceptedRows(
     seq,
     branch,
     original: writeStrictJson(original),
-    invocations: signed === undefined ? [] : [signed.invocation, signed.authorization],
-    invocationRef: signed?.invocation.hash,
-    authorizationRef: signed?.authorization.hash,
+    ...signedRows(signed),
     merge: merge && { seq, sourceBranch: merge.sourceBranch, sourceSeq: merge.sourceSeq, targetBranch: branch },
   };
 }
@@ -172,6 +163,7 @@ function* writeWithSends(
   const outcome = yield* tx.acceptSends(sends);
   if (outcome.type === "accepted") return { verdict, receipt: outcome.receipt };
   yield* tx.undoToMark();
+  tx.known.forget();
   const { index, code } = outcome;
   const error = new MeshError("send_rejected_error", undefined, { index, code });
   return { verdict: yield* reject(tx, writer, accepted.branch, error), receipt: undefined };

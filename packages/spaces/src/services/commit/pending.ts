@@ -8,11 +8,12 @@ import {
   type PendingRead,
 } from "@claudemesh/protocol/spaces/pending-reads";
 import type { Branch } from "../../core/branch-lineage.ts";
-import { type ReadToCheck, readFootprint } from "../../core/stale-reads.ts";
+import type { ReadToCheck } from "../../core/stale-reads.ts";
 import type { ResolvedPendingRead } from "../../core/verdict.ts";
 import type { LayerAsk, SessionRow } from "../../ports/rows.ts";
 import type { Steps } from "../../ports/steps.ts";
-import type { SpaceView } from "../../ports.ts";
+import type { SpaceTransaction } from "../../ports.ts";
+import { readPresentLayers } from "./present.ts";
 
 export type PendingOutcome =
   | {
@@ -26,14 +27,14 @@ export type PendingOutcome =
   | { readonly type: "refused"; readonly error: MeshError };
 
 export function* resolvePending(
-  view: SpaceView,
+  tx: SpaceTransaction,
   session: SessionRow,
   branch: Branch,
   pending: readonly PendingRead[],
 ): Steps<PendingOutcome> {
   if (pending.length === 0) return { type: "resolved", reads: [], resolved: [] };
   const localSeqs = [...new Set(pending.map(({ localSeq }) => localSeq))].sort((a, b) => a - b);
-  const verdicts = yield* view.findVerdicts(session.sessionId, localSeqs);
+  const verdicts = yield* tx.findVerdicts(session.sessionId, localSeqs);
   const byLocalSeq = new Map(verdicts.map((verdict) => [verdict.localSeq, verdict]));
   const resolved: ResolvedPendingRead[] = [];
   let dead: number | undefined;
@@ -57,11 +58,11 @@ export function* resolvePending(
     const error = new MeshError("dependency_rejected_error", undefined, { localSeq: dead });
     return { type: "rejected", error };
   }
-  return yield* decideReads(view, branch, groupPendingReads(pending), resolved);
+  return yield* decideReads(tx, branch, groupPendingReads(pending), resolved);
 }
 
 function* decideReads(
-  view: SpaceView,
+  tx: SpaceTransaction,
   branch: Branch,
   groups: readonly GroupedPendingRead[],
   resolved: readonly ResolvedPendingRead[],
@@ -70,14 +71,12 @@ function* decideReads(
   const asks = groups.flatMap(({ id, localSeqs }) =>
     localSeqs.map((localSeq): LayerAsk => ({ entityId: id, seq: seqOf.get(localSeq) ?? 0 })),
   );
-  const found = yield* view.readLayers(branch.name, asks);
+  const found = yield* readPresentLayers(tx, branch.name, asks);
   const reads: ReadToCheck[] = [];
   let start = 0;
   for (const group of groups) {
     const layers = group.localSeqs.map((_, index): NamedLayer => {
-      const writes = found[start + index] ?? [];
-      const footprints = writes.map(({ footprint }) => readFootprint(footprint));
-      return { seq: asks[start + index]?.seq ?? 0, footprints };
+      return { seq: asks[start + index]?.seq ?? 0, footprints: found[start + index] ?? [] };
     });
     start += group.localSeqs.length;
     const decision = decidePendingRead(group, layers);

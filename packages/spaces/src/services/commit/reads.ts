@@ -4,11 +4,11 @@ import type { EntityDocument } from "@claudemesh/protocol/spaces/entity";
 import { encodeFabric } from "@claudemesh/protocol/spaces/fabric-value";
 import { valueAt } from "@claudemesh/protocol/spaces/value-at";
 import { segmentsOf } from "../../core/branch-lineage.ts";
-import { isStale, type LaterWrites, type ReadToCheck, readFootprint } from "../../core/stale-reads.ts";
+import { isStale, type LaterWrites, type ReadToCheck } from "../../core/stale-reads.ts";
 import type { WriteAsk } from "../../ports/rows.ts";
 import type { Steps } from "../../ports/steps.ts";
-import type { SpaceView } from "../../ports.ts";
-import { readEntities } from "../read-entities.ts";
+import type { SpaceTransaction } from "../../ports.ts";
+import { readLater, readPresent } from "./present.ts";
 
 export type ConflictDetail = {
   readonly id: string;
@@ -18,27 +18,25 @@ export type ConflictDetail = {
   readonly actual: { readonly seq: number; readonly value?: unknown };
 };
 
-/** More later writes of one entity than this are not looked through. */
-const writesLookedAt = 1_000;
 /** A verdict is kept for ever, so that what it shows of the present is bounded; the rest can be read. */
 const shownValueBytes = 262_144;
 
 export function* findConflicts(
-  view: SpaceView,
+  tx: SpaceTransaction,
   reads: readonly ReadToCheck[],
   lastSeq: number,
 ): Steps<ConflictDetail[]> {
-  const later = yield* readLaterWrites(view, reads, lastSeq);
+  const later = yield* readLaterWrites(tx, reads, lastSeq);
   const stale = reads.filter((read) =>
     isStale(read, segmentsOf(read.branch, lastSeq), (branch) => later(branch, read.entityId)),
   );
-  return stale.length === 0 ? [] : yield* describe(view, stale, lastSeq);
+  return stale.length === 0 ? [] : yield* describe(tx, stale, lastSeq);
 }
 
 type LaterWritesOf = (branch: string, entityId: string) => LaterWrites;
 
 /** One look for each entity and branch, from the oldest read of it on. */
-function* readLaterWrites(view: SpaceView, reads: readonly ReadToCheck[], lastSeq: number): Steps<LaterWritesOf> {
+function* readLaterWrites(tx: SpaceTransaction, reads: readonly ReadToCheck[], lastSeq: number): Steps<LaterWritesOf> {
   const asks = new Map<string, WriteAsk>();
   for (const { entityId, branch, fromSeq } of reads) {
     for (const segment of segmentsOf(branch, lastSeq)) {
@@ -50,13 +48,8 @@ function* readLaterWrites(view: SpaceView, reads: readonly ReadToCheck[], lastSe
       asks.set(key, { branch: segment.branch, entityId, afterSeq, upTo });
     }
   }
-  const found = yield* view.readWrites([...asks.values()], writesLookedAt);
-  const byKey = new Map<string, LaterWrites>();
-  for (const [index, key] of [...asks.keys()].entries()) {
-    const rows = found[index] ?? [];
-    const writes = rows.map(({ seq, footprint }) => ({ seq, footprint: readFootprint(footprint) }));
-    byKey.set(key, { writes, cut: rows.length >= writesLookedAt });
-  }
+  const found = yield* readLater(tx, [...asks.values()], lastSeq);
+  const byKey = new Map([...asks.keys()].map((key, index) => [key, found[index]]));
   return (branch, entityId) => byKey.get(keyOf(branch, entityId)) ?? { writes: [], cut: false };
 }
 
@@ -64,12 +57,9 @@ function keyOf(branch: string, entityId: string): string {
   return `${branch}\0${entityId}`;
 }
 
-function* describe(view: SpaceView, stale: readonly ReadToCheck[], lastSeq: number): Steps<ConflictDetail[]> {
+function* describe(tx: SpaceTransaction, stale: readonly ReadToCheck[], lastSeq: number): Steps<ConflictDetail[]> {
   const asks = new Map(stale.map((read) => [keyOf(read.branch.name, read.entityId), read]));
-  const states = yield* readEntities(
-    view,
-    [...asks.values()].map(({ entityId, branch }) => ({ entityId, branch, atSeq: lastSeq })),
-  );
+  const states = yield* readPresent(tx, [...asks.values()], lastSeq);
   const byKey = new Map([...asks.keys()].map((key, index) => [key, states[index]]));
   let room = shownValueBytes;
   return stale.map((read): ConflictDetail => {

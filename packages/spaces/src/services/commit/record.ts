@@ -1,6 +1,8 @@
 // What a decided write leaves in the store: the verdict of a rejection, or everything that an accepted one brings.
 import { createHash } from "node:crypto";
 import type { MeshError } from "@claudemesh/protocol/errors";
+import type { VerifiedInvocation } from "../../core/invocation.ts";
+import type { EntityChange } from "../../core/known-space.ts";
 import {
   type ResolvedPendingRead,
   type Verdict,
@@ -27,6 +29,7 @@ export type Accepted = Omit<AcceptedWrites, "commit" | "verdict"> & {
   readonly branch: string;
   readonly original: string;
   readonly resolved: readonly ResolvedPendingRead[];
+  readonly changes: readonly EntityChange[];
   readonly invocationRef: string | undefined;
   readonly authorizationRef: string | undefined;
 };
@@ -40,12 +43,22 @@ export const nothingWritten = {
   createdBranch: undefined,
   deletedBranch: undefined,
   resolved: [],
+  changes: [],
   invocationRef: undefined,
   authorizationRef: undefined,
 } as const satisfies Partial<Accepted>;
 
+/** What a write leaves of its signature. */
+export function signedRows(signed: VerifiedInvocation | undefined) {
+  return {
+    invocations: signed === undefined ? [] : [signed.invocation, signed.authorization],
+    invocationRef: signed?.invocation.hash,
+    authorizationRef: signed?.authorization.hash,
+  };
+}
+
 export function* record(tx: SpaceTransaction, writer: Writer, accepted: Accepted): Steps<Verdict> {
-  const { seq, branch, original, resolved, invocationRef, authorizationRef, ...rows } = accepted;
+  const { seq, branch, original, resolved, changes, invocationRef, authorizationRef, ...rows } = accepted;
   yield* tx.writeAccepted({
     ...rows,
     verdict: verdictRow(writer, branch, seq, writeAcceptedResult(resolved)),
@@ -62,6 +75,8 @@ export function* record(tx: SpaceTransaction, writer: Writer, accepted: Accepted
       committedAtMs: writer.nowMs,
     },
   });
+  if (rows.createdBranch === undefined && rows.deletedBranch === undefined) tx.known.accepted(seq, branch, changes);
+  else tx.known.forget();
   return { type: "accepted", seq, resolvedPendingReads: resolved, replayed: false };
 }
 

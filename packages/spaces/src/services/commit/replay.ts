@@ -24,14 +24,16 @@ export type Begun =
 /** SPC-4: the token is looked at under the session's lock, so that after an open no older holder's write is accepted. */
 export function* beginWrite(tx: SpaceTransaction, writer: Writer): Steps<Begun> {
   const asked = [tx.lockSpace(), tx.lockSession(writer.sessionId), tx.isLiveMember(writer.memberPubkey)] as const;
-  const verdicts = tx.findVerdicts(writer.sessionId, [writer.localSeq]);
   const space = yield* asked[0];
   const session = yield* asked[1];
   const live = yield* asked[2];
-  const [stored] = yield* verdicts;
   if (!live) throw new MeshError("unauthorized");
   if (space === undefined) throw new MeshError("space_not_found");
   const current = checkHolder(session, writer, writer.nowMs);
+  tx.known.stand(space.lastSeq);
+  // A verdict moves its session on in the same transaction: beyond the session's place there is none.
+  const isNew = writer.localSeq > current.lastLocalSeq;
+  const [stored] = isNew ? [] : yield* tx.findVerdicts(writer.sessionId, [writer.localSeq]);
   const claimed = decideReplay(stored, writer.fingerprint, writer.localSeq, current.lastLocalSeq);
   if (claimed.type === "refused") throw new MeshError(claimed.code, undefined, { localSeq: writer.localSeq });
   if (claimed.type === "answered") return claimed;

@@ -8,9 +8,10 @@ import type { ReadToCheck } from "../../core/stale-reads.ts";
 import type { ResolvedPendingRead } from "../../core/verdict.ts";
 import type { SessionRow } from "../../ports/rows.ts";
 import type { Steps } from "../../ports/steps.ts";
-import type { SpaceView } from "../../ports.ts";
+import type { SpaceTransaction } from "../../ports.ts";
 import { checkMerge } from "./merge-context.ts";
 import { resolvePending } from "./pending.ts";
+import { readPresentBranches } from "./present.ts";
 import { type ConflictDetail, findConflicts } from "./reads.ts";
 
 export type Validated =
@@ -19,20 +20,20 @@ export type Validated =
 
 /** Throws what is no verdict. */
 export function* validate(
-  view: SpaceView,
+  tx: SpaceTransaction,
   session: SessionRow,
   lastSeq: number,
   commit: ClientCommit,
 ): Steps<Validated> {
   checkSeqs(commit, lastSeq);
-  const branches = yield* findNamedBranches(view, commit);
+  const branches = yield* findNamedBranches(tx, commit);
   const branch = branches(commit.branch ?? defaultBranch);
   const confirmed = commit.reads.confirmed.map((read) => confirmedRead(branches(read.branch ?? branch.name), read));
-  const stale = commit.merge && (yield* checkMerge(view, commit.merge, branches(commit.merge.sourceBranch), branch));
-  const pending = yield* resolvePending(view, session, branch, commit.reads.pending);
+  const stale = commit.merge && (yield* checkMerge(tx, commit.merge, branches(commit.merge.sourceBranch), branch));
+  const pending = yield* resolvePending(tx, session, branch, commit.reads.pending);
 
   const pendingReads = pending.type === "resolved" ? pending.reads : [];
-  const conflicts = yield* findConflicts(view, [...confirmed, ...pendingReads], lastSeq);
+  const conflicts = yield* findConflicts(tx, [...confirmed, ...pendingReads], lastSeq);
   if (stale !== undefined && stale !== "current") conflicts.push(...staleMerge(commit, branch, stale.staleSince));
   if (conflicts.length > 0)
     return { type: "rejected", error: new MeshError("conflict_error", undefined, { conflicts }) };
@@ -53,11 +54,11 @@ function checkSeqs(commit: ClientCommit, lastSeq: number): void {
   if (beyond !== undefined) throw new MeshError("seq_out_of_range", undefined, { field: beyond[1], seq: lastSeq });
 }
 
-function* findNamedBranches(view: SpaceView, commit: ClientCommit): Steps<(name: string) => Branch> {
+function* findNamedBranches(tx: SpaceTransaction, commit: ClientCommit): Steps<(name: string) => Branch> {
   const names = new Set([commit.branch ?? defaultBranch]);
   for (const { branch } of commit.reads.confirmed) if (branch !== undefined) names.add(branch);
   if (commit.merge !== undefined) names.add(commit.merge.sourceBranch).add(commit.merge.baseBranch);
-  const found = new Map((yield* view.findBranches([...names])).map((branch) => [branch.name, branch]));
+  const found = new Map((yield* readPresentBranches(tx, names)).map((branch) => [branch.name, branch]));
   return (name) => {
     const branch = found.get(name);
     if (branch === undefined) throw new MeshError("branch_not_found", undefined, { branch: name });

@@ -1,7 +1,6 @@
 // What one holder of a session is told: for each watched branch the latest state of what changed, in the order of seq.
 // Nothing is queued: a round reads what is newer than what was told, and the next one begins when the receiver has taken
 // the frames of the last; so a slow receiver costs a commit nothing, and gets the latest state when it is ready (SPC-12).
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { SyncPush } from "@claudemesh/protocol/wire/spaces-operations";
 import type { Watched } from "../../core/watched.ts";
@@ -23,6 +22,8 @@ export type SessionSyncOptions = {
   /** Somebody else has opened the session, or it is over. */
   readonly onLost: () => void;
   readonly onFailure: (error: unknown) => void;
+  /** Node's own unless given. */
+  readonly nextTurn?: ((run: () => void) => void) | undefined;
 };
 
 type BranchWatch = {
@@ -144,7 +145,7 @@ export class SessionSync {
   async #run(): Promise<void> {
     this.#running = true;
     // Whoever commits in the same turn shares the round.
-    await nextTurn();
+    await new Promise<void>((resolve) => (this.#options.nextTurn ?? setImmediate)(resolve));
     while (this.#next !== undefined) {
       const { resolve } = this.#next;
       this.#next = undefined;

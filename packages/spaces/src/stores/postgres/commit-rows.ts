@@ -37,29 +37,6 @@ export async function selectLog(db: Reading, space: SpaceRef, after: number, lim
   }));
 }
 
-export async function insertCommit(tx: PostgresTransaction, space: SpaceRef, commit: CommitRow): Promise<void> {
-  await tx.execute(
-    `INSERT INTO mesh.space_commit (mesh_id, space_id, seq, branch, session_id, local_seq, member_pubkey, original,
-       resolution, invocation_ref, authorization_ref, committed_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-    [
-      space.meshId,
-      space.spaceId,
-      commit.seq,
-      commit.branch,
-      commit.sessionId,
-      commit.localSeq,
-      commit.memberPubkey,
-      commit.original,
-      commit.resolution,
-      commit.invocationRef ?? null,
-      commit.authorizationRef ?? null,
-      new Date(commit.committedAtMs),
-    ],
-    "insert_commit",
-  );
-}
-
 export async function selectInvocation(db: Reading, space: SpaceRef, hash: string): Promise<InvocationRow | undefined> {
   const [row] = await db.query<{ hash: string; content: string }>(
     "SELECT hash, content FROM mesh.space_invocation WHERE mesh_id = $1 AND space_id = $2 AND hash = $3",

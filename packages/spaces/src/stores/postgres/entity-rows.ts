@@ -2,10 +2,8 @@
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type {
   EntityIdQuery,
-  HeadRow,
   LayerAsk,
   RevisionRow,
-  SnapshotRow,
   SpaceRef,
   Tail,
   TailAsk,
@@ -149,69 +147,6 @@ export async function selectEntityIds(db: Reading, space: SpaceRef, query: Entit
     ],
   );
   return rows.map((row) => row.entity_id);
-}
-
-export async function insertRevisions(
-  tx: PostgresTransaction,
-  space: SpaceRef,
-  revisions: readonly RevisionRow[],
-): Promise<void> {
-  if (revisions.length === 0) return;
-  await tx.execute(
-    `INSERT INTO mesh.space_revision (mesh_id, space_id, branch, entity_id, seq, op_index, op, body, footprint)
-     SELECT $1, $2, * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::int[], $7::text[], $8::text[], $9::text[])`,
-    [
-      space.meshId,
-      space.spaceId,
-      revisions.map((row) => row.branch),
-      revisions.map((row) => row.entityId),
-      revisions.map((row) => row.seq),
-      revisions.map((row) => row.opIndex),
-      revisions.map((row) => row.op),
-      revisions.map((row) => row.body ?? null),
-      revisions.map((row) => row.footprint),
-    ],
-    "insert_revisions",
-  );
-}
-
-export async function upsertHeads(tx: PostgresTransaction, space: SpaceRef, heads: readonly HeadRow[]): Promise<void> {
-  if (heads.length === 0) return;
-  await tx.execute(
-    `INSERT INTO mesh.space_head (mesh_id, space_id, branch, entity_id, seq, deleted)
-     SELECT $1, $2, * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::boolean[])
-     ON CONFLICT (mesh_id, space_id, branch, entity_id) DO UPDATE SET seq = excluded.seq, deleted = excluded.deleted`,
-    [
-      space.meshId,
-      space.spaceId,
-      heads.map((row) => row.branch),
-      heads.map((row) => row.entityId),
-      heads.map((row) => row.seq),
-      heads.map((row) => row.deleted),
-    ],
-    "upsert_heads",
-  );
-}
-
-export async function insertSnapshots(
-  tx: PostgresTransaction,
-  space: SpaceRef,
-  snapshots: readonly SnapshotRow[],
-): Promise<void> {
-  if (snapshots.length === 0) return;
-  await tx.execute(
-    `INSERT INTO mesh.space_snapshot (mesh_id, space_id, branch, entity_id, seq, document)
-     SELECT $1, $2, * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::text[])`,
-    [
-      space.meshId,
-      space.spaceId,
-      snapshots.map((row) => row.branch),
-      snapshots.map((row) => row.entityId),
-      snapshots.map((row) => row.seq),
-      snapshots.map((row) => row.document),
-    ],
-    "insert_snapshots",
-  );
 }
 
 export async function deleteSnapshots(tx: PostgresTransaction, space: SpaceRef): Promise<void> {

@@ -92,14 +92,6 @@ export async function updateSignedWrites(
   return updated > 0;
 }
 
-export async function raiseLastSeq(tx: PostgresTransaction, space: SpaceRef, seq: number): Promise<void> {
-  await tx.execute(
-    "UPDATE mesh.space SET last_seq = $3 WHERE mesh_id = $1 AND space_id = $2",
-    [space.meshId, space.spaceId, seq],
-    "raise_last_seq",
-  );
-}
-
 const selectSessionText = `SELECT member_pubkey, epoch, token_hash, last_local_seq, used_at FROM mesh.space_session
   WHERE mesh_id = $1 AND space_id = $2 AND session_id = $3`;
 
@@ -136,6 +128,42 @@ export async function lockSession(
   const values = [space.meshId, space.spaceId, sessionId];
   const [row] = await tx.query<SessionColumns>(`${selectSessionText} FOR NO KEY UPDATE`, values, "lock_session");
   return row && toSession(sessionId, row);
+}
+
+/** Who is about to write: its session, locked, and whether its member is one. */
+export type FoundWriter = { readonly session: SessionRow | undefined; readonly live: boolean };
+
+/** One for each of them, in their order. */
+export async function lockWriters(
+  tx: PostgresTransaction,
+  space: SpaceRef,
+  writers: readonly { readonly sessionId: string; readonly memberPubkey: string }[],
+): Promise<FoundWriter[]> {
+  const sessionIds = writers.map(({ sessionId }) => sessionId);
+  const rows = await tx.query<{ live: boolean } & (SessionColumns | Record<keyof SessionColumns, null>)>(
+    `SELECT s.*, EXISTS (SELECT FROM mesh.member m
+         WHERE m.mesh_id = $1 AND m.pubkey = w.pubkey AND m.revoked_at IS NULL) AS live
+     FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS w (session_id, pubkey, n)
+     LEFT JOIN LATERAL (
+       SELECT member_pubkey, epoch, token_hash, last_local_seq, used_at FROM mesh.space_session
+       WHERE mesh_id = $1 AND space_id = $2 AND session_id = w.session_id FOR NO KEY UPDATE) s ON true
+     ORDER BY w.n`,
+    [space.meshId, space.spaceId, sessionIds, writers.map(({ memberPubkey }) => memberPubkey)],
+    "lock_writers",
+  );
+  return rows.map((row, index) => ({
+    live: row.live,
+    session: row.epoch === null ? undefined : toSession(sessionIds[index] ?? "", row),
+  }));
+}
+
+export async function isLiveMember(tx: PostgresTransaction, meshId: string, pubkey: string): Promise<boolean> {
+  const rows = await tx.query(
+    "SELECT 1 FROM mesh.member WHERE mesh_id = $1 AND pubkey = $2 AND revoked_at IS NULL",
+    [meshId, pubkey],
+    "is_live_member",
+  );
+  return rows.length > 0;
 }
 
 export async function upsertSession(tx: PostgresTransaction, space: SpaceRef, session: SessionRow): Promise<void> {
@@ -247,29 +275,4 @@ export async function selectVerdicts(
     result: row.result,
     decidedAtMs: row.decided_at.getTime(),
   }));
-}
-
-/** The claim, and the session's place behind it. */
-export async function insertVerdict(tx: PostgresTransaction, space: SpaceRef, verdict: VerdictRow): Promise<void> {
-  await tx.execute(
-    `WITH verdict AS (
-       INSERT INTO mesh.space_verdict
-         (mesh_id, space_id, session_id, local_seq, member_pubkey, fingerprint, branch, seq, result, decided_at)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10))
-     UPDATE mesh.space_session SET last_local_seq = $4, used_at = $10
-     WHERE mesh_id = $1 AND space_id = $2 AND session_id = $3`,
-    [
-      space.meshId,
-      space.spaceId,
-      verdict.sessionId,
-      verdict.localSeq,
-      verdict.memberPubkey,
-      verdict.fingerprint,
-      verdict.branch,
-      verdict.seq ?? null,
-      verdict.result,
-      new Date(verdict.decidedAtMs),
-    ],
-    "insert_verdict",
-  );
 }

@@ -1,12 +1,16 @@
 // What sharing a transaction means for those who share it.
 import { openPostgres } from "@claudemesh/storage/postgres";
+import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
+import { runWaiting } from "../../ports/steps.ts";
+import { postgresSpacesMigrations } from "./spaces-store.ts";
+import { acceptSends } from "./testing/postgres-harness.ts";
 import { TransactionLanes } from "./transaction-lanes.ts";
 
 const database = await createTestDatabase("lanes");
 afterAll(() => database?.drop());
-const space = { meshId: "m", spaceId: "s" };
+const space = { meshId: "00000000-0000-7000-8000-000000000001", spaceId: "s" };
 
 describe.skipIf(database === undefined)("transaction lanes", () => {
   const postgres = openPostgres({ url: database?.url ?? "", poolSize: 4, onIdleError: () => undefined });
@@ -17,17 +21,23 @@ describe.skipIf(database === undefined)("transaction lanes", () => {
       commits += 1;
     },
   };
-  beforeAll(async () => {
-    await postgres.transaction((tx) => tx.script("CREATE SCHEMA lane; CREATE TABLE lane.row (n int PRIMARY KEY)"));
-  });
+  beforeAll(() => migratePostgres(postgres, postgresSpacesMigrations()));
   afterAll(() => postgres.close());
 
-  const insert = (lanes: TransactionLanes, n: number, alone = false) =>
-    lanes.run(space, (tx) => tx.execute("INSERT INTO lane.row (n) VALUES ($1)", [n]), alone);
-  const rows = async () => (await postgres.read<{ n: number }>("SELECT n FROM lane.row ORDER BY n")).map(({ n }) => n);
+  const createLanes = () => new TransactionLanes(postgres, { probe, acceptSends });
+  /** A row that can be there once. */
+  const insert = (lanes: TransactionLanes, n: number, alone = false) => {
+    const open = { memberPubkey: "m", openHash: Uint8Array.of(n), sessionId: `${n}`, epoch: n };
+    const row = { ...open, salt: Uint8Array.of(0), resumed: false };
+    return lanes.run(space, (tx) => runWaiting(tx.insertOpen(row)), { alone });
+  };
+  const rows = async () => {
+    const found = await postgres.read<{ n: number }>("SELECT epoch AS n FROM mesh.space_session_open ORDER BY epoch");
+    return found.map(({ n }) => n);
+  };
 
   test("those who wait share a transaction, and who must be alone has one to itself", async () => {
-    const lanes = new TransactionLanes(postgres, probe);
+    const lanes = createLanes();
     commits = 0;
     await Promise.all([insert(lanes, 1), insert(lanes, 2), insert(lanes, 3, true), insert(lanes, 4), insert(lanes, 5)]);
     expect(commits).toBe(3);
@@ -35,17 +45,19 @@ describe.skipIf(database === undefined)("transaction lanes", () => {
   });
 
   test("one at fault leaves its neighbours in peace", async () => {
-    const lanes = new TransactionLanes(postgres, probe);
-    const broken = lanes.run(space, async () => Promise.reject(new TypeError("a bug")), false);
+    const lanes = createLanes();
+    const broken = lanes.run(space, async () => Promise.reject(new TypeError("a bug")), {});
     const settled = await Promise.allSettled([insert(lanes, 11), insert(lanes, 1), broken, insert(lanes, 12)]);
     expect(settled.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected", "fulfilled"]);
     expect(await rows()).toEqual(expect.arrayContaining([11, 12]));
   });
 
   test("bodies run in the order in which they came", async () => {
-    const lanes = new TransactionLanes(postgres, probe);
+    const lanes = createLanes();
     const order: number[] = [];
-    await Promise.all([1, 2, 3, 4, 5, 6].map((n) => lanes.run(space, async () => order.push(n), n % 3 === 0)));
+    await Promise.all(
+      [1, 2, 3, 4, 5, 6].map((n) => lanes.run(space, async () => order.push(n), { alone: n % 3 === 0 })),
+    );
     expect(order).toEqual([1, 2, 3, 4, 5, 6]);
   });
 });

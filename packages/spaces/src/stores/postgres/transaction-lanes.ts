@@ -2,11 +2,15 @@
 // each space, first come, first served, so that commits that a session pipelines are decided in the order it sent them.
 import { StorageError } from "@claudemesh/storage/errors";
 import { NaturalBatches } from "@claudemesh/storage/natural-batches";
-import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
+import type { Postgres } from "@claudemesh/storage/postgres";
+import { KnownDraft } from "../../core/known-space.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
+import type { SpaceTransaction, TransactionHints } from "../../ports.ts";
+import { KnownSpaces } from "../known-spaces.ts";
+import { type AcceptSends, SharedTransaction } from "./shared-transaction.ts";
 
 /** May run several times, and with others before and after it in the same transaction. */
-export type TransactionBody<T> = (tx: PostgresTransaction) => Promise<T>;
+export type TransactionBody<T> = (tx: SpaceTransaction) => Promise<T>;
 
 export type LaneProbe = {
   /** Inside the transaction, after its last statement. A throw rolls back; another try calls it again. */
@@ -17,25 +21,28 @@ export type LaneProbe = {
 
 const bodiesPerTransaction = 64;
 
-type Waiting = { readonly body: TransactionBody<unknown>; readonly alone: boolean };
+type Waiting = { readonly body: TransactionBody<unknown>; readonly hints: TransactionHints };
 type Lane = NaturalBatches<Waiting, PromiseSettledResult<unknown>>;
 
 export class TransactionLanes {
   readonly #postgres: Postgres;
   readonly #probe: LaneProbe;
+  readonly #acceptSends: AcceptSends;
   readonly #lanes = new Map<string, Lane>();
+  readonly #known = new KnownSpaces();
 
-  constructor(postgres: Postgres, probe: LaneProbe) {
+  constructor(postgres: Postgres, options: { readonly probe: LaneProbe; readonly acceptSends: AcceptSends }) {
     this.#postgres = postgres;
-    this.#probe = probe;
+    this.#probe = options.probe;
+    this.#acceptSends = options.acceptSends;
   }
 
   /** Resolves after the COMMIT that holds what the body did. */
-  async run<T>(space: SpaceRef, body: TransactionBody<T>, alone: boolean): Promise<T> {
+  async run<T>(space: SpaceRef, body: TransactionBody<T>, hints: TransactionHints): Promise<T> {
     const key = `${space.meshId}/${space.spaceId}`;
-    const lane = this.#lanes.get(key) ?? this.#openLane(key);
+    const lane = this.#lanes.get(key) ?? this.#openLane(key, space);
     try {
-      const settled = await lane.submit({ body, alone });
+      const settled = await lane.submit({ body, hints });
       if (settled.status === "rejected") throw settled.reason;
       return settled.value as T;
     } finally {
@@ -43,23 +50,28 @@ export class TransactionLanes {
     }
   }
 
-  #openLane(key: string): Lane {
+  /** What is remembered of the space; the next transaction asks the database for everything. */
+  forget(space: SpaceRef): void {
+    this.#known.forget(space);
+  }
+
+  #openLane(key: string, space: SpaceRef): Lane {
     const lane: Lane = new NaturalBatches({
       // A second transaction would only wait for the space's lock, and overtake where it does not.
       maxConcurrent: 1,
       maxBatch: bodiesPerTransaction,
       // Who must be alone fills a batch, and whoever came before it goes ahead.
-      weigh: ({ alone }) => (alone ? 2 : 0),
+      weigh: ({ hints }) => (hints.alone === true ? 2 : 0),
       maxWeight: 1,
-      run: (batch) => this.#runBatch(batch),
+      run: (batch) => this.#runBatch(space, batch),
     });
     this.#lanes.set(key, lane);
     return lane;
   }
 
-  async #runBatch(batch: readonly Waiting[]): Promise<readonly PromiseSettledResult<unknown>[]> {
+  async #runBatch(space: SpaceRef, batch: readonly Waiting[]): Promise<readonly PromiseSettledResult<unknown>[]> {
     try {
-      const values = await this.#transact(batch);
+      const values = await this.#transact(space, batch);
       return values.map((value) => ({ status: "fulfilled", value }));
     } catch (error) {
       if (batch.length === 1 || !isOneBodysFault(error)) throw error;
@@ -67,19 +79,25 @@ export class TransactionLanes {
     // The transaction is rolled back, and only alone does the body at fault leave its neighbours in peace.
     const settled: PromiseSettledResult<unknown>[] = [];
     for (const waiting of batch) {
-      const [alone] = await Promise.allSettled([this.#transact([waiting])]);
+      const [alone] = await Promise.allSettled([this.#transact(space, [waiting])]);
       settled.push(alone.status === "rejected" ? alone : { status: "fulfilled", value: alone.value[0] });
     }
     return settled;
   }
 
-  async #transact(batch: readonly Waiting[]): Promise<unknown[]> {
-    const values = await this.#postgres.transaction(async (tx) => {
+  async #transact(space: SpaceRef, batch: readonly Waiting[]): Promise<unknown[]> {
+    const known = this.#known.of(space);
+    const hints = batch.map((waiting) => waiting.hints);
+    const { values, draft } = await this.#postgres.transaction(async (tx) => {
+      const attempt = new KnownDraft(known);
+      const shared = new SharedTransaction(tx, space, attempt, hints, this.#acceptSends);
       const decided: unknown[] = [];
-      for (const { body } of batch) decided.push(await body(tx));
+      for (const { body } of batch) decided.push(await body(shared.body));
+      shared.finish();
       await this.#probe.beforeCommit();
-      return decided;
+      return { values: decided, draft: attempt };
     });
+    known.keep(draft);
     await this.#probe.afterCommit();
     return values;
   }

@@ -4,6 +4,7 @@ import { isLiveMember } from "@claudemesh/members/sqlite";
 import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
+import { KnownDraft, type KnownSpace } from "../../core/known-space.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
 import { answerNow, runAtOnce } from "../../ports/steps.ts";
 import type {
@@ -15,6 +16,7 @@ import type {
   SpaceView,
 } from "../../ports.ts";
 import { branchPair } from "../branch-pair.ts";
+import { KnownSpaces } from "../known-spaces.ts";
 import {
   insertBranch,
   insertMerge,
@@ -61,19 +63,55 @@ export type SqliteSpacesOptions = {
 };
 
 export function createSqliteSpacesStore(db: Sqlite, commit: GroupCommit, options: SqliteSpacesOptions): SpacesStore {
+  const drafts = new DraftsOfTransaction();
+  const spaces = new KnownSpaces();
   return {
     read: async (space, body) => runAtOnce(body(viewOf(db, space))),
-    transact: (space, body) =>
-      commit.submit((tx) => {
+    transact: async (space, body) => {
+      const known = spaces.of(space);
+      let draft: KnownDraft | undefined;
+      const result = await commit.submit((tx) => {
         options.sawCommit();
-        return runAtOnce(body(transactionOn(tx, space, options)));
-      }),
+        draft = drafts.of(tx.transactionNumber, known);
+        return runAtOnce(body(transactionOn(tx, space, draft, options)));
+      });
+      if (draft !== undefined) drafts.keep(known, draft);
+      return result;
+    },
     createSpace: (space, settings, nowMs) => commit.submit((tx) => insertSpace(tx, space, settings, nowMs)),
     setSignedWrites: (space, signedWrites) => commit.submit((tx) => updateSignedWrites(tx, space, signedWrites)),
     listSpaces: async (meshId, after, limit) => selectSpaces(db, meshId, after, limit),
     sweepSessions: (unusedSinceMs, limit) => commit.submit((tx) => deleteUnusedSessions(tx, unusedSinceMs, limit)),
-    dropSnapshots: (space) => commit.submit((tx) => deleteSnapshots(tx, space)),
+    dropSnapshots: async (space) => {
+      await commit.submit((tx) => deleteSnapshots(tx, space));
+      // How far back the next snapshot is due is known wrongly now.
+      spaces.forget(space);
+    },
   };
+}
+
+/** Bodies of one transaction share their draft; one that is rolled back and run again begins with a new one. */
+class DraftsOfTransaction {
+  #transaction = 0;
+  #drafts = new Map<KnownSpace, KnownDraft>();
+  #kept = new WeakSet<KnownDraft>();
+
+  of(transaction: number, known: KnownSpace): KnownDraft {
+    if (transaction !== this.#transaction) {
+      this.#transaction = transaction;
+      this.#drafts.clear();
+    }
+    const draft = this.#drafts.get(known) ?? new KnownDraft(known);
+    this.#drafts.set(known, draft);
+    return draft;
+  }
+
+  /** Whoever of the transaction is told first that it was committed keeps it for all. */
+  keep(known: KnownSpace, draft: KnownDraft): void {
+    if (this.#kept.has(draft)) return;
+    this.#kept.add(draft);
+    known.keep(draft);
+  }
 }
 
 function viewOf(db: Sqlite, space: SpaceRef): SpaceView {
@@ -93,10 +131,11 @@ function viewOf(db: Sqlite, space: SpaceRef): SpaceView {
   };
 }
 
-function transactionOn(tx: Sqlite, space: SpaceRef, options: SqliteSpacesOptions): SpaceTransaction {
+function transactionOn(tx: Sqlite, space: SpaceRef, known: KnownDraft, options: SqliteSpacesOptions): SpaceTransaction {
   const view = viewOf(tx, space);
   return {
     ...view,
+    known,
     lockSpace: view.findSpace,
     lockSession: view.findSession,
     isLiveMember: (pubkey) => answerNow(() => isLiveMember(tx, space.meshId, pubkey)),

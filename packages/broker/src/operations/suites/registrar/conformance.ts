@@ -37,6 +37,22 @@ export function describeRegistrarOverNetwork(startBroker: StartBroker): void {
     return { "registrar-verifier": `exec:${path}` };
   };
 
+  test("the mesh's budget is spent by a new approval alone: its repetition, its registration and retries cost nothing", async () => {
+    const { owner, member } = await start({ "rate-limit": "1/86400s" });
+    const terms = signedApproval(owner);
+    const approved = await owner.call("POST", "/registrar/approvals", terms);
+    expect(approved.status).toBe(201);
+    expect(await owner.call("POST", "/registrar/approvals", terms)).toMatchObject({ status: 200 });
+    expect(await owner.call("POST", "/registrar/approvals", signedApproval(owner))).toMatchObject({
+      status: 429,
+      body: { error: "rate_limited", retryable: true, retry_after_s: expect.any(Number) },
+    });
+    const { approval_id, authorization_nonce } = approved.body;
+    for (const expected of [201, 200, 200]) {
+      expect((await register(member, { approval_id, authorization_nonce })).status).toBe(expected);
+    }
+  });
+
   test("RP-05, RP-01: first 201, then 200 with the same registration for any attempt, any nonce, on both transports", async () => {
     const { owner, member } = await start();
     const granted = await grant(owner);

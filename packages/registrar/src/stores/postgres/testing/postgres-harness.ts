@@ -3,10 +3,12 @@
 import { postgresMembersMigrations } from "@claudemesh/members/postgres";
 import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
+import type { RuleStore } from "@claudemesh/storage/row-rules";
 import pg from "pg";
 import type { CrashPoints, OpenedRegistrar, RegistrarHarness, Row } from "../../conformance-world.ts";
 import { postgresRegistrarMigrations } from "../registrar-migrations.ts";
 import { createPostgresRegistrarStore } from "../registrar-store.ts";
+import { createPostgresRegistrarRules } from "../rules.ts";
 
 export class PostgresHarness implements RegistrarHarness {
   readonly kind = "postgres";
@@ -40,6 +42,14 @@ export class PostgresHarness implements RegistrarHarness {
 
   async query(sql: string): Promise<Row[]> {
     return (await this.#admin.query<Record<string, unknown>>(sql)).rows;
+  }
+
+  async queryUnguarded(sql: string): Promise<void> {
+    await this.#admin.query(`BEGIN; SET LOCAL session_replication_role = replica; ${sql}; COMMIT`);
+  }
+
+  get rules(): RuleStore {
+    return createPostgresRegistrarRules(this.#pool);
   }
 
   table(name: string): string {

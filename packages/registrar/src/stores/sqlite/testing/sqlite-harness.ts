@@ -2,11 +2,13 @@
 // that all share in memory.
 import { membersMigrations } from "@claudemesh/members/sqlite";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
+import type { RuleStore } from "@claudemesh/storage/row-rules";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { CrashPoints, OpenedRegistrar, RegistrarHarness, Row } from "../../conformance-world.ts";
 import { registrarMigrations } from "../registrar-migrations.ts";
 import { createSqliteRegistrarStore } from "../registrar-store.ts";
+import { createSqliteRegistrarRules } from "../rules.ts";
 
 export class SqliteHarness implements RegistrarHarness {
   readonly kind = "sqlite";
@@ -66,6 +68,16 @@ export class SqliteHarness implements RegistrarHarness {
     if (/^\s*(SELECT|PRAGMA)/i.test(sql)) return this.#admin.sql(sql).all();
     this.#admin.exec(sql);
     return [];
+  }
+
+  async queryUnguarded(sql: string): Promise<void> {
+    const guards = await this.query("SELECT name FROM sqlite_schema WHERE type = 'trigger'");
+    for (const { name } of guards) this.#admin.exec(`DROP TRIGGER ${String(name)}`);
+    this.#admin.exec(sql);
+  }
+
+  get rules(): RuleStore {
+    return createSqliteRegistrarRules(this.#admin);
   }
 
   table(name: string): string {

@@ -3,6 +3,7 @@
 // never changes; epochs grow (REG-9, REG-11).
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { OnceWitness } from "../../../../../../tests/support/once-witness.ts";
 import type { OnceOutcome } from "../../../ports/once-store.ts";
 import { type OnceHarness, OnceWorld } from "../once/conformance.ts";
 
@@ -45,42 +46,6 @@ const round: fc.Arbitrary<Round> = fc.record({
   waitSeconds: fc.constantFrom(0, 0, 4, 11),
 });
 
-/** What was answered, kept by one who only listens. */
-class Witness {
-  readonly permitted = new Map<number, string>();
-  readonly notDone = new Set<number>();
-  result: string | undefined;
-
-  hear(call: Call, outcome: OnceOutcome): void {
-    if (!("epoch" in outcome)) return;
-    const { epoch: number, claimId, holder, settlement } = outcome.epoch;
-    if (outcome.type === "held") {
-      const who = `${claimId} of ${holder}`;
-      expect(this.permitted.get(number) ?? who, "an epoch has one claim").toBe(who);
-      this.permitted.set(number, who);
-    }
-    if (settlement === undefined) return;
-    if (settlement.how === "resolved_not_done") {
-      this.notDone.add(number);
-      return;
-    }
-    expect(this.result ?? settlement.result, "a result never changes").toBe(settlement.result);
-    this.result = settlement.result;
-    expect(call.do === "claim" && outcome.type === "held", "nobody runs what is done").toBe(false);
-  }
-
-  /** Every permission but the last was taken back by an explicit word. */
-  check(): void {
-    const epochs = [...this.permitted.keys()].toSorted((left, right) => left - right);
-    expect(epochs).toEqual(epochs.map((_, index) => index + 1));
-    for (const number of epochs.slice(0, -1)) expect(this.notDone, `epoch ${number}`).toContain(number);
-  }
-
-  get newest(): number {
-    return Math.max(0, ...this.permitted.keys());
-  }
-}
-
 function make(world: OnceWorld, wanted: Call, newest: number, store: number): Promise<OnceOutcome> {
   if (wanted.do === "claim") {
     return world.claim(`c${wanted.id}`, { member: wanted.member, inputs: wanted.inputs, store });
@@ -102,7 +67,7 @@ export function describeOnceModel(harness: OnceHarness): void {
       fc.array(round, { minLength: 12, maxLength: 30, size: "max" }),
       async (rounds) => {
         const world = await OnceWorld.start(harness);
-        const witness = new Witness();
+        const witness = new OnceWitness();
         for (const { calls, waitSeconds } of rounds) {
           const newest = witness.newest;
           const outcomes = await Promise.all(calls.map((wanted, store) => make(world, wanted, newest, store)));
@@ -110,7 +75,7 @@ export function describeOnceModel(harness: OnceHarness): void {
             const wanted = calls[index];
             if (wanted === undefined) throw new Error("an answer to no call");
             meet(`${wanted.do} ${outcome.type}`);
-            witness.hear(wanted, outcome);
+            witness.hear(outcome);
           }
           world.wait(waitSeconds);
         }

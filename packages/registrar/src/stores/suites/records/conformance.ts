@@ -96,7 +96,7 @@ export function describeRecords(world: () => RegistrarWorld): void {
       nowMs: () => world().nowMs,
       verifier: undefined,
       onVerified: () => undefined,
-      isSignedBy: () => true,
+      isSignedBy: async () => true,
     };
     const verified = await verifyRegistration(ports, world().meshId, "key-1");
     expect(verified?.verification).toMatchObject({

@@ -6,7 +6,7 @@ import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import pg from "pg";
 import type { PreparedSends, SendsOutcome, SpacePorts, SpacesStore } from "../../../ports.ts";
 import type { ScheduleRuns } from "../../../testing/run-schedules.ts";
-import { type Fault, type ScheduleHost, schedulePorts } from "../../../testing/schedule.ts";
+import { type Fault, nextService, type ScheduleHost, schedulePorts } from "../../../testing/schedule.ts";
 import { type OpenSpaces, type Row, refusalOf, type SpacesHarness, toTestSends } from "../../conformance-world.ts";
 import { createPostgresSpacesStore, postgresSpacesMigrations } from "../spaces-store.ts";
 import type { LaneProbe } from "../transaction-lanes.ts";
@@ -30,9 +30,9 @@ export class PostgresHarness implements SpacesHarness {
 
   constructor(url: string) {
     this.admin = new pg.Client({ connectionString: url });
-    const open = (applicationName: string) =>
-      openPostgres({ url, poolSize: 8, applicationName, onIdleError: () => undefined });
-    this.#pools = { committing: open("committing"), common: open("common") };
+    const open = (applicationName: string, genericPlans: boolean) =>
+      openPostgres({ url, poolSize: 8, applicationName, genericPlans, onIdleError: () => undefined });
+    this.#pools = { committing: open("committing", true), common: open("common", false) };
   }
 
   async connect(): Promise<void> {
@@ -80,13 +80,14 @@ const scheduleMembers = ["a", "b", "c"].map((letter) => letter.repeat(64));
 /** For schedules: restarting makes another service over the same rows. */
 export class PostgresHost implements ScheduleHost {
   readonly #harness: PostgresHarness;
-  #ports: SpacePorts;
+  #services: readonly SpacePorts[];
+  #turn = 0;
   #fault: Fault | undefined;
   #ids = 0;
 
   private constructor(harness: PostgresHarness) {
     this.#harness = harness;
-    this.#ports = this.#createPorts();
+    this.#services = this.#createServices();
   }
 
   static async start(harness: PostgresHarness): Promise<PostgresHost> {
@@ -102,22 +103,26 @@ export class PostgresHost implements ScheduleHost {
     return { members: scheduleMembers, meshId: this.#harness.meshId, host: async () => this };
   }
 
-  #createPorts(): SpacePorts {
+  #createServices(): SpacePorts[] {
     const hit = (when: Fault) => () => {
       if (this.#fault !== when) return;
       this.#fault = undefined;
       throw new StorageError("io", `told to fail ${when} the commit`);
     };
-    const store = this.#harness.createStore({ beforeCommit: hit("before"), afterCommit: hit("after") });
-    return schedulePorts(store, () => `session-${String(++this.#ids).padStart(8, "0")}`);
+    return ["first", "second"].map(() => {
+      const store = this.#harness.createStore({ beforeCommit: hit("before"), afterCommit: hit("after") });
+      return schedulePorts(store, () => `session-${String(++this.#ids).padStart(8, "0")}`);
+    });
   }
 
   async restart(): Promise<void> {
-    this.#ports = this.#createPorts();
+    this.#services = this.#createServices();
   }
 
   ports(): SpacePorts {
-    return this.#ports;
+    const ports = nextService(this.#services, this.#turn++);
+    if (ports === undefined) throw new Error("there is a service");
+    return ports;
   }
 
   failNext(when: Fault | undefined): void {

@@ -9,7 +9,7 @@ import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { PreparedSends, SendsOutcome, SpacePorts, SpacesStore } from "../../../ports.ts";
 import type { ScheduleRuns } from "../../../testing/run-schedules.ts";
-import { type Fault, type ScheduleHost, schedulePorts } from "../../../testing/schedule.ts";
+import { type Fault, nextService, type ScheduleHost, schedulePorts } from "../../../testing/schedule.ts";
 import { type OpenSpaces, refusalOf, type SpacesHarness, toTestSends } from "../../conformance-world.ts";
 import { createSqliteSpacesStore, spacesMigrations } from "../spaces-store.ts";
 
@@ -89,7 +89,8 @@ const schedulesPerDatabase = 200;
 /** Databases in memory for schedules: restarting makes another service over the same rows. */
 export class MemoryHost implements ScheduleHost {
   #db: Sqlite | undefined;
-  #ports: SpacePorts | undefined;
+  #services: readonly SpacePorts[] = [];
+  #turn = 0;
   #fault: Fault | undefined;
   #ids = 0;
 
@@ -120,13 +121,17 @@ export class MemoryHost implements ScheduleHost {
       this.#fault = undefined;
       throw new StorageError("io", `told to fail ${when} the commit`);
     };
-    const { store } = sqliteStoreOn(this.#db, { beforeCommit: hit("before"), afterCommit: hit("after") });
-    this.#ports = schedulePorts(store, () => `session-${String(++this.#ids).padStart(8, "0")}`);
+    const db = this.#db;
+    this.#services = ["first", "second"].map(() => {
+      const { store } = sqliteStoreOn(db, { beforeCommit: hit("before"), afterCommit: hit("after") });
+      return schedulePorts(store, () => `session-${String(++this.#ids).padStart(8, "0")}`);
+    });
   }
 
   ports(): SpacePorts {
-    if (this.#ports === undefined) throw new Error("the host has not been reset");
-    return this.#ports;
+    const ports = nextService(this.#services, this.#turn++);
+    if (ports === undefined) throw new Error("the host has not been reset");
+    return ports;
   }
 
   failNext(when: Fault | undefined): void {

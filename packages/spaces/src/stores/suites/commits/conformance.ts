@@ -3,11 +3,12 @@ import { generateKeyPairSync, sign } from "node:crypto";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { JsonObject } from "@claudemesh/protocol/json";
 import { canonicalCommitPayload, type EncodedCommit } from "@claudemesh/protocol/spaces/commit";
-import { invocationBytes } from "@claudemesh/protocol/spaces/invocation";
+import { branchCreation, invocationBytes, signedBranchWrite } from "@claudemesh/protocol/spaces/invocation";
 import { valueAt } from "@claudemesh/protocol/spaces/value-at";
 import { expect, test } from "vitest";
 import { envelopeFor } from "../../../core/invocation.ts";
 import type { SpacesStore } from "../../../ports.ts";
+import { createBranch, deleteBranch } from "../../../services/branches.ts";
 import { commitToSpace } from "../../../services/commit/commit.ts";
 import { openSession } from "../../../services/open-session.ts";
 import { findInvocation, findVerdict, readLog } from "../../../services/query.ts";
@@ -352,7 +353,8 @@ export function describeCommits(world: () => World): void {
     const commitAs = (commit: EncodedCommit) => commitToSpace(ports, space, member, { ...opened, commit });
     const plain = other.build([set("task:1", { n: 1 })]);
     expect(await refusal(commitAs(plain))).toBe("forbidden");
-    const place = { space, memberPubkey: member, sessionId: opened.sessionId, localSeq: 1 };
+    const at = { space, memberPubkey: member, sessionId: opened.sessionId, localSeq: 1 };
+    const place = { ...at, cmd: "/memory/commit" as const };
     const signed = (payload: string, over: Partial<JsonObject> = {}): JsonObject => {
       const envelope = { ...envelopeFor({ ...place, payload }), nonce: crypto.randomUUID(), ...over } as JsonObject;
       return { envelope, signature: sign(null, invocationBytes(envelope), privateKey).toString("hex") };
@@ -376,6 +378,17 @@ export function describeCommits(world: () => World): void {
     expect(JSON.parse(kept?.content ?? "")).toEqual(invocation.envelope);
     const authorization = await findInvocation(ports, space, entry?.authorizationRef ?? "");
     expect(JSON.parse(authorization?.content ?? "")).toMatchObject({ signature: invocation.signature, iss: member });
+
+    const request = { ...opened, localSeq: 2, name: "draft", atSeq: 1 };
+    const { cmd, payload } = signedBranchWrite(branchCreation(request));
+    expect(await refusal(createBranch(ports, space, member, request))).toBe("forbidden");
+    const asCommit = signed(payload, { args: { ...envelopeFor({ ...place, payload }).args, localSeq: 2 } });
+    expect(await refusal(createBranch(ports, space, member, { ...request, invocation: asCommit }))).toBe("forbidden");
+    const own = signed(payload, { ...envelopeFor({ ...place, cmd, payload, localSeq: 2 }) });
+    expect(await createBranch(ports, space, member, { ...request, invocation: own })).toMatchObject({ seq: 2 });
+    expect((await readLog(ports, space, 1, 10)).items[0]?.invocationRef).toMatch(/^[0-9a-f]{64}$/);
+    const deletion = { ...opened, localSeq: 3, name: "draft" };
+    expect(await refusal(deleteBranch(ports, space, member, deletion))).toBe("forbidden");
   });
 
   test("the same space again exists, with other settings it differs", async () => {

@@ -2,11 +2,11 @@
 // read of every accepted commit must be what was there just before it.
 import type { Operation } from "@claudemesh/protocol/spaces/operations";
 import { expect, test } from "vitest";
+import { look, NaiveSpace, type ObservedRead } from "../../../../../../tests/support/naive-space.ts";
+import { entityIds, RandomWork } from "../../../../../../tests/support/random-space-work.ts";
 import { createRandom, seedOfTheDay } from "../../../../../../tests/support/seed.ts";
 import type { SpacesStore } from "../../../ports.ts";
 import { readLog, readMany } from "../../../services/query.ts";
-import { look, NaiveSpace, type ObservedRead } from "../../../testing/naive-space.ts";
-import { entityIds, RandomWork } from "../../../testing/random-work.ts";
 import type { Session, World } from "../../conformance-world.ts";
 
 const agents = 6;

@@ -3,7 +3,7 @@ import type { EntityDocument } from "@claudemesh/protocol/spaces/entity";
 import { type FabricValue, isFabricArray } from "@claudemesh/protocol/spaces/fabric-value";
 import type { Operation, PatchOp } from "@claudemesh/protocol/spaces/operations";
 import { valueAt } from "@claudemesh/protocol/spaces/value-at";
-import type { Random } from "../../../../tests/support/seed.ts";
+import type { Random } from "./seed.ts";
 
 export const entityIds = ["e:0", "e:1", "e:2"] as const;
 

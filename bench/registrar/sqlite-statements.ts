@@ -1,0 +1,117 @@
+// The registrar's statements alone on SQLite: those of a registration as the product makes it, for so many registrations
+// per transaction, in a bare loop over node:sqlite. No decision, no digest, no promise. Arguments: the file's path, and
+// the mesh as JSON.
+import process from "node:process";
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { createSqliteRegistrarStore } from "@claudemesh/registrar/sqlite";
+import { GroupCommit } from "@claudemesh/storage/group-commit";
+import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
+import { createClientIds } from "../load/client-ids.ts";
+import { Latencies } from "../load/latencies.ts";
+import { serveOrders } from "../processes/orders.ts";
+import { approveAll, type RegistrarMesh, registrarPorts } from "./bench-registration.ts";
+import { idsOf } from "./bench-request.ts";
+import { RegistrationRecorder, type RegistrationValues, valuesOf } from "./recorded-registration.ts";
+import { approvalsPerStep, type RegistrarOrder, type RegistrarResult } from "./registrar-order.ts";
+
+const [path, meshJson] = process.argv.slice(2);
+if (path === undefined || meshJson === undefined) throw new Error("give the path of the file and the mesh");
+const mesh = JSON.parse(meshJson) as RegistrarMesh;
+
+const opened = openSqlite({ path });
+const recorder = new RegistrationRecorder();
+const probe = { saw: () => undefined };
+const told = recording(opened);
+const { steps, bind } = await recorder.record(createSqliteRegistrarStore(told, recordingCommit(told), probe), mesh);
+const store = createSqliteRegistrarStore(opened, new GroupCommit(opened), probe);
+
+/** A connection that tells the recorder what it is asked. */
+function recording(db: Sqlite): Sqlite {
+  const sql = (text: string) => {
+    const statement = db.sql(text);
+    const call =
+      (method: "get" | "all" | "run") =>
+      (...values: SQLInputValue[]) => {
+        recorder.sent({ text, name: undefined, reads: method !== "run", values });
+        recorder.answered();
+        return statement[method](...(values as Parameters<typeof statement.get>));
+      };
+    return { get: call("get"), all: call("all"), run: call("run") };
+  };
+  return { sql } as unknown as Sqlite;
+}
+
+function recordingCommit(tx: Sqlite): GroupCommit {
+  const submit = async <R>(job: (db: Sqlite) => R): Promise<R> =>
+    opened.transaction(() => {
+      recorder.begin(true);
+      const result = job(tx);
+      recorder.end();
+      return result;
+    });
+  return { submit } as unknown as GroupCommit;
+}
+
+const db = new DatabaseSync(path);
+db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON");
+const synchronous = db.prepare("PRAGMA synchronous").get()?.synchronous;
+if (synchronous !== 2) throw new Error(`SQLite is at synchronous ${synchronous}`);
+
+const begin = db.prepare("BEGIN IMMEDIATE");
+const commit = db.prepare("COMMIT");
+const prepared = steps.map(({ inTransaction, groups }) => ({
+  inTransaction,
+  statements: groups.flat().map((statement) => ({
+    statement: db.prepare(statement.text),
+    reads: statement.reads,
+    bind: bind(statement),
+  })),
+}));
+
+const nextId = createClientIds("time_ordered");
+const ports = registrarPorts(store);
+
+async function approveSome(): Promise<RegistrationValues[]> {
+  const wanted = Array.from({ length: approvalsPerStep }, () => idsOf(nextId()));
+  await approveAll({ store, isSignedBy: ports.isSignedBy }, mesh, wanted);
+  return wanted.map((ids) => valuesOf(ids, mesh.keys.ed25519.public_key));
+}
+
+function runBatch(rows: readonly (readonly SQLInputValue[][][])[]): void {
+  for (const [at, { inTransaction, statements }] of prepared.entries()) {
+    if (inTransaction) begin.run();
+    for (const row of rows) {
+      const values = row[at] ?? [];
+      for (const [index, { statement, reads }] of statements.entries()) {
+        if (reads) statement.get(...(values[index] ?? []));
+        else statement.run(...(values[index] ?? []));
+      }
+    }
+    if (inTransaction) commit.run();
+  }
+}
+
+/** Values in the order of steps and statements. */
+const bound = (row: RegistrationValues) =>
+  prepared.map(({ statements }) => statements.map((each) => each.bind(row) as SQLInputValue[]));
+
+async function runForAWhile({ callers, durationMs }: RegistrarOrder): Promise<RegistrarResult> {
+  const times = new Latencies();
+  let busyMs = 0;
+  let answered = 0;
+  while (busyMs < durationMs) {
+    const rows = (await approveSome()).map(bound);
+    while (rows.length > 0 && busyMs < durationMs) {
+      const batch = rows.splice(0, callers);
+      const startedAtMs = performance.now();
+      runBatch(batch);
+      const elapsedMs = performance.now() - startedAtMs;
+      times.add(elapsedMs);
+      busyMs += elapsedMs;
+      answered += batch.length;
+    }
+  }
+  return { answered, perSecond: answered / (busyMs / 1_000), ...times.figures() };
+}
+
+serveOrders<RegistrarOrder, RegistrarResult>(runForAWhile);

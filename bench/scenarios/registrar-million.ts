@@ -1,0 +1,150 @@
+// Does the number of registrations matter? Registrations and exact retries in a store with a million of them beside one
+// with a thousand, in turns.
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { BenchMesh } from "../broker/bench-meshes.ts";
+import { findStores, type StoreMaker } from "../broker/store-pair.ts";
+import type { StoreKind } from "../broker/store-place.ts";
+import { readMachineFacts } from "../method/machine.ts";
+import { cleanRounds, runRounds, type Segment } from "../method/rounds.ts";
+import { readCpuTimes } from "../method/steal.ts";
+import { describeRound, formatRate } from "../report.ts";
+import type { Figures } from "./accept-figures.ts";
+import { growthTable, judgeGrowth, type Size, sizeSegment, sizes, type Work, works } from "./registrar-figures.ts";
+import {
+  callers,
+  get,
+  makeSeeded,
+  type Registering,
+  registrarMesh,
+  shareMesh,
+  smallRows,
+  startService,
+} from "./registrar-world.ts";
+import type { RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
+
+const largeRowsFull = 1_000_000;
+const largeRowsLook = 100_000;
+const lookSegmentMs = 2_000;
+
+export const registrarMillionScenario: Scenario = {
+  name: "registrar-million",
+  summary: "registrations and exact retries with a million registrations, against a thousand",
+  byName: true,
+  run: runRegistrarMillion,
+};
+
+async function runRegistrarMillion(settings: RunSettings): Promise<ScenarioReport> {
+  const machine = readMachineFacts(settings.folder);
+  const stores = await findStores(settings.closing);
+  const isLook = settings.segmentMs < lookSegmentMs;
+  const largeRows = isLook ? largeRowsLook : largeRowsFull;
+  const large = new Map<StoreKind, Sized>();
+  for (const kind of stores.kinds) {
+    settings.progress(`writing ${formatRate(largeRows)} registrations into ${kind}`);
+    large.set(kind, await openSized(settings, stores, kind, { folder: settings.folder, label: "large" }, largeRows));
+  }
+  const outcomes = await runRounds<SizedWorld, Figures>({
+    rounds: settings.rounds,
+    open: (round) => SizedWorld.open(settings, stores, large, join(settings.folder, `r${round}`)),
+    segments: segmentsFor(stores.kinds, settings.segmentMs),
+    close: (world) => world.close(),
+    readCpuTimes,
+    onRound: (outcome) => settings.progress(describeRound(outcome, settings.rounds)),
+  });
+  const rounds = cleanRounds(outcomes)?.map(({ figures }) => figures);
+  const rows = { small: formatRate(smallRows), large: formatRate(largeRows) };
+  return {
+    scenario: registrarMillionScenario.name,
+    title: "The registrar with a million registrations",
+    conditions: [
+      `Large: ${rows.large} registrations in one mesh, with their approvals, consumed keys and verdicts, and digests that are theirs${isLook ? " (a short run: a full one has 1,000,000)" : ""}; the same store for the whole run. Small: ${rows.small} at the start of every round, in a new store.`,
+      `In process with 64 callers, as in the scenario registrar, so that no transport hides what the store takes. New keys are in the order of time; digests are scattered by their nature. Retries are drawn at random from ${formatRate(smallRows)} registrations that are spread evenly over all that were there at the start: as many different keys in both stores, since the ledger of attempts is written by key.`,
+    ],
+    durability: ["As in registrar: two commits, shared, before every registration's answer; retries flush nothing."],
+    machine,
+    segmentMs: settings.segmentMs,
+    outcomes,
+    tables: rounds === undefined ? [] : [growthTable(rounds, stores.kinds, rows)],
+    bars: judgeGrowth(rounds, stores.kinds),
+  };
+}
+
+function segmentsFor(kinds: readonly StoreKind[], segmentMs: number): Segment<SizedWorld, Figures>[] {
+  return kinds.flatMap((kind) =>
+    works.flatMap((work) =>
+      sizes.map((size) => ({
+        name: sizeSegment(kind, work, size),
+        measure: (world: SizedWorld) => world.work(kind, work, size, segmentMs),
+      })),
+    ),
+  );
+}
+
+type Sized = {
+  readonly service: Registering;
+  readonly mesh: BenchMesh;
+  readonly rows: number;
+  readonly remove: () => Promise<void>;
+};
+
+async function openSized(
+  settings: RunSettings,
+  stores: StoreMaker,
+  kind: StoreKind,
+  at: { readonly folder: string; readonly label: string },
+  rows: number,
+): Promise<Sized> {
+  const { place, mesh, remove } = await makeSeeded(stores, kind, at, shareMesh(), rows);
+  const service = await startService(settings, place);
+  return {
+    service,
+    mesh,
+    rows,
+    remove: async () => {
+      await service.stop();
+      await remove();
+    },
+  };
+}
+
+class SizedWorld {
+  readonly #stores: Readonly<Record<Size, ReadonlyMap<StoreKind, Sized>>>;
+  readonly #folder: string;
+
+  private constructor(small: ReadonlyMap<StoreKind, Sized>, large: ReadonlyMap<StoreKind, Sized>, folder: string) {
+    this.#stores = { small, large };
+    this.#folder = folder;
+  }
+
+  static async open(
+    settings: RunSettings,
+    stores: StoreMaker,
+    large: ReadonlyMap<StoreKind, Sized>,
+    folder: string,
+  ): Promise<SizedWorld> {
+    mkdirSync(folder);
+    const small = new Map<StoreKind, Sized>();
+    for (const kind of stores.kinds) {
+      small.set(kind, await openSized(settings, stores, kind, { folder, label: "small" }, smallRows));
+    }
+    const world = new SizedWorld(small, large, folder);
+    for (const kind of stores.kinds) {
+      for (const work of works) for (const size of sizes) await world.work(kind, work, size, settings.warmUpMs / 4);
+    }
+    return world;
+  }
+
+  work(kind: StoreKind, work: Work, size: Size, durationMs: number): Promise<Figures> {
+    const { service, mesh, rows } = get(this.#stores[size], kind);
+    const order = { mesh: registrarMesh(mesh), callers, durationMs };
+    // As many different keys in both, since each of them has a row of its own in the ledger of attempts.
+    const retryAmong = { from: 0, count: smallRows, step: Math.floor(rows / smallRows) };
+    return service.ask(work === "register" ? order : { ...order, retryAmong });
+  }
+
+  async close(): Promise<void> {
+    for (const { remove } of this.#stores.small.values()) await remove();
+    rmSync(this.#folder, { recursive: true });
+  }
+}

@@ -1,0 +1,120 @@
+import { StorageError } from "@claudemesh/storage/errors";
+import { describe, expect, it } from "vitest";
+import type { OutboxStore } from "../ports.ts";
+import { openDrainWorld } from "../testing/drain-world.ts";
+import { settle } from "../testing/scripted-link.ts";
+import { newRow } from "../testing/test-stores.ts";
+
+const accepted = { broker_message_id: "b", client_message_id: "x", history_id: 7, duplicate: false };
+
+/** A drain that is online and has found nothing due. */
+async function flowing(windowRows = 256, outboxWith: (store: OutboxStore) => OutboxStore = (store) => store) {
+  let claims = 0;
+  const counting = (store: OutboxStore): OutboxStore => ({
+    ...outboxWith(store),
+    claimDue: (query) => {
+      claims++;
+      return store.claimDue(query);
+    },
+  });
+  const world = await openDrainWorld({ windowRows }, counting);
+  world.drain.linkUp();
+  await settle();
+  const claimsBefore = claims;
+  return {
+    ...world,
+    send: (clientMessageId: string) => world.drain.accept(newRow(world.stores, world.clock, { clientMessageId })),
+    sent: () => world.link.ofKind("send").map(({ input }) => input.client_message_id),
+    statusOf: (id: string) => world.rowOf(id).status,
+    claims: () => claims - claimsBefore,
+  };
+}
+
+describe("a send that arrives while rows flow", () => {
+  it("is inflight on disk with the transaction that stores it, and leaves after it without another", async () => {
+    const { link, stores, send, claims } = await flowing();
+    const seen: unknown[] = [];
+    link.automatic.set("send", () => {
+      seen.push(stores.outboxDb.isTransaction, ...stores.outboxDb.sql("SELECT status, attempts FROM outbox").all());
+      return { type: "answered", status: 201, body: accepted };
+    });
+    expect(await send("a")).toBeUndefined();
+    await settle();
+    expect(seen).toEqual([false, { status: "inflight", attempts: 0 }]);
+    expect(stores.outbox.inspect("a")?.row).toMatchObject({ status: "done", attempts: 1, unanswered: 0 });
+    expect(claims()).toBe(0);
+  });
+
+  it("leaves in the order in which sends were accepted", async () => {
+    const { send, sent } = await flowing();
+    await Promise.all(["a", "b", "c"].map(send));
+    await settle();
+    expect(sent()).toEqual(["a", "b", "c"]);
+  });
+
+  it("waits as pending behind a row that is due, and behind none that is due later", async () => {
+    const { stores, clock, send, sent, statusOf } = await flowing();
+    const older = newRow(stores, clock, { clientMessageId: "older" });
+    await stores.outbox.accept(older);
+    const dueAt = stores.outboxDb.sql("UPDATE outbox SET next_attempt_at = ? WHERE id = ?");
+    dueAt.run(clock.nowMs() + 1, older.id);
+    await send("at once");
+    expect(statusOf("at once")).toBe("inflight");
+    dueAt.run(clock.nowMs(), older.id);
+    await send("newer");
+    expect(statusOf("newer")).toBe("pending");
+    await settle();
+    expect(sent()).toEqual(["at once", "older", "newer"]);
+  });
+
+  it("waits as pending while the broker needs a rest", async () => {
+    const { link, send, statusOf } = await flowing();
+    await send("refused");
+    (await link.requested("send")).answer(503, { error: "busy", message: "later", retryable: true });
+    await settle();
+    await send("meanwhile");
+    expect(statusOf("meanwhile")).toBe("pending");
+  });
+
+  it("waits as pending while the window is full or the link is down, and goes when that ends", async () => {
+    const { link, drain, send, sent, statusOf } = await flowing(1);
+    await send("a");
+    await send("b");
+    expect([statusOf("a"), statusOf("b")]).toEqual(["inflight", "pending"]);
+    (await link.requested("send")).answer(201, accepted);
+    await settle();
+    drain.linkDown();
+    (await link.requested("send")).answer(201, accepted);
+    await settle();
+    await send("c");
+    expect(statusOf("c")).toBe("pending");
+    drain.linkUp();
+    await settle();
+    expect(sent()).toEqual(["a", "b", "c"]);
+  });
+
+  it("is put back, untried, when no byte of it could leave", async () => {
+    const { link, send, stores } = await flowing();
+    link.automatic.set("send", () => ({ type: "not_sent" }));
+    await send("a");
+    await settle();
+    expect(stores.outbox.inspect("a")?.row).toMatchObject({ status: "pending", attempts: 0, unanswered: 0 });
+  });
+
+  it("gives its place back when its id stands for something, or the disk refuses it", async () => {
+    let refusing = false;
+    const { send, sent } = await flowing(2, (store) => ({
+      ...store,
+      acceptAndClaim: (row) =>
+        refusing ? Promise.reject(new StorageError("disk_full", "no room")) : store.acceptAndClaim(row),
+    }));
+    await send("a");
+    expect(await send("a")).toMatchObject({ status: "inflight" });
+    refusing = true;
+    await expect(send("b")).rejects.toThrow("no room");
+    refusing = false;
+    await send("c");
+    await settle();
+    expect(sent()).toEqual(["a", "c"]);
+  });
+});

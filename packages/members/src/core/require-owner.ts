@@ -1,0 +1,7 @@
+// The one refusal for whoever asks for what only an owner may.
+import { MeshError } from "@claudemesh/protocol/errors";
+import type { Member } from "../ports.ts";
+
+export function requireOwner(member: Member, what: string): void {
+  if (member.role !== "owner") throw new MeshError("forbidden", `Only an owner may ${what}.`);
+}

@@ -1,0 +1,136 @@
+// What accepts that follow each other in one transaction have in common: who is a member, what a topic is and who reads
+// it, where history stands. Read once and kept for as long as nobody else writes in between, which is one run.
+import { isLiveMember } from "@claudemesh/members/sqlite";
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type { PostPolicy } from "../../ports.ts";
+
+/** `subscribers`: those whose membership stands. */
+export type RunTopic = { readonly postPolicy: PostPolicy; readonly subscribers: readonly string[] };
+
+export class AcceptRun {
+  readonly tx: Sqlite;
+  readonly #meshes = new Map<string, MeshRun>();
+
+  constructor(tx: Sqlite) {
+    this.tx = tx;
+  }
+
+  mesh(meshId: string): MeshRun {
+    let mesh = this.#meshes.get(meshId);
+    if (mesh === undefined) {
+      mesh = new MeshRun(this.tx, meshId);
+      this.#meshes.set(meshId, mesh);
+    }
+    return mesh;
+  }
+
+  /** Writes how far history has come. Belongs into the same transaction, behind the last accept. */
+  finish(): void {
+    for (const mesh of this.#meshes.values()) mesh.finish();
+  }
+}
+
+export class MeshRun {
+  readonly #tx: Sqlite;
+  readonly #meshId: string;
+  readonly #live = new Map<string, boolean>();
+  readonly #fencing = new Map<string, boolean>();
+  readonly #topics = new Map<string, RunTopic | undefined>();
+  readonly #queues = new Map<string, boolean>();
+  /** Undefined: not read yet, or none stored. */
+  #stored: number | undefined;
+  #last: number | undefined;
+
+  constructor(tx: Sqlite, meshId: string) {
+    this.#tx = tx;
+    this.#meshId = meshId;
+  }
+
+  isLive(pubkey: string): boolean {
+    return readOnce(this.#live, pubkey, () => isLiveMember(this.#tx, this.#meshId, pubkey));
+  }
+
+  isFenced(sender: string, clientMessageId: string): boolean {
+    const isFencing = readOnce(this.#fencing, sender, () => hasFences(this.#tx, this.#meshId, sender));
+    return isFencing && isFenced(this.#tx, this.#meshId, sender, clientMessageId);
+  }
+
+  hasQueue(id: string): boolean {
+    const select = () => this.#tx.sql("SELECT 1 FROM queue WHERE mesh_id = ? AND id = ?").get(this.#meshId, id);
+    return readOnce(this.#queues, id, () => select() !== undefined);
+  }
+
+  topic(name: string): RunTopic | undefined {
+    return readOnce(this.#topics, name, () => selectTopic(this.#tx, this.#meshId, name));
+  }
+
+  /** The one that the next accept has, if it gets so far. */
+  nextHistoryId(): number {
+    if (this.#last === undefined) {
+      this.#stored = selectLastHistoryId(this.#tx, this.#meshId);
+      this.#last = this.#stored ?? 0;
+    }
+    return this.#last + 1;
+  }
+
+  tookHistoryId(historyId: number): void {
+    this.#last = historyId;
+  }
+
+  finish(): void {
+    if (this.#last === undefined || this.#last === (this.#stored ?? 0)) return;
+    if (this.#stored === undefined) {
+      this.#tx
+        .sql("INSERT INTO mesh_history_counter (mesh_id, last_history_id) VALUES (?, ?)")
+        .run(this.#meshId, this.#last);
+    } else {
+      this.#tx
+        .sql("UPDATE mesh_history_counter SET last_history_id = ? WHERE mesh_id = ?")
+        .run(this.#last, this.#meshId);
+    }
+    this.#stored = this.#last;
+  }
+}
+
+function readOnce<T>(known: Map<string, T>, key: string, read: () => T): T {
+  const value = known.get(key);
+  if (value !== undefined || known.has(key)) return value as T;
+  const found = read();
+  known.set(key, found);
+  return found;
+}
+
+export function isFenced(db: Sqlite, meshId: string, senderPubkey: string, clientMessageId: string): boolean {
+  const row = db
+    .sql("SELECT 1 FROM client_message_fence WHERE mesh_id = ? AND sender_pubkey = ? AND client_message_id = ?")
+    .get(meshId, senderPubkey, clientMessageId);
+  return row !== undefined;
+}
+
+function hasFences(tx: Sqlite, meshId: string, senderPubkey: string): boolean {
+  const row = tx
+    .sql("SELECT 1 FROM client_message_fence WHERE mesh_id = ? AND sender_pubkey = ? LIMIT 1")
+    .get(meshId, senderPubkey);
+  return row !== undefined;
+}
+
+function selectTopic(tx: Sqlite, meshId: string, name: string): RunTopic | undefined {
+  const topic = tx
+    .sql<{ post_policy: PostPolicy }>("SELECT post_policy FROM topic WHERE mesh_id = ? AND name = ?")
+    .get(meshId, name);
+  if (topic === undefined) return undefined;
+  const rows = tx
+    .sql<{ member_pubkey: string }>(
+      `SELECT s.member_pubkey FROM topic_subscription s
+       JOIN member m ON m.mesh_id = s.mesh_id AND m.pubkey = s.member_pubkey AND m.revoked_at IS NULL
+       WHERE s.mesh_id = ? AND s.topic = ?`,
+    )
+    .all(meshId, name);
+  return { postPolicy: topic.post_policy, subscribers: rows.map((row) => row.member_pubkey) };
+}
+
+function selectLastHistoryId(tx: Sqlite, meshId: string): number | undefined {
+  return tx
+    .sql<{ last_history_id: number }>("SELECT last_history_id FROM mesh_history_counter WHERE mesh_id = ?")
+    .get(meshId)?.last_history_id;
+}

@@ -1,0 +1,118 @@
+// Everything that decided commits leave behind on PostgreSQL, in one statement for all of them. Each part writes a table of
+// its own, so that none of them depends on another's rows.
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import type { CommitRow, HeadRow, RevisionRow, SnapshotRow, SpaceRef, VerdictRow } from "../../ports/rows.ts";
+import type { AcceptedWrites } from "../../ports.ts";
+import { branchPair } from "../branch-pair.ts";
+import { insertBranch, insertMerge, markBranchDeleted } from "./branch-rows.ts";
+import { insertInvocations } from "./commit-rows.ts";
+
+/** `verdicts` are those of the accepted commits and of the rejected ones, in the order of their decision. */
+export async function writeDecided(
+  tx: PostgresTransaction,
+  space: SpaceRef,
+  accepted: readonly AcceptedWrites[],
+  verdicts: readonly VerdictRow[],
+): Promise<void> {
+  const sent: Promise<unknown>[] = [
+    tx.execute(decidedText, [space.meshId, space.spaceId, ...decidedValues(accepted, verdicts)], "write_decided"),
+  ];
+  const invocations = accepted.flatMap((writes) => writes.invocations);
+  if (invocations.length > 0) sent.push(insertInvocations(tx, space, invocations));
+  for (const { commit, merge, createdBranch, deletedBranch } of accepted) {
+    if (merge !== undefined) {
+      sent.push(insertMerge(tx, space, branchPair(merge.sourceBranch, merge.targetBranch), merge));
+    }
+    if (createdBranch !== undefined) sent.push(insertBranch(tx, space, createdBranch, commit.committedAtMs));
+    if (deletedBranch !== undefined) sent.push(markBranchDeleted(tx, space, deletedBranch, commit.seq));
+  }
+  await Promise.all(sent);
+}
+
+/**
+ * The rows come as JSON, one text for each table: arrays by column would be a function each, and thirty of them cost more
+ * than the rows of a small batch.
+ */
+const rowsOf = (table: string, place: number) => `json_populate_recordset(NULL::mesh.${table}, $${place}::json)`;
+
+const decidedText = `WITH
+  verdict AS (INSERT INTO mesh.space_verdict
+    (mesh_id, space_id, session_id, local_seq, member_pubkey, fingerprint, branch, seq, result, decided_at)
+    SELECT $1, $2, session_id, local_seq, member_pubkey, fingerprint, branch, seq, result, decided_at
+    FROM ${rowsOf("space_verdict", 3)}),
+  place AS (UPDATE mesh.space_session s SET last_local_seq = moved.last_local_seq, used_at = moved.used_at
+    FROM ${rowsOf("space_session", 4)} AS moved
+    WHERE s.mesh_id = $1 AND s.space_id = $2 AND s.session_id = moved.session_id),
+  logged AS (INSERT INTO mesh.space_commit (mesh_id, space_id, seq, branch, session_id, local_seq, member_pubkey,
+      original, resolution, invocation_ref, authorization_ref, committed_at)
+    SELECT $1, $2, seq, branch, session_id, local_seq, member_pubkey, original, resolution, invocation_ref,
+      authorization_ref, committed_at
+    FROM ${rowsOf("space_commit", 5)}),
+  revision AS (INSERT INTO mesh.space_revision
+    (mesh_id, space_id, branch, entity_id, seq, op_index, op, body, footprint)
+    SELECT $1, $2, branch, entity_id, seq, op_index, op, body, footprint FROM ${rowsOf("space_revision", 6)}),
+  head AS (INSERT INTO mesh.space_head (mesh_id, space_id, branch, entity_id, seq, deleted)
+    SELECT $1, $2, branch, entity_id, seq, deleted FROM ${rowsOf("space_head", 7)}
+    ON CONFLICT (mesh_id, space_id, branch, entity_id) DO UPDATE SET seq = excluded.seq, deleted = excluded.deleted),
+  snapshot AS (INSERT INTO mesh.space_snapshot (mesh_id, space_id, branch, entity_id, seq, document)
+    SELECT $1, $2, branch, entity_id, seq, document FROM ${rowsOf("space_snapshot", 8)})
+  UPDATE mesh.space SET last_seq = $9::bigint WHERE mesh_id = $1 AND space_id = $2 AND last_seq < $9::bigint`;
+
+function decidedValues(accepted: readonly AcceptedWrites[], verdicts: readonly VerdictRow[]): unknown[] {
+  const heads = accepted.flatMap((writes) => writes.heads);
+  return [
+    JSON.stringify(verdicts.map(verdictColumns)),
+    // Each session's place behind its last verdict.
+    JSON.stringify([...new Map(verdicts.map((row) => [row.sessionId, row])).values()].map(placeColumns)),
+    JSON.stringify(accepted.map(({ commit }) => commitColumns(commit))),
+    JSON.stringify(accepted.flatMap(({ revisions }) => revisions.map(revisionColumns))),
+    // The last one of each entity: a statement writes a row once.
+    JSON.stringify([...new Map(heads.map((row) => [`${row.branch}\0${row.entityId}`, row])).values()].map(headColumns)),
+    JSON.stringify(accepted.flatMap(({ snapshots }) => snapshots.map(snapshotColumns))),
+    accepted.at(-1)?.commit.seq ?? 0,
+  ];
+}
+
+function verdictColumns(row: VerdictRow) {
+  return {
+    session_id: row.sessionId,
+    local_seq: row.localSeq,
+    member_pubkey: row.memberPubkey,
+    fingerprint: `\\x${Buffer.from(row.fingerprint).toString("hex")}`,
+    branch: row.branch,
+    seq: row.seq ?? null,
+    result: row.result,
+    decided_at: new Date(row.decidedAtMs),
+  };
+}
+
+function placeColumns(row: VerdictRow) {
+  return { session_id: row.sessionId, last_local_seq: row.localSeq, used_at: new Date(row.decidedAtMs) };
+}
+
+function commitColumns(row: CommitRow) {
+  return {
+    seq: row.seq,
+    branch: row.branch,
+    session_id: row.sessionId,
+    local_seq: row.localSeq,
+    member_pubkey: row.memberPubkey,
+    original: row.original,
+    resolution: row.resolution,
+    invocation_ref: row.invocationRef ?? null,
+    authorization_ref: row.authorizationRef ?? null,
+    committed_at: new Date(row.committedAtMs),
+  };
+}
+
+function revisionColumns({ branch, entityId, seq, opIndex, op, body, footprint }: RevisionRow) {
+  return { branch, entity_id: entityId, seq, op_index: opIndex, op, body: body ?? null, footprint };
+}
+
+function headColumns({ branch, entityId, seq, deleted }: HeadRow) {
+  return { branch, entity_id: entityId, seq, deleted };
+}
+
+function snapshotColumns({ branch, entityId, seq, document }: SnapshotRow) {
+  return { branch, entity_id: entityId, seq, document };
+}

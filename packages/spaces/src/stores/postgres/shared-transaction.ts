@@ -1,0 +1,183 @@
+// One transaction on one space for many commits: the space is locked once, sessions and members are asked for together, and
+// what is decided is held back and written in one go. A commit sees what those before it decided: sessions and verdicts
+// from here, and whatever else is asked of the database after what is held back was written there.
+import assert from "node:assert/strict";
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import type { KnownDraft } from "../../core/known-space.ts";
+import type { OpenRow, SessionRow, SpaceRef, SpaceRow, VerdictRow } from "../../ports/rows.ts";
+import { answerOf } from "../../ports/steps.ts";
+import type { AcceptedWrites, PreparedSends, SendsOutcome, SpaceTransaction, TransactionHints } from "../../ports.ts";
+import { writeDecided } from "./decided-rows.ts";
+import {
+  insertOpen,
+  isLiveMember,
+  lockSession,
+  lockSpace,
+  lockWriters,
+  selectOpen,
+  upsertSession,
+} from "./session-rows.ts";
+import { viewOf } from "./space-view.ts";
+
+export type AcceptSends = (tx: PostgresTransaction, meshId: string, sends: PreparedSends) => Promise<SendsOutcome>;
+
+export class SharedTransaction {
+  readonly #tx: PostgresTransaction;
+  readonly #space: SpaceRef;
+  readonly #acceptSends: AcceptSends;
+  readonly #writers: readonly NonNullable<TransactionHints["writer"]>[];
+  #spaceRow: Promise<SpaceRow | undefined> | undefined;
+  readonly #sessions = new Map<string, Promise<SessionRow | undefined>>();
+  readonly #members = new Map<string, Promise<boolean>>();
+  /** What the sessions have become here, over what the database said. */
+  readonly #moved = new Map<string, Pick<SessionRow, "lastLocalSeq" | "usedAtMs">>();
+  #raisedTo: number | undefined;
+  #accepted: AcceptedWrites[] = [];
+  #verdicts: VerdictRow[] = [];
+  readonly body: SpaceTransaction;
+
+  constructor(
+    tx: PostgresTransaction,
+    space: SpaceRef,
+    known: KnownDraft,
+    hints: readonly TransactionHints[],
+    acceptSends: AcceptSends,
+  ) {
+    this.#tx = tx;
+    this.#space = space;
+    this.#acceptSends = acceptSends;
+    const writers = hints.flatMap(({ writer }) => writer ?? []);
+    this.#writers = [...new Map(writers.map((writer) => [writer.sessionId, writer])).values()];
+    this.body = this.#createBody(known);
+  }
+
+  /** Before the transaction is committed: everything that was decided is on its way, and COMMIT behind it. */
+  finish(): void {
+    void this.#write();
+  }
+
+  #createBody(known: KnownDraft): SpaceTransaction {
+    const space = this.#space;
+    const view = viewOf(
+      { query: (text, values, name) => this.#afterWrites((tx) => tx.query(text, values, name)) },
+      space,
+    );
+    return {
+      ...view,
+      known,
+      lockSpace: () => answerOf(this.#lockSpace()),
+      lockSession: (sessionId) => answerOf(this.#lockSession(sessionId)),
+      isLiveMember: (pubkey) => answerOf(this.#isLiveMember(pubkey)),
+      findVerdicts: (sessionId, localSeqs) => {
+        const held = this.#heldVerdicts(sessionId, localSeqs);
+        return held === undefined ? view.findVerdicts(sessionId, localSeqs) : answerOf(Promise.resolve(held));
+      },
+      findOpen: (pubkey, openHash) => answerOf(this.#afterWrites((tx) => selectOpen(tx, space, pubkey, openHash))),
+      insertOpen: (open: OpenRow) => answerOf(this.#afterWrites((tx) => insertOpen(tx, space, open))),
+      putSession: (session) => answerOf(this.#putSession(session)),
+      writeAccepted: (writes) => answerOf(this.#holdAccepted(writes)),
+      writeRejected: (verdict) => answerOf(this.#holdVerdict(verdict)),
+      mark: () => answerOf(this.#afterWrites((tx) => tx.script("SAVEPOINT before_sends"))),
+      undoToMark: () => answerOf(this.#undoToMark()),
+      acceptSends: (sends) => answerOf(this.#afterWrites((tx) => this.#acceptSends(tx, space.meshId, sends))),
+    };
+  }
+
+  // The lock is the first statement that looks at anything; what travels behind it runs after it was granted.
+  async #lockSpace(): Promise<SpaceRow | undefined> {
+    if (this.#spaceRow === undefined) {
+      this.#spaceRow = this.#note(lockSpace(this.#tx, this.#space));
+      this.#foresee();
+    }
+    const row = await this.#spaceRow;
+    return row && { ...row, lastSeq: this.#raisedTo ?? row.lastSeq };
+  }
+
+  /** Asks for everybody's session and membership at once. */
+  #foresee(): void {
+    if (this.#writers.length === 0) return;
+    const found = this.#note(lockWriters(this.#tx, this.#space, this.#writers));
+    for (const [index, { sessionId, memberPubkey }] of this.#writers.entries()) {
+      this.#sessions.set(sessionId, this.#note(found.then((writers) => writers[index]?.session)));
+      this.#members.set(memberPubkey, this.#note(found.then((writers) => writers[index]?.live === true)));
+    }
+  }
+
+  async #lockSession(sessionId: string): Promise<SessionRow | undefined> {
+    let row = this.#sessions.get(sessionId);
+    if (row === undefined) {
+      row = this.#afterWrites((tx) => lockSession(tx, this.#space, sessionId));
+      this.#sessions.set(sessionId, this.#note(row));
+    }
+    const session = await row;
+    return session && { ...session, ...this.#moved.get(sessionId) };
+  }
+
+  #isLiveMember(pubkey: string): Promise<boolean> {
+    let live = this.#members.get(pubkey);
+    if (live === undefined) {
+      live = this.#note(isLiveMember(this.#tx, this.#space.meshId, pubkey));
+      this.#members.set(pubkey, live);
+    }
+    return live;
+  }
+
+  /** Undefined: not all of them were decided here. */
+  #heldVerdicts(sessionId: string, localSeqs: readonly number[]): VerdictRow[] | undefined {
+    const held = this.#verdicts.filter((row) => row.sessionId === sessionId && localSeqs.includes(row.localSeq));
+    return held.length === localSeqs.length ? held : undefined;
+  }
+
+  async #putSession(session: SessionRow): Promise<void> {
+    this.#sessions.delete(session.sessionId);
+    this.#moved.delete(session.sessionId);
+    await this.#afterWrites((tx) => upsertSession(tx, this.#space, session));
+  }
+
+  async #holdAccepted(writes: AcceptedWrites): Promise<void> {
+    this.#accepted.push(writes);
+    this.#raisedTo = writes.commit.seq;
+    await this.#holdVerdict(writes.verdict);
+  }
+
+  async #holdVerdict(verdict: VerdictRow): Promise<void> {
+    const { sessionId, localSeq, decidedAtMs } = verdict;
+    this.#verdicts.push(verdict);
+    this.#moved.set(sessionId, { lastLocalSeq: localSeq, usedAtMs: decidedAtMs });
+  }
+
+  async #undoToMark(): Promise<void> {
+    assert(
+      this.#accepted.length === 0 && this.#verdicts.length === 0,
+      "sends are accepted after everything is written",
+    );
+    // Only what the database says is true after this.
+    this.#spaceRow = undefined;
+    this.#raisedTo = undefined;
+    this.#sessions.clear();
+    this.#moved.clear();
+    await this.#note(this.#tx.script("ROLLBACK TO SAVEPOINT before_sends"));
+  }
+
+  /** The statement travels behind what is held back, and fails with it. */
+  async #afterWrites<T>(send: (tx: PostgresTransaction) => Promise<T>): Promise<T> {
+    const written = this.#write();
+    const answer = this.#note(send(this.#tx));
+    await written;
+    return answer;
+  }
+
+  #write(): Promise<unknown> {
+    const [accepted, verdicts] = [this.#accepted, this.#verdicts];
+    if (verdicts.length === 0) return Promise.resolve();
+    this.#accepted = [];
+    this.#verdicts = [];
+    return this.#note(writeDecided(this.#tx, this.#space, accepted, verdicts));
+  }
+
+  /** Where nobody looks at an answer, COMMIT fails with it. */
+  #note<T>(sent: Promise<T>): Promise<T> {
+    sent.catch(() => undefined);
+    return sent;
+  }
+}

@@ -1,0 +1,283 @@
+// Known faults of spaces: sessions, verdicts, validation, branches and merges, and what a connection is told.
+import type { KnownBad } from "./fault.ts";
+
+const pendingReads = "packages/protocol/src/spaces/pending-reads.ts";
+const sqliteSessions = "packages/spaces/src/stores/sqlite/session-rows.ts";
+const openSession = "packages/spaces/src/services/open-session.ts";
+const validate = "packages/spaces/src/services/commit/validate.ts";
+const mayOverlap = `  if (startsWithPath(read.path, spot.path)) return true;
+  if (!startsWithPath(spot.path, read.path)) return false;
+`;
+
+/** Rejections in the process alone: they are there until it ends. */
+const rejectionOnlyInMemory: KnownBad = {
+  name: "rejection-only-in-memory",
+  harm: "a commit that was rejected before a restart is accepted after it",
+  edits: [
+    {
+      file: sqliteSessions,
+      find: "type VerdictColumns = {",
+      replace: `const rejections = new WeakMap<Sqlite, Map<string, VerdictRow>>();
+function rejectionsOf(db: Sqlite): Map<string, VerdictRow> {
+  const known = rejections.get(db) ?? new Map<string, VerdictRow>();
+  rejections.set(db, known);
+  return known;
+}
+
+type VerdictColumns = {`,
+    },
+    {
+      file: sqliteSessions,
+      find: "    if (row === undefined) return [];\n    const { member_pubkey: memberPubkey, fingerprint, branch",
+      replace: `    const rejected = rejectionsOf(db).get(\`\${sessionId}/\${localSeq}\`);
+    if (row === undefined) return rejected === undefined ? [] : [rejected];
+    const { member_pubkey: memberPubkey, fingerprint, branch`,
+    },
+    {
+      file: sqliteSessions,
+      find: "export function insertVerdict(tx: Sqlite, space: SpaceRef, verdict: VerdictRow): void {\n",
+      replace: `export function insertVerdict(tx: Sqlite, space: SpaceRef, verdict: VerdictRow): void {
+  if (verdict.seq === undefined) {
+    rejectionsOf(tx).set(\`\${verdict.sessionId}/\${verdict.localSeq}\`, verdict);
+    return;
+  }
+`,
+    },
+  ],
+};
+
+const verdicts: readonly KnownBad[] = [
+  rejectionOnlyInMemory,
+  {
+    name: "space-replay-without-compare",
+    harm: "another commit under the same localSeq is told that it was accepted, and is lost",
+    edits: [
+      {
+        file: "packages/spaces/src/core/verdict.ts",
+        find: 'if (claim !== "same") return',
+        replace: 'if (claim === "first") return',
+      },
+    ],
+  },
+  {
+    name: "lower-local-seq-overtakes",
+    harm: "commits of a session are applied in another order than they were made in",
+    edits: [
+      {
+        file: "packages/spaces/src/core/verdict.ts",
+        find: 'return localSeq > lastLocalSeq ? { type: "first" }',
+        replace: 'return localSeq > lastLocalSeq || localSeq > 0 ? { type: "first" }',
+      },
+    ],
+  },
+  {
+    name: "rejected-sends-keep-the-commit",
+    harm: "a commit whose message was refused is there all the same",
+    edits: [
+      {
+        file: "packages/spaces/src/services/commit/commit.ts",
+        find: "  yield* tx.undoToMark();\n  tx.known.forget();\n  const { index, code } = outcome;\n",
+        replace:
+          '  const { index, code } = outcome;\n  if (code !== "fenced") return { verdict, receipt: undefined };\n  yield* tx.undoToMark();\n  tx.known.forget();\n',
+      },
+    ],
+  },
+];
+
+const sessions: readonly KnownBad[] = [
+  {
+    name: "token-not-rotated",
+    harm: "whoever held the session before goes on writing beside its new holder",
+    edits: [
+      {
+        file: openSession,
+        find: "const token = sessionToken(row, request.openId);",
+        replace: "const token = request.sessionToken ?? sessionToken(row, request.openId);",
+      },
+      {
+        file: openSession,
+        find: "  return answer(row, request.openId, session, space.lastSeq);",
+        replace: "  return { ...answer(row, request.openId, session, space.lastSeq), sessionToken: token };",
+      },
+    ],
+  },
+  {
+    name: "takeover-without-a-fence",
+    harm: "a commit of the session's old holder is accepted after it was taken over",
+    edits: [
+      {
+        file: "packages/spaces/src/services/commit/replay.ts",
+        find: `  if (!live) throw new MeshError("unauthorized");
+  if (space === undefined) throw new MeshError("space_not_found");
+  const current = checkHolder(session, writer, writer.nowMs);`,
+        replace: `  if (!live) throw new MeshError("unauthorized");
+  if (space === undefined) throw new MeshError("space_not_found");
+  const current = session ?? checkHolder(session, writer, writer.nowMs);`,
+      },
+    ],
+  },
+  {
+    name: "takeover-unannounced",
+    harm: "the session's old holder goes on waiting for what it will never be told",
+    edits: [
+      {
+        file: openSession,
+        find: "  if (opened.resumed) ports.onSessionTaken(",
+        replace: "  if (opened.resumed && opened.epoch < 0) ports.onSessionTaken(",
+      },
+    ],
+  },
+  {
+    name: "verdict-before-its-frames",
+    harm: "a client hears that its commit is in before it sees what it rests on",
+    edits: [
+      {
+        file: "packages/broker/src/operations/space-handlers.ts",
+        find: "  await caller.sessions?.explain(space, sessionId, verdict);\n",
+        replace: "  void caller.sessions?.explain(space, sessionId, verdict);\n",
+      },
+    ],
+  },
+];
+
+const validation: readonly KnownBad[] = [
+  {
+    name: "pending-basis-is-the-highest-layer",
+    harm: "what others wrote under a stack of commits is written over unseen",
+    edits: [
+      {
+        file: pendingReads,
+        find: "    fromSeq: read.basisSeq,\n",
+        replace: "    fromSeq: Math.max(read.basisSeq, ...layers.map(({ seq }) => seq)),\n",
+      },
+    ],
+  },
+  {
+    name: "moves-followed-one-step",
+    harm: "content that was moved twice is read where nobody looks for a conflict",
+    edits: [{ file: pendingReads, find: "  for (const one of reads) {", replace: "  for (const one of [read]) {" }],
+  },
+  {
+    name: "overlap-is-equality",
+    harm: "a whole document is replaced under somebody who read one field of it",
+    edits: [
+      {
+        file: "packages/protocol/src/spaces/touch.ts",
+        find: mayOverlap,
+        replace: `  const same = startsWithPath(read.path, spot.path) && startsWithPath(spot.path, read.path);
+  if (same) return true;
+  if (read.shallow !== true) return false;
+`,
+      },
+    ],
+  },
+  {
+    name: "builds-on-what-was-rejected",
+    harm: "a commit is accepted that rests on one that never happened",
+    edits: [
+      {
+        file: "packages/spaces/src/services/commit/pending.ts",
+        find: "  if (dead !== undefined) {",
+        replace: "  if (dead !== undefined && resolved.length > dead) {",
+      },
+    ],
+  },
+  {
+    name: "first-conflict-only",
+    harm: "a client mends one stale read after the other, and each costs it a try",
+    edits: [
+      {
+        file: "packages/spaces/src/services/commit/reads.ts",
+        find: "yield* describe(tx, stale, lastSeq);",
+        replace: "yield* describe(tx, stale.slice(0, 1), lastSeq);",
+      },
+    ],
+  },
+  {
+    name: "sequence-outside-the-lock",
+    harm: "two brokers give two commits the same place",
+    edits: [
+      {
+        file: "packages/spaces/src/stores/postgres/session-rows.ts",
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the source's own text
+        find: "const text = `${selectSpaceText} FOR NO KEY UPDATE`;",
+        replace: "const text = selectSpaceText;",
+      },
+    ],
+  },
+];
+
+const branches: readonly KnownBad[] = [
+  {
+    name: "merge-without-validation",
+    harm: "a merge that was proposed earlier takes back what was written since",
+    edits: [
+      {
+        file: validate,
+        find: "findConflicts(tx, [...confirmed, ...pendingReads], lastSeq);",
+        replace: "findConflicts(tx, commit.merge === undefined ? [...confirmed, ...pendingReads] : [], lastSeq);",
+      },
+    ],
+  },
+  {
+    name: "false-merge-base-taken",
+    harm: "a client chooses what its merge may pass over",
+    edits: [
+      {
+        file: "packages/spaces/src/services/commit/merge-context.ts",
+        find: "  if (index < 0) {",
+        replace: "  if (index < -1) {",
+      },
+    ],
+  },
+  {
+    name: "branch-sees-later-writes",
+    harm: "what is written on main after the fork shows on the branch",
+    edits: [
+      {
+        file: "packages/spaces/src/core/branch-lineage.ts",
+        find: "  const lineage = segmentsOf(parent, atSeq);",
+        replace:
+          "  const lineage = segmentsOf(parent, atSeq).map((segment) => ({ ...segment, upTo: Number.MAX_SAFE_INTEGER }));",
+      },
+    ],
+  },
+];
+
+const replica: readonly KnownBad[] = [
+  {
+    name: "reconnect-forgets-what-was-under-way",
+    harm: "a commit that was sent when the connection ended never gets its verdict",
+    edits: [
+      {
+        file: "packages/client/src/space/session/outbox.ts",
+        find: "    for (const entry of this.#entries.values()) entry.inFlight = false;\n",
+        replace: "    for (const entry of this.#entries.values()) entry.inFlight &&= entry.everSent;\n",
+      },
+    ],
+  },
+  {
+    name: "pending-values-kept-over-a-new-base",
+    harm: "what others wrote does not show under unconfirmed work, though both stand",
+    edits: [
+      {
+        file: "packages/client/src/space/tiers/entity-tiers.ts",
+        find: "    this.#base = { seq, document };\n    this.#replay();\n",
+        replace: "    this.#base = { seq, document };\n    if (!this.hasStack) this.#replay();\n",
+      },
+    ],
+  },
+  {
+    name: "basis-of-what-nobody-tells",
+    harm: "a read of an entity that is not watched passes over what others wrote meanwhile",
+    edits: [
+      {
+        file: "packages/client/src/space/tiers/entity-tiers.ts",
+        find: "return this.isLive ? branchSeq : this.#stackedAtSeq;",
+        replace: "return this.isLive || this.hasStack ? branchSeq : this.#stackedAtSeq;",
+      },
+    ],
+  },
+];
+
+export const spaceFaults: readonly KnownBad[] = [...verdicts, ...sessions, ...validation, ...branches, ...replica];
