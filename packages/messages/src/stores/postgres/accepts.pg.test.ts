@@ -1,5 +1,5 @@
-// What accepting on PostgreSQL does when transactions overlap: who waits for whom, in which order history grows, what a
-// lost connection leaves behind, and what a retry costs.
+// What accepting on PostgreSQL does when transactions overlap: who waits for whom, in which order history grows, and what
+// a lost connection leaves behind.
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { startFaultyProxy } from "../../../../../tests/support/faulty-proxy.ts";
@@ -276,50 +276,6 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
       const results = await Promise.all(Array.from({ length: 9 }, (_, n) => accept(store, `m${n}`, large)));
       expect(results.every(({ type }) => type === "accepted")).toBe(true);
       expect(transactions).toBeGreaterThanOrEqual(3);
-    });
-  });
-
-  describe("a retry", () => {
-    /** What the server has counted for the tables that an accept touches, once every connection of ours has ended. */
-    async function countersAfter(work: (store: MessagesStore) => Promise<void>) {
-      const countConnections = async () => {
-        const { rows } = await observer.query("SELECT 1 FROM pg_stat_activity WHERE datname = current_database()");
-        return rows.length;
-      };
-      const connections = await countConnections();
-      const other = new PostgresHarness(url);
-      await work((await other.open(ampleRate)).store);
-      await other.closePools();
-      await until("the connections have ended", async () => (await countConnections()) <= connections);
-      await observer.query("SELECT pg_stat_clear_snapshot()");
-      const { rows } = await observer.query<{ written: number; scanned: number; looked_up: number }>(
-        `SELECT sum(n_tup_ins + n_tup_upd + n_tup_del)::int AS written, sum(seq_scan)::int AS scanned,
-           sum(idx_scan) FILTER (WHERE relname = 'client_message_dedupe')::int AS looked_up
-         FROM pg_stat_user_tables WHERE schemaname = 'mesh'`,
-      );
-      return rows[0] ?? { written: 0, scanned: 0, looked_up: 0 };
-    }
-
-    test("of a committed id reads one index and writes nothing, and so does a new id scan no table", async () => {
-      for (let round = 0; round < 4; round += 1) {
-        await Promise.all(Array.from({ length: 250 }, (_, n) => accept(world.store, `${round}-${n}`)));
-      }
-      await observer.query("ANALYZE");
-      // So many that statements which are kept prepared have got the plan that they keep.
-      const before = await countersAfter(async (store) => {
-        for (let n = 0; n < 12; n += 1) expect(await accept(store, `new-${n}`)).toMatchObject({ type: "accepted" });
-      });
-      const between = await countersAfter(async (store) => {
-        for (let n = 12; n < 24; n += 1) expect(await accept(store, `new-${n}`)).toMatchObject({ type: "accepted" });
-      });
-      expect(between.scanned - before.scanned).toBe(0);
-      expect(between.written - before.written).toBeGreaterThanOrEqual(12 * 5);
-      const after = await countersAfter(async (store) => {
-        for (let n = 0; n < 20; n += 1) expect(await accept(store, "new-1")).toMatchObject({ type: "duplicate" });
-      });
-      expect(after.written - between.written).toBe(0);
-      expect(after.scanned - between.scanned).toBe(0);
-      expect(after.looked_up - between.looked_up).toBe(20);
     });
   });
 
