@@ -50,6 +50,12 @@ export async function runPlan(plan: Plan, plants: Plants = {}): Promise<RunRepor
   await world.populate();
   const run = new Run(plan, world);
   const violation = await run.toTheEnd();
+  const report = reportOf(plan, run, world, violation);
+  world.close();
+  return report;
+}
+
+function reportOf(plan: Plan, run: Run, world: World, violation: Violation | undefined): RunReport {
   const { scheduler, log, network } = world;
   return {
     seed: plan.settings.seed,

@@ -57,6 +57,7 @@ export class DaemonActor {
   readonly #setup: DaemonSetup;
   readonly outbox: Disk;
   inbox: Disk;
+  readonly #lost: Disk[] = [];
   #api: LocalApi | undefined;
   readonly #waiting = new Set<() => void>();
   /** Told of every inbox disk that takes the place of another. */
@@ -153,8 +154,13 @@ export class DaemonActor {
   async loseInbox(): Promise<void> {
     const fresh = await createDisk("inbox", inboxMigrations());
     fresh.transaction(() => setRebuildAfter(fresh, 0));
+    this.#lost.push(this.inbox);
     this.inbox = fresh;
     this.onNewInbox(fresh);
+  }
+
+  get disks(): readonly Disk[] {
+    return [this.outbox, this.inbox, ...this.#lost];
   }
 
   /** As a local program asks over the socket. Never rejects. */
