@@ -85,7 +85,7 @@ export class ReachWorld {
     return { p50Ms, p99Ms, perSecond: reached };
   }
 
-  /** On the SQLite broker, whose subscribers let go of their sockets first. */
+  /** On the SQLite broker, whose subscribers let go of their sockets first and come back behind it. */
   async idle(count: number): Promise<ReachFigures> {
     const { broker, sockets, mesh, members } = this.#fan("sqlite");
     await sockets.ask({ do: "close" });
@@ -97,6 +97,7 @@ export class ReachWorld {
     const connectMs = performance.now() - startedAtMs;
     const bytesEach = (residentBytes(broker.pid) - before) / (count - idleFirst);
     await sockets.ask({ do: "close" });
+    await sockets.ask({ do: "connect", ...order, count: subscribers });
     return { bytesEach, connectMs };
   }
 
