@@ -23,6 +23,8 @@ export function describeBranches(world: () => World): void {
     expect(await session.createBranch("draft")).toMatchObject({ type: "accepted", seq: 2, replayed: false });
     expect(await session.createBranch("draft", {}, 2)).toMatchObject({ seq: 2, replayed: true });
     expect(await refusal(session.createBranch("other", {}, 2))).toBe("replay_mismatch_error");
+    await expect(session.createBranch("main", {}, 3)).rejects.toThrow("default branch is there already");
+    await expect(session.createBranch("no name", {}, 3)).rejects.toThrow("A name is");
     expect(await session.deleteBranch("draft")).toMatchObject({ seq: 3 });
     await world().reopen();
     expect(await session.deleteBranch("draft", 3)).toMatchObject({ seq: 3, replayed: true });
