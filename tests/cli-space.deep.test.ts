@@ -36,7 +36,8 @@ describe("claudemesh space", () => {
     const late = await cli("patch", "plan", "task:1", patch, "--if-seq", "1", "--json");
     expect(late.code).toBe(4);
     expect(JSON.parse(late.stdout)).toMatchObject({ name: "ConflictError", conflicts: [{ actual: { seq: 2 } }] });
-    expect((await cli("set", "plan", "task:1", "1", "--if-seq", "0")).code).toBe(4);
+    const taken = await cli("set", "plan", "task:1", "1", "--if-seq", "0");
+    expect([taken.code, taken.stderr]).toEqual([4, expect.stringContaining("task:1 is at seq 2, and not at 0")]);
 
     expect(await json("get", "plan", "task:1")).toEqual({
       id: "task:1",

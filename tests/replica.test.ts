@@ -112,6 +112,9 @@ describe("a replica", () => {
     const error = await failure(space.transact(async (tx) => tx.set("task:1", task(null))));
     expect(error).toMatchObject({ name: "InvalidTransactionError" });
     expect(error.message).toMatch(/synchronous/);
+    // What becomes of its promise is not left unhandled, which would end the program: the runner fails on that.
+    const asked = failure(space.transact(async (tx) => void tx.get("task:not-loaded")));
+    expect(await asked).toMatchObject({ name: "InvalidTransactionError" });
     expect(await world.server.documents()).toEqual({});
   });
 

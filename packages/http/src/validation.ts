@@ -3,6 +3,7 @@
 import { createRequire } from "node:module";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Ajv, ErrorObject, ValidateFunction } from "ajv";
+import { describePattern } from "./pattern-words.ts";
 
 export type Validator = (value: unknown) => MeshError | undefined;
 
@@ -51,7 +52,8 @@ function explain(error: ErrorObject | undefined): MeshError {
   }
   const subject = at === "" ? "The request" : `The field ${JSON.stringify(at)}`;
   const allowed = error.keyword === "enum" ? `: ${(error.params.allowedValues as unknown[]).join(", ")}` : "";
-  return new MeshError("invalid_request", `${subject} ${error.message ?? "is not valid"}${allowed}.`, {
+  const inWords = error.keyword === "pattern" ? describePattern(String(error.params.pattern)) : undefined;
+  return new MeshError("invalid_request", `${subject} ${inWords ?? error.message ?? "is not valid"}${allowed}.`, {
     ...(at === "" ? {} : { field: at }),
   });
 }

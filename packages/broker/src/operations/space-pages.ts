@@ -27,12 +27,15 @@ class Items {
   readonly bodies: Body[] = [];
   characters = 0;
 
-  add(items: readonly FoundEntity[]): void {
-    for (const item of items) {
+  /** How many of them were added before there were more than so many characters. */
+  add(items: readonly FoundEntity[], charactersMax = Number.POSITIVE_INFINITY): number {
+    for (const [index, item] of items.entries()) {
+      if (this.characters > charactersMax) return index;
       const body = entityBody(item);
       this.bodies.push(body);
       this.characters += JSON.stringify(body).length;
     }
+    return items.length;
   }
 }
 
@@ -79,8 +82,8 @@ async function listPrefix(
     const room = Math.min(entitiesPerRead, limit - found.bodies.length);
     const page = await listByPrefix(ports, space, { ...moment, atSeq, prefix: query.prefix, cursor, limit: room });
     atSeq = page.seq;
-    cursor = page.nextCursor;
-    found.add(page.items);
+    const added = found.add(page.items, pageCharacters);
+    cursor = added < page.items.length ? page.items[added - 1]?.id : page.nextCursor;
     const isFull = found.bodies.length >= limit || found.characters > pageCharacters;
     if (cursor === undefined || isFull) return { seq: atSeq, items: found.bodies, nextCursor: cursor ?? null };
   }

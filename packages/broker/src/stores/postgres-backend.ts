@@ -23,6 +23,7 @@ import {
   postgresSpacesMigrations,
   type SpacesPools,
 } from "@claudemesh/spaces/postgres";
+import { createPostgresSpaceRules } from "@claudemesh/spaces/postgres-rules";
 import type { Migration } from "@claudemesh/storage/migrations";
 import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
@@ -106,7 +107,7 @@ export async function openPostgresBackend(
 
 /** Of every package but messages, which brings its own with its store. */
 export function postgresRules(postgres: Postgres): RuleStore[] {
-  return [createPostgresRegistrarRules(postgres)];
+  return [createPostgresRegistrarRules(postgres), createPostgresSpaceRules(postgres)];
 }
 
 function createCommitProbe({ failpoints }: BackendSurroundings): LaneProbe {

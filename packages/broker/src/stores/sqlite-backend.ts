@@ -12,6 +12,7 @@ import { registrarMigrations } from "@claudemesh/registrar/sqlite-migrations";
 import { createSqliteRegistrarRules } from "@claudemesh/registrar/sqlite-rules";
 import type { SpacesStore } from "@claudemesh/spaces/ports";
 import { createSqliteSpacesStore, spacesMigrations } from "@claudemesh/spaces/sqlite";
+import { createSqliteSpaceRules } from "@claudemesh/spaces/sqlite-rules";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
@@ -79,7 +80,7 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
 
 /** Of every package but messages, which brings its own with its store. */
 export function sqliteRules(db: Sqlite): RuleStore[] {
-  return [createSqliteRegistrarRules(db)];
+  return [createSqliteRegistrarRules(db), createSqliteSpaceRules(db)];
 }
 
 /** Sends of commits are accepted in their transaction. */

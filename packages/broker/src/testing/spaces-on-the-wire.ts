@@ -284,7 +284,18 @@ function describeLimits(make: MakeWorld): void {
     expect(await commitOverHttp(alice, session, commitOf(2, large))).toMatchObject({ status: 200 });
     const tooLarge = commitOf(4, [...large, set("big:5", text)]);
     expect(await commitOver(peer, held, tooLarge)).toMatchObject({ status: 413, body: { error: "payload_too_large" } });
-    expect((await bob.call("POST", `${at}/query`, { prefix: "big:" })).body).toMatchObject({ nextCursor: null });
+    const more = ["5", "6", "7", "8"].map((n) => set(`big:${n}`, text));
+    expect(await commitOverHttp(alice, session, commitOf(3, more))).toMatchObject({ status: 200 });
+    // A page ends after 4 MiB, and goes on behind its last entity.
+    const page = async (cursor?: unknown) => {
+      const { body } = await bob.call("POST", `${at}/query`, {
+        prefix: "big:",
+        ...(cursor !== undefined && { cursor }),
+      });
+      return { ids: (body.items as { id: string }[]).map(({ id }) => id), next: body.nextCursor };
+    };
+    expect(await page()).toEqual({ ids: ["big:1", "big:2", "big:3", "big:4", "big:5"], next: "big:5" });
+    expect(await page("big:5")).toEqual({ ids: ["big:6", "big:7", "big:8"], next: null });
     const meta = nested(100);
     const send = { client_message_id: "m", destination: { kind: "dm", ref: bob.pubkey }, body: "", meta: { meta } };
     expect(await alice.call("POST", "/messages", send)).toMatchObject({ status: 400, body: { error: "too_deep" } });

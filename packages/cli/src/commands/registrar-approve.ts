@@ -16,7 +16,11 @@ type Options = EffectOptions & {
 
 export function define(command: Command, shell: Shell): void {
   withEffect(withMesh(command))
-    .option("--valid-for <time>", "how long its nonce is good, such as 30m or 7d", parseValidity, 3_600_000)
+    .addOption(
+      new Option("--valid-for <time>", "how long its nonce is good, such as 30m or 7d")
+        .argParser(parseValidity)
+        .default(3_600_000, "1h"),
+    )
     .addOption(new Option("--purpose <word>", "what it allows").choices(["register", "compensate"]).default("register"))
     .option("--key <key>", "with --purpose compensate: the request that is made good")
     .option("--approval <id>", "an id of your own choice, which nothing else has")

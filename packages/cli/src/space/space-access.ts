@@ -123,7 +123,7 @@ export function commitOnce(
 }
 
 /** One operation on one entity, under the condition that the options name. */
-export function writeEntity(
+export async function writeEntity(
   shell: Shell,
   paths: MeshPaths,
   space: string,
@@ -131,9 +131,16 @@ export function writeEntity(
   { branch, ifSeq }: WriteOptions,
 ): Promise<Accepted> {
   const confirmed = ifSeq === undefined ? [] : [{ id: operation.id, path: [], seq: ifSeq }];
-  return commitOnce(shell, paths, space, {
-    reads: { confirmed, pending: [] },
-    operations: [operation],
-    ...(branch !== undefined && { branch }),
-  });
+  try {
+    return await commitOnce(shell, paths, space, {
+      reads: { confirmed, pending: [] },
+      operations: [operation],
+      ...(branch !== undefined && { branch }),
+    });
+  } catch (error) {
+    if (!(error instanceof MeshError && error.code === "conflict_error")) throw error;
+    const [conflict] = error.details.conflicts as readonly { readonly actual: { readonly seq: number } }[];
+    const message = `${operation.id} is at seq ${conflict?.actual.seq}, and not at ${ifSeq} any more. Nothing was written; look at it with \`claudemesh space get\`.`;
+    throw new MeshError(error.code, message, error.details, error);
+  }
 }

@@ -98,6 +98,9 @@ function buildOnce<T>(replica: Replica, branch: Branch, build: (tx: Tx) => T): B
     if (integration.release()) queueMicrotask(() => replica.run(replica.state.advance()));
   }
   if (isThenable(value)) {
+    // What it ends with is nobody's any more, and an async function that goes on with its ended `tx` ends with an error:
+    // left alone, that would take the whole program with it.
+    value.then(undefined, () => undefined);
     const message = "A transaction's function is synchronous; wait for what it needs before it, and return no promise.";
     throw ownError("InvalidTransactionError", message);
   }
@@ -108,7 +111,7 @@ function buildOnce<T>(replica: Replica, branch: Branch, build: (tx: Tx) => T): B
   return { kind: "built", value, draft: tx.isEmpty ? undefined : tx.draft() };
 }
 
-function isThenable(value: unknown): boolean {
+function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }
 

@@ -81,10 +81,14 @@ test("a limiter that is away refuses, or lets pass and counts that, as the broke
 test("what is malformed or too large is refused before anything is spent", async () => {
   const { ports, asked } = createPorts(ok);
   const wrong = { ...send("m2"), destination: { kind: "topic" as const, ref: "no name" } };
-  await expect(prepareSends(ports, sender, [send("m1"), wrong])).rejects.toMatchObject({ status: 400 });
+  await expect(prepareSends(ports, sender, [send("m1"), wrong])).rejects.toMatchObject({
+    status: 400,
+    details: { index: 1, field: expect.stringMatching(/^commit\.sends\.1\./) },
+  });
   expect(asked).toEqual([]);
-  await expect(prepareSends(ports, sender, [send("m1", "x".repeat(11))])).rejects.toMatchObject({
+  await expect(prepareSends(ports, sender, [send("m1"), send("m2", "x".repeat(11))])).rejects.toMatchObject({
     code: "payload_too_large",
+    details: { index: 1, limit_bytes: 10 },
   });
   expect(asked).toEqual([]);
 });

@@ -23,10 +23,28 @@ export async function prepareSends(
   sender: Sender,
   requests: readonly AcceptRequest[],
 ): Promise<SendToAccept[]> {
-  const sends = requests.map((request) => readSend(ports, sender, request));
+  const sends = requests.map((request, index) => naming(index, () => readSend(ports, sender, request)));
+  const fresh: SendToAccept[] = [];
+  for (const [index, send] of sends.entries()) {
+    if (await isConsumed(ports, send)) continue;
+    checkSize(ports, send, index);
+    fresh.push(send);
+  }
   // One after the other: where the budget ends, those behind have spent nothing.
-  for (const send of sends) if (!(await isConsumed(ports, send))) await spendBudget(ports, send);
+  for (const send of fresh) await spendBudget(ports, send);
   return sends;
+}
+
+/** Of up to 32 sends, which one is refused. */
+function naming<T>(index: number, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof MeshError)) throw error;
+    const { field, ...details } = error.details;
+    const named = typeof field === "string" ? { field: `commit.sends.${index}.${field}` } : {};
+    throw new MeshError(error.code, error.message, { ...details, ...named, index }, error);
+  }
 }
 
 function readSend(ports: PrepareSendsPorts, sender: Sender, request: AcceptRequest): SendToAccept {
@@ -49,11 +67,12 @@ async function isConsumed({ store }: PrepareSendsPorts, send: SendToAccept): Pro
   return (await store.findAccepted(send.meshId, send.clientMessageId)) !== undefined;
 }
 
+function checkSize({ inlineBytes }: PrepareSendsPorts, { envelope }: SendToAccept, index: number): void {
+  if (envelope.body.length <= inlineBytes) return;
+  throw new MeshError("payload_too_large", undefined, { limit_bytes: inlineBytes, index });
+}
+
 async function spendBudget(ports: PrepareSendsPorts, send: SendToAccept): Promise<void> {
-  const { inlineBytes } = ports;
-  if (send.envelope.body.length > inlineBytes) {
-    throw new MeshError("payload_too_large", undefined, { limit_bytes: inlineBytes });
-  }
   const refusal = await spendUnit(ports, send.meshId, send.clientMessageId, send.acceptedAtMs);
   // Another try of the same id may have committed since the look-up, and what is consumed is not a matter of budget.
   if (refusal !== undefined && !(await isConsumed(ports, send))) throw refusal;

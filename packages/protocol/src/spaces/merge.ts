@@ -45,6 +45,11 @@ export type MergePlan =
   | { readonly status: "conflict"; readonly conflicts: readonly MergeConflict[] }
   | { readonly status: "up_to_date" };
 
+/** Whether the source has something that the merge has to bring over, or that somebody has to choose about. */
+export function needsMerge({ ancestor, source, target }: MergeEntity): boolean {
+  return !sameDocument(source, ancestor) && !sameDocument(source, target);
+}
+
 /** `entities`: every one that the source wrote since the base; more do no harm. Answers are in the order of the ids. */
 export function planMerge(entities: readonly MergeEntity[], resolutions: MergeResolutions, view: MergeView): MergePlan {
   const conflicts: MergeConflict[] = [];
@@ -84,6 +89,7 @@ type EntityChange =
 
 function planEntity(entity: MergeEntity, resolutions: MergeResolutions): EntityChange {
   const { id, ancestor, source, target } = entity;
+  if (!needsMerge(entity)) return { kind: "nothing" };
   if (isConflict(entity)) {
     const resolution = resolutions.get(id);
     // Written even if it is what the target holds: the merge must be recorded, or the conflict comes back for ever.
@@ -91,12 +97,12 @@ function planEntity(entity: MergeEntity, resolutions: MergeResolutions): EntityC
     const conflict = { id, source: source ?? null, target: target ?? null, ancestor: ancestor ?? null };
     return { kind: "conflict", conflict };
   }
-  if (sameDocument(source, ancestor) || sameDocument(source, target)) return { kind: "nothing" };
   return { kind: "write", operation: toOperation(id, source) };
 }
 
-function isConflict({ ancestor, source, target }: MergeEntity): boolean {
-  return !sameDocument(source, ancestor) && !sameDocument(target, ancestor) && !sameDocument(source, target);
+/** Both sides have changed it, differently. */
+export function isConflict(entity: MergeEntity): boolean {
+  return needsMerge(entity) && !sameDocument(entity.target, entity.ancestor);
 }
 
 function toOperation(id: EntityId, document: EntityDocument | undefined): Operation {

@@ -40,7 +40,11 @@ export async function compensate(
     case "unknown_key":
       throw new MeshError("not_found", "Nothing is registered under this key, so that there is nothing to compensate.");
     case "already_compensated":
-      throw registrarRefusal("replay_duplicate", { conflict: "already_compensated", ...requestBody(decision.stored) });
+      throw registrarRefusal(
+        "replay_duplicate",
+        { conflict: "already_compensated", ...requestBody(decision.stored) },
+        "This registration was made good before, under another approval; it is compensated once.",
+      );
     case "not_compensable":
       throw registrarRefusal("not_compensable", requestBody(decision.stored));
     case "unbound":

@@ -4,6 +4,7 @@ import { verifySignature } from "@claudemesh/members/credentials";
 import { canonicalJson } from "@claudemesh/protocol/canonical";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { JsonObject, JsonValue } from "@claudemesh/protocol/json";
+import { fitsBytes } from "@claudemesh/protocol/spaces/entity";
 import {
   envelopeOf,
   type InvocationEnvelope,
@@ -28,6 +29,9 @@ export type VerifiedInvocation = {
 };
 
 const signaturePattern = /^[0-9a-f]{128}$/;
+
+/** An envelope says who signs what, and has no room for documents: it is kept beside a commit's 4 MiB, for ever. */
+const envelopeBytesMax = 65_536;
 
 function hashText(text: string): string {
   return hash("sha256", text, "hex");
@@ -71,6 +75,10 @@ function verifyInvocation(offered: JsonObject, place: SignedPlace): VerifiedInvo
     throw refuse("The signature is not the member's over this envelope.");
   }
   const invocation = canonicalJson(envelope);
+  if (!fitsBytes(invocation, envelopeBytesMax)) {
+    const details = { field: "invocation", limit_bytes: envelopeBytesMax };
+    throw new MeshError("payload_too_large", "A signed envelope is at most 64 KiB.", details);
+  }
   const authorization = canonicalJson({ invocation: hashText(invocation), iss: place.memberPubkey, signature });
   return {
     invocation: { hash: hashText(invocation), content: invocation },

@@ -101,7 +101,10 @@ export type TailAsk = Segment & { readonly entityId: string };
 
 export type Tail = {
   readonly snapshot: { readonly seq: number; readonly document: string } | undefined;
-  /** Newest first, those after the snapshot; as many as were asked for, so that there may be more. */
+  /**
+   * Newest first, those after the snapshot, up to the first that is no patch; as many as were asked for, so that there may
+   * be more.
+   */
   readonly revisions: readonly Omit<RevisionRow, "branch" | "entityId" | "footprint">[];
 };
 

@@ -40,7 +40,11 @@ export async function createBranch(
   memberPubkey: string,
   request: CreateBranchRequest,
 ): Promise<Verdict> {
-  if (!isNewBranchName(request.name)) throw new MeshError("invalid_name", undefined, { field: "name" });
+  if (!isNewBranchName(request.name)) {
+    const isMain = readBranchId(request.name) === defaultBranch;
+    const message = isMain ? "The default branch is there already, under this name; choose another." : undefined;
+    throw new MeshError("invalid_name", message, { field: "name" });
+  }
   return writeLifecycle(ports, space, memberPubkey, request, branchCreation(request), function* (tx, lastSeq) {
     const createdBranch = yield* forkBranch(tx, request, lastSeq);
     return { createdBranch };

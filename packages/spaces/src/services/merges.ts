@@ -1,14 +1,17 @@
 // Proposing a merge and telling what a branch changed, both against the base that the two branches have. Reads only: the
 // proposal is committed like any other commit, and is stale if something came between.
 import { MeshError } from "@claudemesh/protocol/errors";
-import { spaceLimits } from "@claudemesh/protocol/spaces/entity";
+import { canonicalCommitPayload, encodeCommit } from "@claudemesh/protocol/spaces/commit";
+import { fitsBytes, spaceLimits, writeDocument } from "@claudemesh/protocol/spaces/entity";
 import {
   type BranchDiff,
   diffEntities,
   findIdleResolutions,
+  isConflict,
   type MergeEntity,
   type MergePlan,
   type MergeResolutions,
+  needsMerge,
   planMerge,
 } from "@claudemesh/protocol/spaces/merge";
 import { type Branch, forkPointOf, segmentsOf } from "../core/branch-lineage.ts";
@@ -25,43 +28,84 @@ type Ports = Pick<SpacePorts, "store">;
 
 export type BranchPair = { readonly source: string; readonly target: string };
 
-const idsPerPage = 500;
+/** Read at once, each three times; a document may have a megabyte. */
+const entitiesPerRead = 32;
 /** Entities that may have changed since the base; a merge of more would not fit into one commit anyway. */
 const entitiesMax = 50_000;
+/** Of documents in one answer. */
+const answerCharacters = 8_388_608;
 
-export function proposeMerge(
+export async function proposeMerge(
   ports: Ports,
   space: SpaceRef,
   pair: BranchPair,
   resolutions: MergeResolutions,
 ): Promise<MergePlan> {
-  return ports.store.read(space, function* (view) {
-    const parting = yield* findParting(view, pair);
-    const { source, target, base, seq } = parting;
-    if (target.deletedSeq !== undefined) throw new MeshError("branch_deleted", undefined, { branch: target.name });
-    const entities = yield* readThreeWays(view, parting);
-    const [idle] = findIdleResolutions(entities, resolutions);
-    if (idle !== undefined) {
-      throw new MeshError("invalid_request", "There is no conflict that this resolution could end.", {
-        field: `resolutions.${idle}`,
-      });
+  const parting = await ports.store.read(space, (view) => findParting(view, pair));
+  const { source, target, base, seq } = parting;
+  if (target.deletedSeq !== undefined) throw new MeshError("branch_deleted", undefined, { branch: target.name });
+  const entities: MergeEntity[] = [];
+  let characters = 0;
+  await readThreeWays(ports, space, parting, (page) => {
+    for (const entity of page.filter(needsMerge)) {
+      entities.push(entity);
+      characters += charactersOf(entity, resolutions);
+      if (characters > answerCharacters)
+        throw tooLarge("The documents that the merge is about are larger than one answer");
     }
-    const merge = { sourceBranch: source.name, sourceSeq: seq, baseBranch: base.branch, baseSeq: base.seq };
-    const plan = planMerge(entities, resolutions, { target: target.name, seq, merge });
-    if (plan.status === "ready" && plan.proposal.operations.length > spaceLimits.operationsPerCommit) {
-      const message = `The merge changes ${plan.merged.length} entities, and a commit holds ${spaceLimits.operationsPerCommit}.`;
-      throw new MeshError("payload_too_large", message);
-    }
-    return plan;
   });
+  const [idle] = findIdleResolutions(entities, resolutions);
+  if (idle !== undefined) {
+    throw new MeshError("invalid_request", "There is no conflict that this resolution could end.", {
+      field: `resolutions.${idle}`,
+    });
+  }
+  const merge = { sourceBranch: source.name, sourceSeq: seq, baseBranch: base.branch, baseSeq: base.seq };
+  const plan = planMerge(entities, resolutions, { target: target.name, seq, merge });
+  if (plan.status === "ready") checkFits(plan);
+  return plan;
+}
+
+/** What an entity adds to the answer: its own document, or all three that somebody has to choose from. */
+function charactersOf(entity: MergeEntity, resolutions: MergeResolutions): number {
+  const { id, source, target, ancestor } = entity;
+  if (resolutions.has(id)) return 0;
+  const shown = isConflict(entity) ? [source, target, ancestor] : [source];
+  return shown.reduce((sum, document) => sum + (document === undefined ? 0 : writeDocument(document).length), 0);
+}
+
+/** What is proposed can be committed. */
+function checkFits(plan: Extract<MergePlan, { status: "ready" }>): void {
+  const { operationsPerCommit, commitBytes } = spaceLimits;
+  if (plan.merged.length > operationsPerCommit) {
+    throw tooLarge(`The merge changes ${plan.merged.length} entities, and a commit holds ${operationsPerCommit}`);
+  }
+  const longest = encodeCommit({ localSeq: Number.MAX_SAFE_INTEGER, ...plan.proposal });
+  if (!fitsBytes(canonicalCommitPayload(longest), commitBytes)) {
+    throw tooLarge("The merge is larger than a commit, which has at most 4 MiB", { limit_bytes: commitBytes });
+  }
+}
+
+/** What is the same on both branches is no part of a merge: that is the way around. */
+function tooLarge(what: string, details = {}): MeshError {
+  const message = `${what}; write some of its entities to the target in commits of their own first, then propose again.`;
+  return new MeshError("payload_too_large", message, details);
 }
 
 /** What the source has changed since the base. */
-export function diffBranches(ports: Ports, space: SpaceRef, pair: BranchPair): Promise<BranchDiff> {
-  return ports.store.read(space, function* (view) {
-    const entities = yield* readThreeWays(view, yield* findParting(view, pair));
-    return diffEntities(entities.map(({ id, ancestor, source }) => ({ id, ancestor, current: source })));
+export async function diffBranches(ports: Ports, space: SpaceRef, pair: BranchPair): Promise<BranchDiff> {
+  const parting = await ports.store.read(space, (view) => findParting(view, pair));
+  const added: string[] = [];
+  const removed: string[] = [];
+  const modified: string[] = [];
+  await readThreeWays(ports, space, parting, (page) => {
+    const found = diffEntities(page.map(({ id, ancestor, source }) => ({ id, ancestor, current: source })));
+    added.push(...found.added);
+    removed.push(...found.removed);
+    modified.push(...found.modified);
   });
+  // The store lists ids in the order of their bytes, and answers are in that of code units.
+  return { added: added.toSorted(), removed: removed.toSorted(), modified: modified.toSorted() };
 }
 
 /** Two branches, and where they have gone different ways, as of one seq. */
@@ -88,29 +132,44 @@ function* findParting(view: SpaceView, pair: BranchPair): Steps<Parting> {
   return { source, target, base, baseBranch: yield* findBranch(view, base.branch), seq };
 }
 
-function* readThreeWays(view: SpaceView, parting: Parting): Steps<MergeEntity[]> {
-  const { source, target, baseBranch, base, seq } = parting;
-  const entities: MergeEntity[] = [];
+/**
+ * Page by page, so that what is not needed of a page is not kept. Every page is as of one seq: what is written meanwhile
+ * lists more entities, which look as they did.
+ */
+async function readThreeWays(
+  ports: Ports,
+  space: SpaceRef,
+  parting: Parting,
+  visit: (page: readonly MergeEntity[]) => void,
+): Promise<void> {
   let from = "";
-  for (;;) {
-    const ids = yield* view.listEntityIds({ ...writtenSinceParting(parting), from, limit: idsPerPage });
-    const asks = ids.flatMap((entityId) => [
-      { entityId, branch: baseBranch, atSeq: base.seq },
-      { entityId, branch: source, atSeq: seq },
-      { entityId, branch: target, atSeq: seq },
-    ]);
-    const states = yield* readEntities(view, asks);
-    for (const [index, id] of ids.entries()) {
-      const [ancestor, ofSource, ofTarget] = states.slice(index * 3, index * 3 + 3);
-      entities.push({ id, ancestor: ancestor?.document, source: ofSource?.document, target: ofTarget?.document });
-    }
-    if (entities.length > entitiesMax) {
+  for (let seen = 0; ; ) {
+    const start = from;
+    const page = await ports.store.read(space, (view) => readThreeWaysFrom(view, parting, start));
+    visit(page);
+    seen += page.length;
+    if (seen > entitiesMax) {
       throw new MeshError("payload_too_large", `More than ${entitiesMax} entities changed since the base.`);
     }
-    const last = ids.at(-1);
-    if (last === undefined || ids.length < idsPerPage) return entities;
-    from = last;
+    const last = page.at(-1);
+    if (last === undefined || page.length < entitiesPerRead) return;
+    from = last.id;
   }
+}
+
+function* readThreeWaysFrom(view: SpaceView, parting: Parting, from: string): Steps<MergeEntity[]> {
+  const { source, target, baseBranch, base, seq } = parting;
+  const ids = yield* view.listEntityIds({ ...writtenSinceParting(parting), from, limit: entitiesPerRead });
+  const asks = ids.flatMap((entityId) => [
+    { entityId, branch: baseBranch, atSeq: base.seq },
+    { entityId, branch: source, atSeq: seq },
+    { entityId, branch: target, atSeq: seq },
+  ]);
+  const states = yield* readEntities(view, asks);
+  return ids.map((id, index) => {
+    const [ancestor, ofSource, ofTarget] = states.slice(index * 3, index * 3 + 3);
+    return { id, ancestor: ancestor?.document, source: ofSource?.document, target: ofTarget?.document };
+  });
 }
 
 /**

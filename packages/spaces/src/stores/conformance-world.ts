@@ -15,6 +15,7 @@ import {
 } from "@claudemesh/protocol/spaces/commit";
 import type { FabricObject } from "@claudemesh/protocol/spaces/fabric-value";
 import type { Operation, PatchOp } from "@claudemesh/protocol/spaces/operations";
+import type { RuleStore } from "@claudemesh/storage/row-rules";
 import type { Verdict } from "../core/verdict.ts";
 import type { SpaceRef } from "../ports/rows.ts";
 import type { CommitNotice, PreparedSends, SpacePorts, SpacesStore } from "../ports.ts";
@@ -29,6 +30,7 @@ export type Row = Readonly<Record<string, unknown>>;
 
 export interface OpenSpaces {
   readonly store: SpacesStore;
+  readonly rules: RuleStore;
   /** Runs one statement, in a transaction of its own where it writes. */
   query(sql: string): Promise<Row[]>;
   close(): Promise<void>;
@@ -105,6 +107,10 @@ export class World {
 
   get store(): SpacesStore {
     return this.#first.store;
+  }
+
+  get rules(): RuleStore {
+    return this.#first.rules;
   }
 
   get #first(): OpenSpaces {

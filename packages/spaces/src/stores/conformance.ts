@@ -7,6 +7,7 @@ import { describeBranches } from "./suites/branches/conformance.ts";
 import { describeCommits } from "./suites/commits/conformance.ts";
 import { describePending } from "./suites/pending/conformance.ts";
 import { describeReading } from "./suites/reading/conformance.ts";
+import { describeRules } from "./suites/rules/conformance.ts";
 import { describeSessions } from "./suites/sessions/conformance.ts";
 
 export function describeSpacesConformance(harness: SpacesHarness): void {
@@ -26,4 +27,5 @@ export function describeSpacesConformance(harness: SpacesHarness): void {
   withWorld("branches", describeBranches);
   withWorld("reading", describeReading);
   withWorld("anomalies", describeAnomalies);
+  withWorld("rules between rows", describeRules);
 }

@@ -19,6 +19,7 @@ type TailColumns = { n: number; snapshot_seq: number | null; document: string | 
   | Record<keyof RevisionColumns, null>
 );
 
+/** What a full write has replaced is not needed, and its documents are not read: each may have a megabyte. */
 export async function selectTails(
   db: Reading,
   space: SpaceRef,
@@ -35,11 +36,15 @@ export async function selectTails(
        WHERE mesh_id = $1 AND space_id = $2 AND branch = a.branch AND entity_id = a.entity_id AND seq <= a.up_to
        ORDER BY seq DESC LIMIT 1) s ON true
      LEFT JOIN LATERAL (
-       SELECT seq, op_index, op, body, row_number() OVER (ORDER BY seq DESC, op_index DESC) AS place
-       FROM mesh.space_revision
-       WHERE mesh_id = $1 AND space_id = $2 AND branch = a.branch AND entity_id = a.entity_id
-         AND seq <= a.up_to AND seq > coalesce(s.seq, 0)
-       ORDER BY seq DESC, op_index DESC LIMIT $6) r ON true
+       SELECT * FROM (
+         SELECT seq, op_index, op, body, row_number() OVER back AS place,
+           count(*) FILTER (WHERE op <> 'patch') OVER (back ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS full_after
+         FROM mesh.space_revision
+         WHERE mesh_id = $1 AND space_id = $2 AND branch = a.branch AND entity_id = a.entity_id
+           AND seq <= a.up_to AND seq > coalesce(s.seq, 0)
+         WINDOW back AS (ORDER BY seq DESC, op_index DESC)
+         ORDER BY seq DESC, op_index DESC LIMIT $6) newest
+       WHERE full_after = 0) r ON true
      ORDER BY a.n, r.seq DESC, r.op_index DESC`,
     [
       space.meshId,

@@ -23,14 +23,22 @@ export function selectTail(db: Sqlite, space: SpaceRef, ask: TailAsk, limit: num
        WHERE mesh_id = ? AND space_id = ? AND branch = ? AND entity_id = ? AND seq <= ? ORDER BY seq DESC LIMIT 1`,
     )
     .get(...key, ask.upTo);
-  const rows = db
-    .sql<RevisionColumns>(
-      `SELECT seq, op_index, op, body FROM space_revision
-       WHERE mesh_id = ? AND space_id = ? AND branch = ? AND entity_id = ? AND seq <= ? AND seq > ?
-       ORDER BY seq DESC, op_index DESC LIMIT ?`,
-    )
-    .all(...key, ask.upTo, snapshot?.seq ?? 0, limit);
+  const range = [...key, ask.upTo, snapshot?.seq ?? 0] as const;
+  const needed = countNeeded(db, range, limit);
+  if (needed === 0) return { snapshot, revisions: [] };
+  const rows = db.sql<RevisionColumns>(`SELECT seq, op_index, op, body ${tailRows}`).all(...range, needed);
   return { snapshot, revisions: rows.map(toRevision) };
+}
+
+const tailRows = `FROM space_revision
+  WHERE mesh_id = ? AND space_id = ? AND branch = ? AND entity_id = ? AND seq <= ? AND seq > ?
+  ORDER BY seq DESC, op_index DESC LIMIT ?`;
+
+/** What a full write has replaced is not needed, and its documents are not read: each may have a megabyte. */
+function countNeeded(db: Sqlite, range: readonly (string | number)[], limit: number): number {
+  const ops = db.sql<Pick<RevisionColumns, "op">>(`SELECT op ${tailRows}`).all(...range, limit);
+  const full = ops.findIndex(({ op }) => op !== "patch");
+  return full < 0 ? ops.length : full + 1;
 }
 
 function toRevision({ seq, op_index: opIndex, op, body }: RevisionColumns) {

@@ -225,7 +225,11 @@ export function describeReplay(shared: () => RegistrarWorld): void {
       });
       expect(await world().broker.compensate("key-1", await world().grant(forCompensation))).toMatchObject({
         status: 409,
-        body: { code: "REPLAY_DUPLICATE", conflict: "already_compensated" },
+        body: {
+          code: "REPLAY_DUPLICATE",
+          conflict: "already_compensated",
+          message: expect.stringContaining("made good before"),
+        },
       });
       expect(await world().ask({ logical_request_key: "key-2" })).toMatchObject({
         status: 409,

@@ -8,6 +8,7 @@ import type { PreparedSends, SendsOutcome, SpacePorts, SpacesStore } from "../..
 import type { ScheduleRuns } from "../../../testing/run-schedules.ts";
 import { type Fault, nextService, type ScheduleHost, schedulePorts } from "../../../testing/schedule.ts";
 import { type OpenSpaces, type Row, refusalOf, type SpacesHarness, toTestSends } from "../../conformance-world.ts";
+import { createPostgresSpaceRules } from "../rules.ts";
 import { createPostgresSpacesStore, postgresSpacesMigrations } from "../spaces-store.ts";
 import type { LaneProbe } from "../transaction-lanes.ts";
 
@@ -63,7 +64,8 @@ export class PostgresHarness implements SpacesHarness {
 
   async open(): Promise<OpenSpaces> {
     const store = this.createStore({ beforeCommit: () => undefined, afterCommit: () => undefined });
-    return { store, query: (sql) => this.query(sql), close: async () => undefined };
+    const rules = createPostgresSpaceRules(this.#pools.common);
+    return { store, rules, query: (sql) => this.query(sql), close: async () => undefined };
   }
 
   async query(sql: string): Promise<Row[]> {

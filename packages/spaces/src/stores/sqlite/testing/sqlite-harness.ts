@@ -11,6 +11,7 @@ import type { PreparedSends, SendsOutcome, SpacePorts, SpacesStore } from "../..
 import type { ScheduleRuns } from "../../../testing/run-schedules.ts";
 import { type Fault, nextService, type ScheduleHost, schedulePorts } from "../../../testing/schedule.ts";
 import { type OpenSpaces, refusalOf, type SpacesHarness, toTestSends } from "../../conformance-world.ts";
+import { createSqliteSpaceRules } from "../rules.ts";
 import { createSqliteSpacesStore, spacesMigrations } from "../spaces-store.ts";
 
 const meshId = "mesh-1";
@@ -66,6 +67,7 @@ export class SqliteHarness implements SpacesHarness {
     const { store, commit } = sqliteStoreOn(db);
     return {
       store,
+      rules: createSqliteSpaceRules(db),
       query: async (sql) => db.sql(sql).all(),
       close: async () => {
         commit.close();

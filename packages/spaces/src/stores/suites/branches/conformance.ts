@@ -23,6 +23,8 @@ export function describeBranches(world: () => World): void {
     expect(await session.createBranch("draft")).toMatchObject({ type: "accepted", seq: 2, replayed: false });
     expect(await session.createBranch("draft", {}, 2)).toMatchObject({ seq: 2, replayed: true });
     expect(await refusal(session.createBranch("other", {}, 2))).toBe("replay_mismatch_error");
+    await expect(session.createBranch("main", {}, 3)).rejects.toThrow("default branch is there already");
+    await expect(session.createBranch("no name", {}, 3)).rejects.toThrow("A name is");
     expect(await session.deleteBranch("draft")).toMatchObject({ seq: 3 });
     await world().reopen();
     expect(await session.deleteBranch("draft", 3)).toMatchObject({ seq: 3, replayed: true });
@@ -233,6 +235,42 @@ export function describeBranches(world: () => World): void {
       await session.deleteBranch(deleted === "source" ? source : target);
       expect(brief(await submit(session, plan))).toBe("ConflictError");
     }
+  });
+
+  test("a merge that no commit could hold is refused, and gets smaller by what is brought over before", async () => {
+    const session = await world().session();
+    await session.write([set("doc:0", { text: "" })]);
+    await session.createBranch("draft");
+    const docs = Array.from({ length: 5 }, (_, n) => set(`doc:${n}`, { text: `${n}`.repeat(1_000_000) }));
+    for (const doc of docs) await session.write([doc], { branch: "draft" });
+    await expect(propose("draft", "")).rejects.toMatchObject({
+      code: "payload_too_large",
+      details: { limit_bytes: 4_194_304 },
+    });
+    await session.write(docs.slice(0, 2));
+    expect(brief(await merge(session, "draft", ""))).toBe(9);
+
+    // Three documents for each conflict, and no answer holds so many.
+    for (const doc of docs) await session.write([patch(doc.id, { op: "add", path: "/value/by", value: "main" })]);
+    for (const doc of docs)
+      await session.write([patch(doc.id, { op: "add", path: "/value/by", value: "draft" })], { branch: "draft" });
+    expect(await refusal(propose("draft", ""))).toBe("payload_too_large");
+    const chosen = Object.fromEntries(docs.map(({ id }) => [id, { value: {} }]));
+    expect(await propose("draft", "", chosen)).toMatchObject({ status: "ready" });
+  });
+
+  test("changes of many entities are told in the order of their ids, page after page", async () => {
+    const session = await world().session();
+    await session.createBranch("draft");
+    const ids = Array.from({ length: 70 }, (_, n) => `many:${String(n).padStart(2, "0")}`);
+    const odd = ["many:\u{fffd}", "many:\u{1f600}"];
+    await session.write(
+      [...ids, ...odd].map((id) => set(id, { n: 1 })),
+      { branch: "draft" },
+    );
+    const sorted = [...ids, ...odd].toSorted();
+    expect(await diff("draft", "")).toEqual({ added: sorted, removed: [], modified: [] });
+    expect(await propose("draft", "")).toMatchObject({ status: "ready", merged: sorted });
   });
 
   test("a false merge context is refused and consumes nothing", async () => {

@@ -368,6 +368,8 @@ export function describeCommits(world: () => World): void {
     ]) {
       expect(await refusal(commitAs({ ...plain, invocation: wrong }))).toBe("forbidden");
     }
+    const long = signed(canonicalCommitPayload(plain), { note: "x".repeat(65_536) });
+    expect(await refusal(commitAs({ ...plain, invocation: long }))).toBe("payload_too_large");
     expect(brief(await commitAs({ ...plain, invocation }))).toBe(1);
     const fresh = { ...plain, invocation: signed(canonicalCommitPayload(plain)) };
     expect(await commitAs(fresh)).toMatchObject({ seq: 1, replayed: true });

@@ -23,6 +23,21 @@ export function describeReading(world: () => World): void {
     );
   });
 
+  test("what a full write has replaced is not read again", async () => {
+    const session = await world().session();
+    for (let n = 1; n <= 3; n++) await session.write([set("task:1", { n })]);
+    for (let n = 4; n <= 5; n++) await session.write([patch("task:1", { op: "replace", path: "/value/n", value: n })]);
+    const tail = async (upTo: number) => {
+      const ask = { branch: "", entityId: "task:1", upTo };
+      const [found] = await world().store.read(world().space, (view) => view.readTails([ask], 32));
+      return found?.revisions.map(({ seq }) => seq);
+    };
+    expect(await tail(5)).toEqual([5, 4, 3]);
+    expect(await tail(3)).toEqual([3]);
+    expect(await world().document("task:1")).toEqual({ value: { n: 5 } });
+    expect(await world().document("task:1", "", 2)).toEqual({ value: { n: 2 } });
+  });
+
   test("every seq of a long history can be read, and deleting the snapshots loses nothing", async () => {
     const session = await world().session();
     await session.write([set("list:1", { items: [] })]);
