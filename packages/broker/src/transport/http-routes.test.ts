@@ -260,7 +260,7 @@ describe("sending", () => {
     const alice = await createTestMesh(broker);
     expect(await alice.send("m1", alice, "x".repeat(1_025))).toMatchObject({
       status: 413,
-      body: { error: "payload_too_large", retryable: false },
+      body: { error: "payload_too_large", retryable: false, limit_bytes: 1_024 },
     });
     expect((await alice.send("m1", alice)).status).toBe(201);
     expect((await alice.send("m2", alice)).status).toBe(201);
