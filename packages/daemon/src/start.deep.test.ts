@@ -195,6 +195,19 @@ describe("a daemon refuses to start", () => {
     await startTestDaemon({ at });
   });
 
+  it.each(["999", '{"outbox":999,"inbox":1}', '{"outbox":1,"inbox":999}'])(
+    "in a folder whose schema_version is of a newer build: %s",
+    async (newer) => {
+      const at = temporaryHome();
+      await (await startTestDaemon({ at })).daemon.stop();
+      writeFileSync(at.paths.schemaVersion, newer);
+      await expect(startTestDaemon({ at })).rejects.toMatchObject({ reason: "schema_newer" });
+      expect(readFileSync(at.paths.schemaVersion, "utf8")).toBe(newer);
+      writeFileSync(at.paths.schemaVersion, "no number");
+      await startTestDaemon({ at });
+    },
+  );
+
   it("without keys, without a mesh, or with keys that others can read", async () => {
     const at = temporaryHome();
     const start = (home: string) => startDaemon({ home, mesh: "acme", env: {} });
