@@ -127,7 +127,8 @@ describe("a daemon ends by itself", () => {
     expect(await daemon.daemon.stopped).toMatchObject({
       reason,
       exitCode: 1,
-      message: `${reason}: the broker said so`,
+      // What happened, and then a sentence about what to do.
+      message: expect.stringMatching(new RegExp(`^${reason}: the broker said so\\. [A-Z].*\\.$`)),
     });
     const line = logOf(daemon).find(({ event }) => event === "link_stopped");
     expect(line).toMatchObject({ level: 40, reason, negotiation });
