@@ -1,6 +1,15 @@
 // The command line as a user meets it: real processes, exit codes, and what is on which stream.
 import { type ChildProcess, spawn } from "node:child_process";
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
@@ -30,6 +39,15 @@ describe("in an empty home", () => {
     expect(listed).toMatchObject({ code: 0, stderr: "" });
     expect(listed.stdout).toContain("claudemesh up");
     expect(await runJson(["mesh", "list"], { home })).toEqual({ items: [] });
+  });
+
+  test.runIf(existsSync("/dev/full"))("output that cannot be written is a failure with a word about it", async () => {
+    const wrapper = ["/bin/sh", "-c", 'exec "$0" "$@" > /dev/full', claudemeshBin];
+    const { code, stderr } = await runCli(["mesh", "list"], { home, wrapper });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/^claudemesh: The output cannot be written: ENOSPC.*\n$/),
+    });
   });
 
   test.for([

@@ -72,11 +72,12 @@ describe("claudemesh up", () => {
     expect(modeOf(join(home, "broker", "broker.db.admin-token"))).toBe(0o600);
   });
 
-  test("refuses a second start on the same home and says why", async () => {
+  test("refuses a second start on the same home, says why, and what to do", async () => {
     await up();
     const second = await runCli(["up", "--listen", "127.0.0.1:0", "--json"], { home });
     expect(second.code).toBe(1);
-    expect(second.stderr).toContain("another");
+    expect(JSON.parse(second.stdout)).toMatchObject({ error: "already_running" });
+    expect(second.stderr).toContain("`claudemesh daemon down`");
   });
 });
 

@@ -85,7 +85,10 @@ describe("a start", () => {
     const timers = vi.spyOn(globalThis, "setInterval");
     const cleared = vi.spyOn(globalThis, "clearInterval");
     const listen = new URL(first.url).host;
-    await expect(startTestBroker({ folder, flags: { listen } })).rejects.toMatchObject({ code: "EADDRINUSE" });
+    await expect(startTestBroker({ folder, flags: { listen } })).rejects.toMatchObject({
+      code: "EADDRINUSE",
+      message: expect.stringContaining(`Cannot listen on ${listen}: another program has it. Choose another`),
+    });
     const left = timers.mock.results.filter(({ value }) => !cleared.mock.calls.some(([timer]) => timer === value));
     expect(left).toEqual([]);
     vi.restoreAllMocks();
@@ -149,7 +152,7 @@ describe("a stop", () => {
     const stopped = broker.stop();
     await heard("stopping");
     const cut = once(socket, "close");
-    vi.advanceTimersByTime(10_000);
+    vi.advanceTimersByTime(2_000);
     await cut;
     await stopped;
   });

@@ -56,7 +56,8 @@ const stopGraceMs = 8_000;
 /** Between looks for commits that nobody was told of, where no other broker can have made them. */
 const lookIntervalMs = 5_000;
 
-export async function startBroker(config: BrokerConfig): Promise<RunningBroker> {
+/** `lingerMs`: how long a stop leaves HTTP connections open for what is on its way to them. */
+export async function startBroker(config: BrokerConfig, { lingerMs = 0 } = {}): Promise<RunningBroker> {
   const log = pino({ level: config.logLevel, base: null, name: "broker" }, pino.destination({ dest: 2, sync: true }));
   const failpoints = createFailpoints(parseFailpoints(config.failpoints, failpointNames));
   if (failpoints.active) log.warn({ event: "failpoints_active" }, `FAULT POINTS ARE SET: ${failpoints.describe()}`);
@@ -86,7 +87,7 @@ export async function startBroker(config: BrokerConfig): Promise<RunningBroker> 
       nextId,
       adminToken: ensureAdminToken(adminTokenFile),
     });
-    const { url, reloadTls, stop } = await serve(broker, place);
+    const { url, reloadTls, stop } = await serve(broker, place, lingerMs);
     broker.watchers.start(backend.sideBySide?.sweepIntervalMs ?? lookIntervalMs);
     const { leave } = joined;
     return {
@@ -163,7 +164,7 @@ function createContext(
 
 type Serving = Pick<RunningBroker, "url" | "reloadTls" | "stop">;
 
-async function serve(broker: WiredBroker, place: string): Promise<Serving> {
+async function serve(broker: WiredBroker, place: string, lingerMs: number): Promise<Serving> {
   const { log, config } = broker;
   const tls = readTlsIdentity(config);
   const run = createOperationRunner(broker);
@@ -172,6 +173,7 @@ async function serve(broker: WiredBroker, place: string): Promise<Serving> {
     maxBodyBytes: limits.frameBytes,
     maxInFlight: requestsInFlightMax,
     maxConnections: connectionsMax,
+    lingerMs,
     busyCode: "busy",
     // In the catalogue's words, for the same reason as in run-operation.ts.
     onError: ({ level, code, status, cause }, request) => {
@@ -187,7 +189,7 @@ async function serve(broker: WiredBroker, place: string): Promise<Serving> {
   } catch (error) {
     sockets.stop();
     await server.close();
-    throw error;
+    throw explainListening(error, config);
   }
   const url = urlOf(config, (server.server.address() as AddressInfo).port);
   broker.setUrl(url);
@@ -216,6 +218,22 @@ async function serve(broker: WiredBroker, place: string): Promise<Serving> {
       await ended;
     },
   };
+}
+
+const listenProblems: Readonly<Record<string, string>> = {
+  EADDRINUSE: "another program has it",
+  EADDRNOTAVAIL: "this host has no such address",
+  EACCES: "this user may not",
+};
+
+function explainListening(error: unknown, { listen }: BrokerConfig): unknown {
+  const { code } = error as NodeJS.ErrnoException;
+  const problem = listenProblems[code ?? ""];
+  if (problem === undefined) return error;
+  const advice = "Choose another with --listen; port 0 picks a free one.";
+  const message = `Cannot listen on ${listen.host}:${listen.port}: ${problem}. ${advice}`;
+  // The code stays: whoever starts a broker where nobody named a port tries another one.
+  return Object.assign(new Error(message, { cause: error }), { code });
 }
 
 function urlOf({ listen, tlsCert }: BrokerConfig, port: number): string {

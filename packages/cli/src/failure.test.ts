@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { DaemonUnreachable } from "@claudemesh/client/daemon";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { describe, expect, it } from "vitest";
@@ -10,6 +11,7 @@ describe("the documented exit codes", () => {
   it.each([
     [1, new Error("broken")],
     [1, "not even an error"],
+    [2, Object.assign(new Error("--rate-limit is wrong"), { name: "BrokerConfigError" })],
     [1, new MeshError("forbidden")],
     [1, new Refused(503, { error: "already_running", message: "m", retryable: false })],
     [3, unreachable(false)],
@@ -28,6 +30,22 @@ describe("the documented exit codes", () => {
     expect(failureOf(unreachable(false)).body).toMatchObject({ error: "daemon_unreachable", sent: false });
     expect(failureOf(unreachable(true)).body).toMatchObject({ error: "daemon_unreachable", sent: true });
     expect(failureOf(unreachable(false)).body.message).toContain("claudemesh daemon up");
+  });
+});
+
+describe("a file that cannot be used", () => {
+  it("is named with what is wrong with it and the next step", () => {
+    const readAbsent = () => readFileSync("/nowhere/token");
+    let thrown: unknown;
+    try {
+      readAbsent();
+    } catch (error) {
+      thrown = error;
+    }
+    expect(failureOf(thrown).body).toMatchObject({
+      error: "failed",
+      message: "/nowhere/token cannot be used: there is no such file; check the path.",
+    });
   });
 });
 

@@ -15,8 +15,27 @@ export function failureOf(error: unknown): Failure {
   }
   const refusal = refusalOf(error);
   if (refusal !== undefined) return { exitCode: exitCodeOf(refusal.status, refusal.body.error), body: refusal.body };
-  const message = error instanceof Error ? error.message : String(error);
-  return { exitCode: exitCodes.failed, body: { error: "failed", message, retryable: false } };
+  const message = inWords(error) ?? (error instanceof Error ? error.message : String(error));
+  // By its name, since most commands never load the broker.
+  const isUsage = error instanceof Error && error.name === "BrokerConfigError";
+  const exitCode = isUsage ? exitCodes.usage : exitCodes.failed;
+  return { exitCode, body: { error: isUsage ? "invalid_setting" : "failed", message, retryable: false } };
+}
+
+/** What the system says about a file that somebody named is short and has no next step. */
+const fileProblems: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such file; check the path",
+  ENOTDIR: "a part of the path is no folder; check the path",
+  EISDIR: "it is a folder; name a file in it",
+  EACCES: "this user may not; check owner and mode",
+  EPERM: "this user may not; check owner and mode",
+  EROFS: "the disk is read-only; choose another place",
+};
+
+function inWords(error: unknown): string | undefined {
+  const { code, path } = (error ?? {}) as { code?: unknown; path?: unknown };
+  const problem = typeof code === "string" ? fileProblems[code] : undefined;
+  return problem === undefined || typeof path !== "string" ? undefined : `${path} cannot be used: ${problem}.`;
 }
 
 function refusalOf(error: unknown): { readonly status: number; readonly body: ErrorBody } | undefined {

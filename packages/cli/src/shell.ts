@@ -29,21 +29,25 @@ export function createShell(process: NodeJS.Process): Shell {
     },
     raw: (name) => (name === "stdout" ? process.stdout : watchedErrors(process)),
     columns: process.stdout.isTTY ? process.stdout.columns : undefined,
-    readerGone: watchReader(process.stdout),
+    readerGone: watchReader(process.stdout, (error) => {
+      watchedErrors(process).write(`claudemesh: The output cannot be written: ${error.message}.\n`);
+      process.exit(1);
+    }),
   };
 }
 
 function watchedErrors(process: NodeJS.Process): NodeJS.WriteStream {
-  if (process.stderr.listenerCount("error") === 0) void watchReader(process.stderr);
+  // A full disk behind it must not end a daemon, and there is nobody left to tell.
+  if (process.stderr.listenerCount("error") === 0) void watchReader(process.stderr, () => undefined);
   return process.stderr;
 }
 
 /** `claudemesh inbox | head` is no failure, and a daemon outlives the terminal that started it. */
-function watchReader(stream: NodeJS.WriteStream): Promise<void> {
+function watchReader(stream: NodeJS.WriteStream, onFailure: (error: Error) => void): Promise<void> {
   return new Promise((resolve) => {
     stream.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EPIPE") throw error;
-      resolve();
+      if (error.code === "EPIPE") resolve();
+      else onFailure(error);
     });
   });
 }

@@ -127,7 +127,8 @@ describe("a daemon ends by itself", () => {
     expect(await daemon.daemon.stopped).toMatchObject({
       reason,
       exitCode: 1,
-      message: `${reason}: the broker said so`,
+      // What happened, and then a sentence about what to do.
+      message: expect.stringMatching(new RegExp(`^${reason}: the broker said so\\. [A-Z].*\\.$`)),
     });
     const line = logOf(daemon).find(({ event }) => event === "link_stopped");
     expect(line).toMatchObject({ level: 40, reason, negotiation });
@@ -194,6 +195,19 @@ describe("a daemon refuses to start", () => {
     writeFileSync(at.paths.outboxDb, sound);
     await startTestDaemon({ at });
   });
+
+  it.each(["999", '{"outbox":999,"inbox":1}', '{"outbox":1,"inbox":999}'])(
+    "in a folder whose schema_version is of a newer build: %s",
+    async (newer) => {
+      const at = temporaryHome();
+      await (await startTestDaemon({ at })).daemon.stop();
+      writeFileSync(at.paths.schemaVersion, newer);
+      await expect(startTestDaemon({ at })).rejects.toMatchObject({ reason: "schema_newer" });
+      expect(readFileSync(at.paths.schemaVersion, "utf8")).toBe(newer);
+      writeFileSync(at.paths.schemaVersion, "no number");
+      await startTestDaemon({ at });
+    },
+  );
 
   it("without keys, without a mesh, or with keys that others can read", async () => {
     const at = temporaryHome();

@@ -13,7 +13,7 @@ import { createFarewell, type EphemeralOrder } from "./ephemeral.ts";
 import { containerSigns, isInContainer } from "./files/container.ts";
 import { openLocalTokens } from "./files/local-token.ts";
 import { openLogFile } from "./files/log-file.ts";
-import { announceFiles, withdrawFiles } from "./files/running-files.ts";
+import { announceFiles, refuseNewerSchema, withdrawFiles } from "./files/running-files.ts";
 import { readHostFacts } from "./files/this-host.ts";
 import { createDaemonLog, readFailpoints } from "./log.ts";
 import { openMember } from "./open-member.ts";
@@ -94,6 +94,7 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
   const connect = options.connect ?? openLink;
   const stores = await openStores(paths, clock, failpoints, log);
   resources.push(() => stores.close());
+  refuseNewerSchema(paths.schemaVersion, stores.schema);
   const farewell = ephemeral === undefined ? undefined : createFarewell(stores.outbox);
   resources.push(() => farewell?.countUnsent());
 

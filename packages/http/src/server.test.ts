@@ -1,5 +1,5 @@
 // The server frame over real sockets: what it reads, what it refuses, and that every refusal has the one error shape.
-import { once } from "node:events";
+import { on, once } from "node:events";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { PassThrough } from "node:stream";
 import type { MeshError } from "@claudemesh/protocol/errors";
@@ -84,6 +84,18 @@ async function hear(socket: Socket): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
+/** The next answer on a connection that stays open. */
+async function hearAnswer(socket: Socket): Promise<string> {
+  let heard = "";
+  for await (const [chunk] of on(socket, "data", { close: ["close"] })) {
+    heard += String(chunk);
+    const [head = "", body] = heard.split("\r\n\r\n");
+    const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
+    if (body !== undefined && Buffer.byteLength(body) >= length) return heard;
+  }
+  throw new Error(`the connection ended after "${heard}"`);
+}
+
 function jsonOf(response: string): unknown {
   return JSON.parse(response.slice(response.indexOf("\r\n\r\n") + 4));
 }
@@ -160,7 +172,7 @@ describe("a JSON body", () => {
     socket.write(
       "POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000000000\r\n\r\n",
     );
-    const response = await hear(socket);
+    const response = await hearAnswer(socket);
     expect(response).toMatch(/^HTTP\/1\.1 413 /);
     expect(jsonOf(response)).toMatchObject({ error: "payload_too_large" });
   });
@@ -172,9 +184,33 @@ describe("a JSON body", () => {
     );
     const chunk = "x".repeat(1_024);
     for (let sent = 0; sent <= maxBodyBytes; sent += chunk.length) socket.write(`400\r\n${chunk}\r\n`);
-    const response = await hear(socket);
+    const response = await hearAnswer(socket);
     expect(response).toMatch(/^HTTP\/1\.1 413 /);
     expect(jsonOf(response)).toMatchObject({ error: "payload_too_large" });
+  });
+
+  test.each([
+    ["too large", "application/json", 413],
+    ["of another type", "text/plain", 415],
+  ])("that is %s is refused to a sender that is still writing, and the connection goes on", async (_, type, status) => {
+    const socket = await dial();
+    const head = (length: number, contentType: string) =>
+      `POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: ${contentType}\r\nContent-Length: ${length}\r\n\r\n`;
+    socket.write(head(1_000_000, type));
+    expect(await hearAnswer(socket)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    socket.write("x".repeat(1_000_000));
+    socket.write(`${head(12, "application/json")}{"name":"a"}`);
+    expect(await hearAnswer(socket)).toMatch(/^HTTP\/1\.1 200 /);
+    socket.destroy();
+  });
+
+  test("that is too large ends a connection that its sender called the last request of", async () => {
+    const socket = await dial();
+    socket.write(
+      "POST /things HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n",
+    );
+    socket.write("x".repeat(100_000));
+    expect(await hear(socket)).toMatch(/^HTTP\/1\.1 413 /);
   });
 });
 
@@ -229,6 +265,14 @@ describe("bytes that are no HTTP", () => {
     expect(response).toMatch(/^HTTP\/1\.1 400 /);
     expect(response).toContain("content-type: application/json\r\n");
     expect(jsonOf(response)).toMatchObject({ error: "invalid_request", retryable: false });
+  });
+
+  test("a request without a Host is refused in the one error shape", async () => {
+    const socket = await dial();
+    socket.write("GET /held HTTP/1.1\r\nConnection: close\r\n\r\n");
+    const response = await hear(socket);
+    expect(response).toMatch(/^HTTP\/1\.1 400 /);
+    expect(jsonOf(response)).toMatchObject({ error: "invalid_request", field: "Host" });
   });
 
   test("headers beyond the bound are refused likewise", async () => {
@@ -353,6 +397,21 @@ describe("requests in flight", () => {
     expect(response).toMatch(/^HTTP\/1\.1 503 /);
     expect(jsonOf(response)).toMatchObject({ error: "stopping", retryable: true });
     await closed.end;
+  });
+
+  test("that the server has not read when it begins to stop hear so too", async () => {
+    const sockets = [await dial(), await dial()];
+    for (const socket of sockets) {
+      socket.write("GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n");
+      expect(await hearAnswer(socket)).toMatch(/^HTTP\/1\.1 404 /);
+    }
+    for (const socket of sockets) socket.write("GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n");
+    const end = server.close();
+    for (const response of await Promise.all(sockets.map(hear))) {
+      expect(response).toMatch(/^HTTP\/1\.1 503 /);
+      expect(jsonOf(response)).toMatchObject({ error: "stopping", retryable: true });
+    }
+    await end;
   });
 });
 

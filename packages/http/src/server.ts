@@ -1,5 +1,8 @@
 // The Fastify instance that daemon and broker build their routes on: strict JSON in, one error shape out, bounded
 // bodies, bounded requests in flight. Routes, credentials and guards belong to the packages that use it.
+import type { IncomingHttpHeaders } from "node:http";
+import type { Socket } from "node:net";
+import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import { type ErrorCode, MeshError } from "@claudemesh/protocol/errors";
 import { parseStrictJson, StrictJsonError, writeStrictJson } from "@claudemesh/protocol/json";
 import { limits } from "@claudemesh/protocol/messages/limits";
@@ -26,6 +29,8 @@ export type HttpServerOptions = {
   /** Connections beyond these are closed as they come; undefined: as many as the system allows. */
   readonly maxConnections?: number;
   readonly timeouts?: HttpTimeouts;
+  /** How long connections stay open when the server stops, to refuse what is on its way; none by default. */
+  readonly lingerMs?: number;
   /** The code that a request above `maxInFlight` is refused with. */
   readonly busyCode: Extract<ErrorCode, "busy" | "daemon_busy">;
   /** Told about every request that ended in an error, after the answer is decided. Never sees bodies. */
@@ -45,10 +50,22 @@ export type HttpTimeouts = {
 const defaultTimeouts: HttpTimeouts = { headersMs: 10_000, requestMs: 30_000, checkMs: 2_000 };
 /** Before it is decoded: an entity's id of 512 characters that are all escaped. */
 const maxParamLength = 6_144;
+/** How often a server that lingers looks whether anybody is left. */
+const lookMs = 10;
+/** How long the rest of a request that is answered already may take to arrive. */
+const maxPassedOverMs = 5_000;
 
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const { tls, timeouts = defaultTimeouts } = options;
-  const checks = { connectionsCheckingInterval: timeouts.checkMs };
+  const unfinished = new Set<Socket>();
+  const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    const refusal = asMeshError(error);
+    options.onError(refusal, { method: request.method, route: request.routeOptions?.url ?? "(none)" });
+    letSenderFinish(request, reply, unfinished);
+    return reply.code(refusal.status).send(refusal.toBody());
+  };
+  // Node would refuse a missing Host with an answer of its own shape; refuseWithoutHost has ours.
+  const checks = { connectionsCheckingInterval: timeouts.checkMs, requireHostHeader: false };
   const server = fastify({
     ...(tls === undefined
       ? { http: checks, https: null }
@@ -64,8 +81,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     // The framework's own refusal has another shape than every other error; refuseWhileStopping answers instead.
     return503OnClosing: false,
     clientErrorHandler: refuseMalformedHttp,
-    frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
-      sendError(options, asMeshError(error), request, reply),
+    frameworkErrors: refuse,
   });
   server.server.headersTimeout = timeouts.headersMs;
   if (options.maxConnections !== undefined) server.server.maxConnections = options.maxConnections;
@@ -73,17 +89,18 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   // What our own clients read back strictly must be written so: a large double as a double.
   server.setReplySerializer((payload) => writeStrictJson(payload as object));
   validateStrictly(server);
-  refuseWhileStopping(server);
+  refuseWithoutHost(server);
+  refuseWhileStopping(server, options.lingerMs ?? 0, unfinished);
   boundRequestsInFlight(server, options);
-  server.setErrorHandler((error, request, reply) => sendError(options, asMeshError(error), request, reply));
+  server.setErrorHandler(refuse);
   server.setNotFoundHandler((request, reply) => {
     const methods = methodsOf(server, request.url);
     if (methods.length > 0) {
       reply.header("allow", methods.join(", "));
-      return sendError(options, new MeshError("method_not_allowed"), request, reply);
+      return refuse(new MeshError("method_not_allowed"), request, reply);
     }
     const message = `There is no ${request.method} ${pathOf(request.url)} here.`;
-    return sendError(options, new MeshError("not_found", message), request, reply);
+    return refuse(new MeshError("not_found", message), request, reply);
   });
   return server;
 }
@@ -116,11 +133,29 @@ function refuseCompiler(): never {
   throw new TypeError("replies have no schemas here, and requests no other validator");
 }
 
-function refuseWhileStopping(server: FastifyInstance): void {
+function refuseWithoutHost(server: FastifyInstance): void {
+  server.addHook("onRequest", (request, _reply, done) => {
+    const { headers, httpVersionMinor } = request.raw;
+    if (headers.host !== undefined || httpVersionMinor === 0) done();
+    else done(new MeshError("invalid_request", "The Host header is missing.", { field: "Host" }));
+  });
+}
+
+/**
+ * Closing ends the connections that seem idle, and a request that is on its way would end with them, unanswered. So they
+ * stay for a moment in which whoever still asks hears that the server is stopping.
+ */
+function refuseWhileStopping(server: FastifyInstance, lingerMs: number, unfinished: Iterable<Socket>): void {
   let stopping = false;
-  server.addHook("preClose", (done) => {
+  server.addHook("preClose", async () => {
     stopping = true;
-    done();
+    const until = performance.now() + lingerMs;
+    do {
+      // One turn reads what has arrived already; the answers keep their connections until they are written.
+      await turn();
+      await turn();
+    } while (performance.now() < until && (await openConnections(server)) > 0 && (await sleep(lookMs, true)));
+    for (const socket of unfinished) socket.destroy();
   });
   server.addHook("onRequest", (_request, _reply, done) => {
     if (stopping) done(new MeshError("stopping"));
@@ -130,6 +165,12 @@ function refuseWhileStopping(server: FastifyInstance): void {
   server.addHook("onSend", (_request, reply, payload, done) => {
     if (stopping) reply.header("connection", "close");
     done(null, payload);
+  });
+}
+
+function openConnections(server: FastifyInstance): Promise<number> {
+  return new Promise((resolve) => {
+    server.server.getConnections((error, count) => resolve(error === null ? count : 0));
   });
 }
 
@@ -153,14 +194,28 @@ function boundRequestsInFlight(server: FastifyInstance, options: HttpServerOptio
   });
 }
 
-function sendError(
-  options: HttpServerOptions,
-  error: MeshError,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): FastifyReply {
-  options.onError(error, { method: request.method, route: request.routeOptions?.url ?? "(none)" });
-  return reply.code(error.status).send(error.toBody());
+/**
+ * A connection that ends with the refusal of a body fails the sender's next write, and the sender never reads the answer.
+ * So it stays open: what still comes is passed over, and a sender that goes on for too long is cut off.
+ */
+function letSenderFinish({ raw }: FastifyRequest, reply: FastifyReply, unfinished: Set<Socket>): void {
+  // The framework ends the connection for every error in a body, also in one that was read to its end.
+  reply.removeHeader("connection");
+  if (raw.complete || !hasBody(raw.headers)) return;
+  const isLast = !reply.raw.shouldKeepAlive;
+  reply.header("connection", "keep-alive");
+  const { socket } = raw;
+  unfinished.add(socket);
+  const cut = setTimeout(() => socket.destroy(), maxPassedOverMs);
+  raw.once("close", () => {
+    clearTimeout(cut);
+    unfinished.delete(socket);
+    if (isLast) socket.end();
+  });
+}
+
+function hasBody(headers: IncomingHttpHeaders): boolean {
+  return headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
 }
 
 const fastifyCodes: Readonly<Record<string, ErrorCode>> = {
@@ -198,7 +253,7 @@ function methodsOf(server: FastifyInstance, url: string): string[] {
 }
 
 /** Bytes that are not HTTP, or headers beyond the bound: one clear answer, then the connection ends. */
-function refuseMalformedHttp(error: Error & { code?: string }, socket: import("node:net").Socket): void {
+function refuseMalformedHttp(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;

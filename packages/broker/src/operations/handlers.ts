@@ -42,6 +42,7 @@ export const handlers: { readonly [Name in OperationName]: Handler<Name> } = {
     };
     const result = await acceptSend(ports, member, input);
     if (result.type === "reused") broker.metrics.reused();
+    if (result.type === "refused" && result.code === "payload_too_large") throw tooLarge(broker.config.inlineBytes);
     return answerAccept(result);
   },
 
@@ -118,6 +119,13 @@ export const handlers: { readonly [Name in OperationName]: Handler<Name> } = {
     return ok({ name, subscribed: false });
   },
 };
+
+/** Which limit is this broker's own; a caller that hears it need not try sizes. */
+function tooLarge(limitBytes: number): MeshError {
+  return new MeshError("payload_too_large", `A message has at most ${limitBytes} bytes here.`, {
+    limit_bytes: limitBytes,
+  });
+}
 
 function fenceRequest(member: PlainMember, input: FateInput): FenceRequest {
   if (!isClientMessageId(input.client_message_id)) throw new MeshError("invalid_client_message_id");

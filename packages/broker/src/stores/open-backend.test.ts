@@ -1,7 +1,10 @@
 // Which settings go together: a broker must not start on a store that it cannot share, nor with an option that it would
 // ignore.
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { pino } from "pino";
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { BrokerConfigError, type BrokerFlags, readBrokerConfig } from "../config.ts";
 import { openBackend } from "./open-backend.ts";
 import { createQuietLog } from "./quiet-log.ts";
@@ -31,6 +34,32 @@ describe("a backend", () => {
     ["delivery-sweep-seconds", "10"],
   ])("on SQLite refuses --%s, which it would ignore", async (flag, value) => {
     expect(await refusalOf({ store: "sqlite::memory:", [flag]: value })).toContain(`--${flag} goes with`);
+  });
+});
+
+describe("a SQLite backend", () => {
+  const open = (path: string) => {
+    const config = readBrokerConfig({ store: `sqlite:${path}` }, {}, undefined);
+    return openBackend({ config, failpoints: noFailpoints, log: pino({ level: "silent" }) });
+  };
+  const folder = mkdtempSync(join(tmpdir(), "cm-backend-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  test("leaves a file that is no database as it is, its mode too", async () => {
+    const path = join(folder, "notes.txt");
+    writeFileSync(path, "not a database, and for others to read");
+    chmodSync(path, 0o644);
+    await expect(open(path)).rejects.toThrow(`${path} is no SQLite database`);
+    expect(statSync(path).mode & 0o777).toBe(0o644);
+    expect(readFileSync(path, "utf8")).toBe("not a database, and for others to read");
+  });
+
+  test("starts on an empty file, and a second one on it says what to do", async () => {
+    const path = join(folder, "empty.db");
+    writeFileSync(path, "");
+    const first = await open(path);
+    await expect(open(path)).rejects.toThrow(`Another broker serves ${path}. Stop it`);
+    await first.close();
   });
 });
 

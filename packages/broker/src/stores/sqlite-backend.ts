@@ -1,5 +1,5 @@
 // The embedded backend: one SQLite file that this process holds alone, with the limiter in it.
-import { mkdirSync } from "node:fs";
+import { closeSync, lstatSync, mkdirSync, openSync, readSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { createSqliteMembersStore, membersMigrations } from "@claudemesh/members/sqlite";
 import type { SendToAccept } from "@claudemesh/messages/ports";
@@ -13,15 +13,19 @@ import { createSqliteRegistrarRules } from "@claudemesh/registrar/sqlite-rules";
 import type { SpacesStore } from "@claudemesh/spaces/ports";
 import { createSqliteSpacesStore, spacesMigrations } from "@claudemesh/spaces/sqlite";
 import { createSqliteSpaceRules } from "@claudemesh/spaces/sqlite-rules";
+import { StorageError } from "@claudemesh/storage/errors";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
-import { acquireInstanceLock } from "@claudemesh/storage/instance-lock";
+import { acquireInstanceLock, type InstanceLock } from "@claudemesh/storage/instance-lock";
 import type { Migration } from "@claudemesh/storage/migrations";
 import type { RuleStore } from "@claudemesh/storage/row-rules";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { Backend, BackendSurroundings } from "./backend.ts";
+
+/** How every SQLite database begins. */
+const sqliteHead = Buffer.from("SQLite format 3\0");
 
 export function sqliteMigrations(): Migration[] {
   return [...membersMigrations(), ...messagesMigrations(), ...registrarMigrations(), ...spacesMigrations()];
@@ -31,9 +35,10 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
   const { config, failpoints } = surroundings;
   const path = resolve(givenPath);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const lock = await acquireInstanceLock(`${path}.lock`);
+  const lock = await lockStore(path);
   let db: Sqlite | undefined;
   try {
+    refuseForeignFile(path);
     db = openSqlite({ path });
     await migrateSqlite(db, sqliteMigrations());
   } catch (error) {
@@ -76,6 +81,31 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
       lock.release();
     },
   };
+}
+
+async function lockStore(path: string): Promise<InstanceLock> {
+  try {
+    return await acquireInstanceLock(`${path}.lock`);
+  } catch (error) {
+    if (!(error instanceof StorageError) || error.kind !== "locked") throw error;
+    const message = `Another broker serves ${path}. Stop it, or give this one another --store; several brokers share a PostgreSQL.`;
+    throw new StorageError("locked", message, { cause: error });
+  }
+}
+
+/** Opening makes a file private, and somebody else's must stay as it is. Nobody here has it open: the lock is ours. */
+function refuseForeignFile(path: string): void {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found?.isFile() !== true || found.size === 0) return;
+  const file = openSync(path, "r");
+  const head = Buffer.alloc(sqliteHead.length);
+  try {
+    readSync(file, head);
+  } finally {
+    closeSync(file);
+  }
+  if (head.equals(sqliteHead)) return;
+  throw new StorageError("corrupt", `${path} is no SQLite database and was left as it is; is --store right?`);
 }
 
 /** Of every package but messages, which brings its own with its store. */

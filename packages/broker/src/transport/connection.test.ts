@@ -119,7 +119,7 @@ describe("a hello", () => {
       [{ mesh_id: undefined }, '"mesh_id"'],
       [{ id: 0 }, '"id"'],
       [{ id: "1" }, '"id"'],
-      [{ type: "send" }, '"type"'],
+      [{ type: "send" }, "the first frame is a hello"],
       // A close frame holds 123 bytes, and a name that is longer must neither break it nor the broker.
       [{ ["€".repeat(200)]: 1 }, "€€€"],
     ];
@@ -139,7 +139,7 @@ describe("a hello", () => {
     const alice = await createTestMesh(broker);
     const early = await RawPeer.dial(broker.url);
     early.sendText('{"type":"history","id":1}');
-    expect((await early.closed).code).toBe(4002);
+    expect(await early.closed).toEqual({ code: 4002, reason: "the first frame is a hello" });
 
     const eager = await RawPeer.dial(broker.url);
     eager.sendText(JSON.stringify({ type: "hello", id: 1, ...eager.helloOf(alice, "client") }));
@@ -254,6 +254,23 @@ describe("a frame", () => {
     const peer = await alice.connect("client");
     peer.sendText(JSON.stringify({ type: "send", id: 2, body: "x".repeat(limits.frameBytes) }));
     expect((await peer.closed).code).toBe(1009);
+    const babbler = await alice.connect("client");
+    babbler.sendText("x".repeat(limits.frameBytes + 1));
+    expect((await babbler.closed).code).toBe(1009);
+  });
+
+  test("of a peer that has not said who it is gets no more room than an ordinary frame has", async () => {
+    const broker = await startTestBroker();
+    const peer = await RawPeer.dial(broker.url);
+    const { _socket: raw } = peer.socket as unknown as { _socket: Socket };
+    raw.on("error", () => undefined);
+    const header = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    header.writeBigUInt64BE(BigInt(limits.largeFrameBytes), 2);
+    raw.write(header);
+    // Half of what it announced, and the connection is over without the rest.
+    raw.write(Buffer.alloc(limits.largeFrameBytes / 2, "x"));
+    await peer.closed;
+    expect((await fetch(`${broker.url}/healthz`)).status).toBe(200);
   });
 
   test("of an unknown type, or with fields it should not have, is refused and the connection goes on", async () => {

@@ -35,6 +35,10 @@ import { FrameTooLarge, readFrame } from "./read-frame.ts";
 
 /** A socket that takes longer to say who it is, is closed. */
 const helloTimeoutMs = 10_000;
+/** What is read from a peer that has not said who it is: a frame beyond its bound still hears 1009, and no more. */
+const unknownBytesMax = 2 * limits.frameBytes;
+/** How long a peer may take to answer that the broker is stopping: one that hangs must not make every stop a long one. */
+const farewellMs = 2_000;
 const requestsInFlightMax = 1_024;
 /** What is written and not taken by the peer; above it the socket is dropped, never the data. */
 const bufferedBytesMax = 16 * 1_048_576;
@@ -63,6 +67,7 @@ export class Connection {
   readonly #nonce = randomBytes(32).toString("hex");
   readonly #helloTimer: NodeJS.Timeout;
   #helloSeen = false;
+  #unknownBytes = 0;
   #registered: RegisteredConnection | undefined;
   #present: PresentDaemon | undefined;
   #open: OpenState | undefined;
@@ -84,6 +89,7 @@ export class Connection {
     this.#run = run;
     this.#presence = presence;
     this.#helloTimer = setTimeout(() => this.#close(closeCodes.protocol_error, "no hello in time"), helloTimeoutMs);
+    stream.on("data", this.#boundUnknown);
     socket.on("message", (data, isBinary) => this.#onMessage(data, isBinary));
     socket.on("pong", () => {
       this.#alive = true;
@@ -108,7 +114,9 @@ export class Connection {
   /** Takes no more requests, and closes when those in flight are answered. */
   closeForStop(): void {
     this.#stopping = true;
-    if (this.#inFlight === 0) this.#close(standardCodes.restarting, "the broker is stopping");
+    if (this.#inFlight > 0) return;
+    this.#close(standardCodes.restarting, "the broker is stopping");
+    setTimeout(() => this.#socket.terminate(), farewellMs).unref();
   }
 
   terminate(): void {
@@ -145,7 +153,19 @@ export class Connection {
     else this.#onRequest(this.#open, frame);
   }
 
+  /** The WebSocket gathers frames as large as any member's; whoever is no member yet gets no such room. */
+  readonly #boundUnknown = (chunk: Buffer): void => {
+    this.#unknownBytes += chunk.length;
+    if (this.#unknownBytes <= unknownBytesMax) return;
+    this.#close(standardCodes.tooLarge, "too much before the hello");
+    this.#socket.terminate();
+  };
+
   #onHello(frame: Record<string, unknown>): void {
+    if (frame.type !== "hello") {
+      this.#close(closeCodes.protocol_error, "the first frame is a hello");
+      return;
+    }
     const refusal = refuseHello(frame);
     if (refusal !== undefined) {
       this.#close(closeCodes.protocol_error, refusal.message);
@@ -190,6 +210,7 @@ export class Connection {
       this.#refuse(hello);
       return;
     }
+    this.#stream.off("data", this.#boundUnknown);
     this.#open = { caller: { ...caller, sessions: this.#createSessions() }, pump };
     this.#broker.log.info({ event: "connected", mesh: caller.mesh.name, member: caller.member.name, kind: hello.kind });
     const { pubkey, name, role } = caller.member;

@@ -1,6 +1,7 @@
 // The broker over HTTP: meshes for the admin token, invites for whoever holds one, and every operation for a member's
 // token. Outsiders learn nothing.
 import { hash } from "node:crypto";
+import { limits } from "@claudemesh/protocol/messages/limits";
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import { operations } from "@claudemesh/protocol/wire/operations";
 import { createMeshBytes, joinBytes } from "@claudemesh/protocol/wire/signing";
@@ -146,6 +147,16 @@ describe("a caller without a live token of the mesh", () => {
     }
   });
 
+  test.for([
+    ["no JSON", "application/json", "{"],
+    ["too large", "application/json", "x".repeat(limits.frameBytes + 1)],
+    ["of another type", "text/plain", "x"],
+  ] as const)("hears so before its body is looked at, which is %s", async ([, type, body]) => {
+    const { url } = await startTestBroker();
+    const request = { method: "POST", headers: { "content-type": type }, body };
+    expect((await fetch(`${url}/v1/meshes/acme/messages`, request)).status).toBe(401);
+  });
+
   test("is also whoever has a token of another mesh, or puts it elsewhere than in the header", async () => {
     const broker = await startTestBroker();
     const alice = await createTestMesh(broker);
@@ -260,7 +271,7 @@ describe("sending", () => {
     const alice = await createTestMesh(broker);
     expect(await alice.send("m1", alice, "x".repeat(1_025))).toMatchObject({
       status: 413,
-      body: { error: "payload_too_large", retryable: false },
+      body: { error: "payload_too_large", retryable: false, limit_bytes: 1_024 },
     });
     expect((await alice.send("m1", alice)).status).toBe(201);
     expect((await alice.send("m2", alice)).status).toBe(201);

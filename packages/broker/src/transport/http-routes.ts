@@ -57,20 +57,33 @@ function registerOperation(
   server.route({
     method: http.method,
     url: `/v1/meshes/:mesh${http.path}`,
-    ...(large !== undefined && {
-      bodyLimit: large.bytes,
-      config: { jsonDepth: large.jsonDepth },
-      // Only a member makes the broker read so much.
-      onRequest: async (request: FastifyRequest) => {
-        callers.set(request, await authenticate(broker, request));
-      },
-    }),
+    ...(large === undefined
+      ? { onRequest: refuseAnonymous }
+      : {
+          bodyLimit: large.bytes,
+          config: { jsonDepth: large.jsonDepth },
+          // Only a member makes the broker read so much.
+          onRequest: async (request: FastifyRequest) => {
+            callers.set(request, await authenticate(broker, request));
+          },
+        }),
     handler: async (request, reply) => {
       const caller = callers.get(request) ?? (await authenticate(broker, request));
       const answer = await run(name, caller, gatherInput(spec, request));
       return sendAnswer(reply, http.names === undefined ? answer : nameFieldBack(answer, http.names));
     },
   });
+}
+
+/** Before the body: whoever shows no token hears that, whatever else is wrong, and makes nobody read. */
+function refuseAnonymous(request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void {
+  try {
+    bearerOf(request);
+  } catch (error) {
+    done(error as MeshError);
+    return;
+  }
+  done();
 }
 
 /** Fields of path, query and body as one input. A field given twice would make its meaning a matter of order. */

@@ -26,13 +26,22 @@ export function readFrame(bytes: Buffer, mayBeLarge: boolean): Record<string, un
       if (!mayBeLarge || !(error instanceof StrictJsonError) || error.reason !== "too_deep") throw error;
     }
   }
-  const frame = objectOf(parseStrictJson(bytes, { maxDepth: largestDepth }));
+  const frame = isOversize ? readOversize(bytes) : objectOf(parseStrictJson(bytes, { maxDepth: largestDepth }));
   const { type } = frame;
   const spec: OperationSpec | undefined =
     typeof type === "string" && isOperationName(type) ? operations[type] : undefined;
   if (bytes.length > (spec?.large?.bytes ?? limits.frameBytes)) throw new FrameTooLarge("the frame is too large");
   if (spec?.large === undefined && !isOversize) throw new MeshError("too_deep");
   return frame;
+}
+
+/** Only an operation may allow a frame to be so large, and what cannot be read names none. */
+function readOversize(bytes: Buffer): Record<string, unknown> {
+  try {
+    return objectOf(parseStrictJson(bytes, { maxDepth: largestDepth }));
+  } catch {
+    throw new FrameTooLarge("the frame is too large");
+  }
 }
 
 function objectOf(value: unknown): Record<string, unknown> {

@@ -8,6 +8,8 @@ import { stopSignal } from "../signals.ts";
 
 /** From the signal to the end of the process, at the very most. */
 const stopMsMax = 9_500;
+/** Callers that keep their connections and ask often learn of the stop from an answer, not from a cut. */
+const lingerMs = 200;
 
 type Options = CommonOptions & { readonly config?: string; readonly [flag: string]: string | boolean | undefined };
 
@@ -36,7 +38,7 @@ async function serve(shell: Shell, options: Options): Promise<undefined> {
   }
   const toml = options.config ?? (existsSync("broker.toml") ? "broker.toml" : undefined);
   const { startBroker } = await import("@claudemesh/broker/start");
-  const broker = await startBroker(readBrokerConfig(flags, shell.env, toml));
+  const broker = await startBroker(readBrokerConfig(flags, shell.env, toml), { lingerMs });
   const stopped = stopSignal();
   // Without a certificate to read again, a terminal that goes away ends the broker as it ends any program.
   if (broker.url.startsWith("https:")) process.on("SIGHUP", broker.reloadTls);

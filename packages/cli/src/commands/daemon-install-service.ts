@@ -64,6 +64,10 @@ function describe(plan: ServicePlan, report: ServiceReport): string {
     "not started": `${plan.name} is not started yet.`,
   }[report.service];
   const file = report.file === "written" ? `Wrote ${plan.path}` : `${plan.path} is as it should be.`;
+  const less =
+    report.confinement === "basic"
+      ? ["This host gives its users no namespaces, so the service is shut in less far; docs/service.md has more."]
+      : [];
   const next = report.next.length === 0 ? [] : ["Next:", ...report.next.map((line) => `  ${line}`)];
-  return [file, said, ...next, ...(plan.advice === undefined ? [] : [plan.advice])].join("\n");
+  return [file, said, ...less, ...next, ...(plan.advice === undefined ? [] : [plan.advice])].join("\n");
 }

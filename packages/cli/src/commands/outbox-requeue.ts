@@ -2,7 +2,7 @@
 // each of its refusals gets the next step.
 import { readFileSync } from "node:fs";
 import { MeshError } from "@claudemesh/protocol/errors";
-import { parseStrictJson } from "@claudemesh/protocol/json";
+import { parseStrictJson, StrictJsonError } from "@claudemesh/protocol/json";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import type { PayloadPatch, RequeueRequest } from "@claudemesh/protocol/messages/requeue-request";
 import { type Command, Option } from "commander";
@@ -75,9 +75,20 @@ async function requeue(shell: Shell, options: Options, id: string): Promise<Outc
 
 /** What the fields mean is the daemon's to judge; here it only has to be one JSON object. */
 function readPatchFile(path: string): PayloadPatch {
-  const value = parseStrictJson(readFileSync(path === "-" ? 0 : path), { maxDepth: limits.jsonDepth });
+  const value = readJson(path);
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as PayloadPatch;
   throw new MeshError("invalid_request", "The patch is one JSON object.", { field: "patch_payload" });
+}
+
+function readJson(path: string): unknown {
+  const bytes = readFileSync(path === "-" ? 0 : path);
+  try {
+    return parseStrictJson(bytes, { maxDepth: limits.jsonDepth });
+  } catch (error) {
+    if (!(error instanceof StrictJsonError)) throw error;
+    const message = `The patch in ${path} is no JSON that can be used: ${error.reason} at offset ${error.offset}.`;
+    throw new MeshError("invalid_request", message, { field: "patch_payload" }, error);
+  }
 }
 
 function withNextStep(refusal: Refused, id: string): Refused {

@@ -7,7 +7,7 @@ import { ensurePrivateDir, meshPaths, readMeshConfig, writeMeshConfig } from "@c
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Command } from "commander";
 import { examples, run, withJson } from "../command.ts";
-import { exitCodes } from "../exit-codes.ts";
+import { exitCodes, Refused } from "../exit-codes.ts";
 import { createMembership, defaultMemberName } from "../membership.ts";
 import type { Shell } from "../shell.ts";
 import { stopSignal } from "../signals.ts";
@@ -26,7 +26,9 @@ export function define(command: Command, shell: Shell): void {
 async function up(shell: Shell, options: Options): Promise<undefined> {
   const paths = meshPaths(shell.home, options.mesh);
   ensurePrivateDir(shell.home);
-  const broker = await startLocalBroker(shell, options.listen);
+  const broker = await startLocalBroker(shell, options.listen).catch((error: unknown) => {
+    throw (error as { kind?: unknown }).kind === "locked" ? alreadyUp(shell) : error;
+  });
   try {
     await ensureMesh(shell, options, broker);
     const { startDaemon } = await import("@claudemesh/daemon/start");
@@ -48,6 +50,11 @@ async function up(shell: Shell, options: Options): Promise<undefined> {
     await broker.stop();
   }
   return undefined;
+}
+
+function alreadyUp({ home }: Shell): Refused {
+  const message = `claudemesh is up already in ${home}. Look with \`claudemesh daemon status\`, stop it with \`claudemesh daemon down\`.`;
+  return new Refused(503, { error: "already_running", message, retryable: false });
 }
 
 async function startLocalBroker(shell: Shell, listen: string | undefined): Promise<RunningBroker> {

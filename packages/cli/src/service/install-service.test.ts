@@ -107,6 +107,36 @@ describe("installing", () => {
     expect(await installService(plan, machine, false)).toMatchObject({ file: "unchanged", service: "started" });
   });
 
+  it("shuts the service in less far where the host does not start it otherwise, and stays with that", async () => {
+    const machine = new Machine();
+    const plan = planFor("linux");
+    const started: (string | undefined)[] = [];
+    const run = (words: readonly string[]) => {
+      const complaint = machine.run(words);
+      if (!words.includes("start")) return complaint;
+      started.push(machine.files.get(plan.path));
+      return machine.files.get(plan.path) === plan.text ? "the control process exited with error code" : complaint;
+    };
+    const report = { file: "written", service: "started", next: [], confinement: "basic" };
+    expect(await installService(plan, { ...machine, run }, false)).toEqual(report);
+    expect(started).toEqual([plan.text, plan.basicText]);
+    expect(machine.ran.slice(-4)).toEqual([
+      `systemctl --user stop ${unit}`,
+      "systemctl --user daemon-reload",
+      `systemctl --user enable ${unit}`,
+      `systemctl --user start ${unit}`,
+    ]);
+    machine.serviceUp = true;
+    expect(await installService(plan, { ...machine, run }, false)).toMatchObject({ file: "unchanged" });
+    expect(machine.files.get(plan.path)).toBe(plan.basicText);
+  });
+
+  it("fails where the service starts in neither way", async () => {
+    const machine = new Machine();
+    machine.failing.set("systemctl --user start", "Unit is masked.");
+    await expect(installService(planFor("linux"), machine, false)).rejects.toThrow(/Unit is masked/);
+  });
+
   it("does not touch a file that was written for another home or by somebody else, unless told to", async () => {
     for (const found of [planFor("linux", "/srv/other").text, "[Unit]\nDescription=mine\n"]) {
       const machine = new Machine();

@@ -24,12 +24,16 @@ export type ServiceReport = {
   readonly service: "started" | "restarted" | "running" | "stopped" | "not started";
   /** What is left to type, in order. */
   readonly next: readonly string[];
+  /** The host refused the full confinement, and the service runs with what needs no namespaces. */
+  readonly confinement?: "basic";
 };
 
 export async function installService(plan: ServicePlan, ports: ServicePorts, force: boolean): Promise<ServiceReport> {
   const found = ports.read(plan.path);
   if (found !== undefined) refuseForeign(plan, found, force);
-  const file = found === plan.text ? "unchanged" : "written";
+  // What an earlier start has shown this host to need is not tried again.
+  const isBasic = found !== undefined && found === plan.basicText;
+  const file = isBasic || found === plan.text ? "unchanged" : "written";
   if (file === "written") ports.write(plan.path, plan.text);
   if (!isManagerThere(plan, ports)) {
     return { file, service: "not started", next: [...plan.register, plan.start].map(asLine) };
@@ -39,15 +43,29 @@ export async function installService(plan: ServicePlan, ports: ServicePorts, for
     if (file === "unchanged") return { file, service: "running", next: [] };
     runOrThrow(plan.halt, ports);
     await ports.untilDaemonIsGone();
-    runOrThrow(plan.start, ports);
-    return { file, service: "restarted", next: [] };
+    return { file, service: "restarted", next: [], ...start(plan, ports) };
   }
   // A service that finds its folder taken would only fail again and again.
   if (await ports.isDaemonUp()) {
     return { file, service: "not started", next: ["claudemesh daemon down", asLine(plan.start)] };
   }
+  return { file, service: "started", next: [], ...start(plan, ports) };
+}
+
+/** The manager says at once whether it could set the service up; only then is the daemon's own program run. */
+function start(plan: ServicePlan, ports: ServicePorts): Pick<ServiceReport, "confinement"> {
+  const { basicText } = plan;
+  if (basicText === undefined || ports.read(plan.path) === basicText) {
+    runOrThrow(plan.start, ports);
+    return {};
+  }
+  if (ports.run(plan.start) === undefined) return {};
+  // It would go on trying by itself.
+  ports.run(plan.halt);
+  ports.write(plan.path, basicText);
+  for (const command of plan.register) runOrThrow(command, ports);
   runOrThrow(plan.start, ports);
-  return { file, service: "started", next: [] };
+  return { confinement: "basic" };
 }
 
 export function uninstallService(plan: ServicePlan, ports: ServicePorts, force: boolean): ServiceReport {

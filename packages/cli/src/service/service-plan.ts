@@ -15,6 +15,8 @@ export type ServicePlan = {
   readonly name: string;
   readonly path: string;
   readonly text: string;
+  /** For a host where `text` does not start: the same service, shut in less far. */
+  readonly basicText: string | undefined;
   /** Stands in every file that was written for this home, and in no other. */
   readonly mark: string;
   /** What shows that the service manager runs: a folder that only it makes; undefined where it always does. */
@@ -61,6 +63,7 @@ function planSystemd(spec: ServiceSpec, { env, userHome }: PlatformFacts): Servi
     name,
     path: join(folder, name),
     text: systemdUnit(spec),
+    basicText: isUser ? systemdUnit(spec, "basic") : undefined,
     mark: systemdHomeMark(spec),
     aliveFolder: "/run/systemd/system",
     probe: systemctl("is-active", "--quiet", name),
@@ -85,6 +88,7 @@ function planLaunchd(spec: ServiceSpec, { userHome }: PlatformFacts): ServicePla
     name,
     path,
     text: launchdPlist(spec),
+    basicText: undefined,
     mark: launchdHomeMark(spec),
     aliveFolder: undefined,
     probe: ["launchctl", "print", `${domain}/${name}`],

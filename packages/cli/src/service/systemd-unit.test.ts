@@ -119,12 +119,31 @@ describe("the two units", () => {
   });
 
   it("shut the daemon in so that its home stays writable", () => {
-    expect(system.of("Service", "ProtectSystem")).toEqual(["strict"]);
-    expect(system.of("Service", "ReadWritePaths").flatMap(readWords)).toEqual(["/srv/mesh"]);
-    // Without privileges a user's manager cannot make the namespaces that these need, and the unit would not start.
-    for (const key of ["ProtectSystem", "ProtectHome", "PrivateTmp", "CapabilityBoundingSet"]) {
-      expect(user.of("Service", key), key).toEqual([]);
+    for (const unit of [user, system]) {
+      expect(unit.of("Service", "ProtectSystem")).toEqual(["strict"]);
+      expect(unit.of("Service", "ReadWritePaths").flatMap(readWords)).toEqual(["/srv/mesh"]);
+      expect(unit.of("Service", "PrivateTmp")).toEqual(["yes"]);
+      expect(unit.of("Service", "CacheDirectory")).toEqual(["claudemesh-acme"]);
     }
+    // Without it a user's manager cannot make the other namespaces, and the unit would not start.
+    expect(user.of("Service", "PrivateUsers")).toEqual(["yes"]);
+    expect(system.of("Service", "PrivateUsers")).toEqual([]);
+  });
+
+  it("keep a home in sight that lies among temporary files", () => {
+    for (const scope of scopes) {
+      const unit = readUnit(systemdUnit(serviceSpec({ scope, home: "/tmp/try/mesh" })));
+      expect(unit.of("Service", "PrivateTmp")).toEqual([]);
+    }
+  });
+
+  it("of which the user's has a basic form that needs no namespace at all", () => {
+    const basic = readUnit(systemdUnit(serviceSpec(), "basic"));
+    for (const key of ["PrivateUsers", "ProtectSystem", "ProtectHome", "PrivateTmp", "CapabilityBoundingSet"]) {
+      expect(basic.of("Service", key), key).toEqual([]);
+    }
+    expect(basic.of("Service", "ExecStart")).toEqual(user.of("Service", "ExecStart"));
+    expect(basic.of("Service", "SystemCallFilter")).toEqual(user.of("Service", "SystemCallFilter"));
   });
 
   it("have names that differ by mesh", () => {
@@ -192,10 +211,11 @@ describe.runIf(hasSystemd)("systemd itself", () => {
   });
 
   it.each([
-    ["an ordinary user", 1000],
-    ["root", 0],
-  ])("finds the system unit of %s exposed by at most 3.0", (_, uid) => {
-    const path = write(`exposure-${uid}`, { scope: "system", owner: { uid, gid: uid, name: "x" } });
+    ["system unit of an ordinary user", "system", 1000],
+    ["system unit of root", "system", 0],
+    ["user unit", "user", 1000],
+  ] as const)("finds the %s exposed by at most 3.0", (_, scope, uid) => {
+    const path = write(`exposure-${scope}-${uid}`, { scope, owner: { uid, gid: uid, name: "x" } });
     const { status, said } = analyze("security", "--offline=true", "--threshold=30", path);
     const [, exposure] = /Overall exposure level for \S+: ([0-9.]+)/.exec(said) ?? [];
     expect(Number(exposure)).toBeGreaterThan(0);

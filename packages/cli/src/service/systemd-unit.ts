@@ -1,12 +1,17 @@
-// The systemd unit of one daemon. A system unit shuts the daemon in as far as a Node process can be that must write its
-// home and reach a broker anywhere; a user unit does the part that needs no privileges, so that it starts everywhere.
+// The systemd unit of one daemon, which shuts it in as far as a Node process can be that must write its home and reach a
+// broker anywhere. A user's manager needs user namespaces for that; where a host has none, the basic unit starts.
 import { checkWritable, daemonArguments, type ServiceSpec, serviceEnvironment } from "./service-spec.ts";
 
 export function systemdUnitName(mesh: string): string {
   return `claudemesh-${mesh}.service`;
 }
 
-export function systemdUnit(spec: ServiceSpec): string {
+export type Confinement =
+  | "full"
+  /** What needs neither privileges nor namespaces; for a user's unit alone. */
+  | "basic";
+
+export function systemdUnit(spec: ServiceSpec, confinement: Confinement = "full"): string {
   checkWritable(spec);
   const isSystem = spec.scope === "system";
   const environment = Object.entries(serviceEnvironment(spec)).map(([name, value]) => environmentLine(name, value));
@@ -21,7 +26,9 @@ export function systemdUnit(spec: ServiceSpec): string {
         ...(isSystem ? account(spec) : []),
         ...lifetime,
         ...hardening,
-        ...(isSystem ? isolation(spec) : []),
+        // A user's manager may make the other namespaces inside one for users, and nowhere else.
+        ...(isSystem || confinement === "basic" ? [] : ["PrivateUsers=yes"]),
+        ...(confinement === "basic" ? [] : [...cache(spec), ...isolation(spec)]),
       ],
     ],
     ["Install", [`WantedBy=${isSystem ? "multi-user" : "default"}.target`]],
@@ -71,7 +78,10 @@ const account = (spec: ServiceSpec) => [
   // By number: not every name that an account may have is one to systemd.
   `User=${spec.owner.uid}`,
   `Group=${spec.owner.gid}`,
-  // The launcher keeps compiled code there; it must be the account's own.
+];
+
+/** The launcher keeps compiled code there, and would find no other place that it may write. */
+const cache = (spec: ServiceSpec) => [
   `CacheDirectory=claudemesh-${spec.mesh}`,
   "CacheDirectoryMode=0700",
   `Environment=XDG_CACHE_HOME=%C/claudemesh-${spec.mesh}`,
@@ -83,7 +93,8 @@ const isolation = (spec: ServiceSpec) => [
   "ProtectSystem=strict",
   "ProtectHome=read-only",
   `ReadWritePaths=${pathWord(spec.home)}`,
-  "PrivateTmp=yes",
+  // A home that lies in there must stay in sight.
+  ...(/^\/(?:var\/)?tmp\//.test(spec.home) ? [] : ["PrivateTmp=yes"]),
   "PrivateDevices=yes",
   "DevicePolicy=closed",
   "ProtectClock=yes",

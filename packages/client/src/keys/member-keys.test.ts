@@ -120,6 +120,7 @@ describe("a key file", () => {
     expect(refusalOf(() => readKeyFile(path)).problem).toBe("unsafe");
     expect(refusalOf(() => readKeyFile(dir.path)).problem).toBe("unsafe");
     expect(refusalOf(() => readKeyFile(dir.at("none.json"))).problem).toBe("missing");
+    expect(refusalOf(() => readKeyFile(dir.at("none.json"))).message).toContain("join the mesh again");
   });
 
   const damages: [string, (file: MemberKeys & { version: number }) => unknown][] = [

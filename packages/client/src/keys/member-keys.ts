@@ -52,6 +52,8 @@ export function identityOf(keys: MemberKeys, meshId: string): MemberIdentity {
   return { meshId, publicKey: keys.ed25519.public_key, sign: signerOf(keys) };
 }
 
+const wayOut = "Restore it from a backup, or join the mesh again with a new invite.";
+
 /** Makes a key file that must not exist yet; whole and durable before this returns. */
 export function writeKeyFile(path: string, keys: MemberKeys): void {
   createPrivateFile(path, `${JSON.stringify({ version: keyFileVersion, ...keys }, undefined, 2)}\n`);
@@ -59,7 +61,7 @@ export function writeKeyFile(path: string, keys: MemberKeys): void {
 
 /** Throws a LocalFileError when the file is missing, open to others, or its keys don't belong together. */
 export function readKeyFile(path: string): MemberKeys {
-  const keys = parseKeyFile(readPrivateFile(path), path);
+  const keys = parseKeyFile(readPresent(path), path);
   const seed = decodeHex(keys.ed25519.secret_key);
   if (seed?.length !== keyBytes) throw unreadable(path, "its ed25519 secret key is not 32 bytes in hex");
   const derived = memberKeysFromSeed(seed);
@@ -69,6 +71,15 @@ export function readKeyFile(path: string): MemberKeys {
     derived.x25519.secret_key === keys.x25519.secret_key;
   if (!same) throw unreadable(path, "its public keys do not belong to its secret key");
   return derived;
+}
+
+function readPresent(path: string): string {
+  try {
+    return readPrivateFile(path);
+  } catch (error) {
+    if (!(error instanceof LocalFileError) || error.problem !== "missing") throw error;
+    throw new LocalFileError("missing", path, `${error.message} ${wayOut}`, error);
+  }
 }
 
 function parseKeyFile(text: string, path: string): MemberKeys {
@@ -90,8 +101,7 @@ function isKeyPair(value: unknown): value is KeyPair {
 }
 
 function unreadable(path: string, why: string, cause?: unknown): LocalFileError {
-  const message = `${path} cannot be used: ${why}. Restore it from a backup, or join the mesh again with a new invite.`;
-  return new LocalFileError("unreadable", path, message, cause);
+  return new LocalFileError("unreadable", path, `${path} cannot be used: ${why}. ${wayOut}`, cause);
 }
 
 /** As libsodium converts: the clamped first half of the seed's SHA-512. */

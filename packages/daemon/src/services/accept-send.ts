@@ -107,10 +107,14 @@ export function composeRow(ports: ComposePorts, send: Omit<Send, "address">, des
       : plain;
   const limitBytes = ports.inlineBytes();
   if (wire.body.length > limitBytes) {
-    throw new MeshError("payload_too_large", `The message has ${wire.body.length} bytes on the wire.`, {
-      wire_bytes: wire.body.length,
-      limit_bytes: limitBytes,
-    });
+    throw new MeshError(
+      "payload_too_large",
+      `The message has ${wire.body.length} bytes on the wire, and the broker takes ${limitBytes}; send less, or split it.`,
+      {
+        wire_bytes: wire.body.length,
+        limit_bytes: limitBytes,
+      },
+    );
   }
   return {
     id: ports.nextOutboxId(),

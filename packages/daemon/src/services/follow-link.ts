@@ -110,5 +110,18 @@ function endForGood(ports: FollowPorts, status: Extract<LinkStatus, { state: "st
   if (status.reason === "closed") return;
   const fields = { event: "link_stopped", reason: status.reason, detail: status.detail };
   ports.log.warn({ ...fields, negotiation: status.negotiation }, "the broker and this daemon cannot work together");
-  ports.onFatal({ reason: status.reason, message: `${status.reason}: ${status.detail}` });
+  ports.onFatal({ reason: status.reason, message: `${status.reason}: ${status.detail}. ${wayOut[status.reason]}` });
 }
+
+const copied =
+  "If it runs on a copy of this home, give one of them keys of its own: claudemesh daemon remint --invite <invite>.";
+const unfit = "Upgrade the broker or this claudemesh, or have the broker's settings corrected.";
+
+/** For whoever reads why the daemon is gone. */
+const wayOut: Readonly<Record<Exclude<Extract<LinkStatus, { state: "stopped" }>["reason"], "closed">, string>> = {
+  replaced_by_newer: `Another daemon of this member has connected since. ${copied}`,
+  older_connection_kept: `Another daemon of this member is connected already. ${copied}`,
+  feature_unavailable: unfit,
+  feature_param_invalid: unfit,
+  feature_param_below_floor: unfit,
+};
