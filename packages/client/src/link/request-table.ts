@@ -33,7 +33,7 @@ export class RequestTable {
   wait(id: number, options: RequestOptions): Promise<LinkOutcome> {
     const { timeoutMs, onLateAnswer } = options;
     const nowMs = performance.now();
-    const deadlineMs = nowMs + Math.min(timeoutMs, timerMsMax);
+    const deadlineMs = nowMs + timeoutMs;
     return new Promise((settle) => {
       this.#open.set(id, { settle, deadlineMs, onLateAnswer });
       this.#ringAt(deadlineMs, nowMs);
@@ -69,7 +69,8 @@ export class RequestTable {
     if (this.#timer !== undefined && this.#ringsAtMs <= deadlineMs) return;
     clearTimeout(this.#timer);
     this.#ringsAtMs = deadlineMs;
-    this.#timer = setTimeout(() => this.#giveUpOverdue(), Math.ceil(deadlineMs - nowMs));
+    const delayMs = Math.min(Math.ceil(deadlineMs - nowMs), timerMsMax);
+    this.#timer = setTimeout(() => this.#giveUpOverdue(), delayMs);
   }
 
   #stopTimer(): void {
