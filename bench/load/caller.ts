@@ -20,8 +20,6 @@ export class Caller {
   readonly #events: CallerEvents;
   readonly #socket: Socket;
   #partial: Buffer | undefined;
-  /** Of the last answer. The next one is mostly as long; what is not whole then shows in what follows it. */
-  #answerLength = 0;
   #sentAtMs = 0;
 
   constructor(target: CallerTarget, request: SendRequestBytes, events: CallerEvents) {
@@ -57,14 +55,13 @@ export class Caller {
 
   #read(bytes: Buffer): void {
     const answer = this.#partial === undefined ? bytes : Buffer.concat([this.#partial, bytes]);
-    const length = answer.length === this.#answerLength ? answer.length : answerLength(answer);
+    const length = answerLength(answer);
     if (length === undefined || answer.length < length) {
       // The next read overwrites the buffer.
       this.#partial = Buffer.from(answer);
       return;
     }
     this.#partial = undefined;
-    this.#answerLength = length;
     const { expectedStatus } = this.#request;
     if (!hasStatus(answer, expectedStatus) || answer.length > length) {
       this.#events.onFailed(`an answer that is not one ${expectedStatus}:\n${answer.toString()}`);
