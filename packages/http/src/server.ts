@@ -176,15 +176,17 @@ function openConnections(server: FastifyInstance): Promise<number> {
 
 function boundRequestsInFlight(server: FastifyInstance, options: HttpServerOptions): void {
   let inFlight = 0;
+  const leave = () => {
+    inFlight--;
+  };
   server.addHook("onRequest", (request, reply, done) => {
     if (request.routeOptions.config?.longLived === true) {
       done();
       return;
     }
     inFlight++;
-    reply.raw.once("close", () => {
-      inFlight--;
-    });
+    // Emitted once: a listener that takes itself away would cost more than all of this.
+    reply.raw.on("close", leave);
     if (inFlight > options.maxInFlight) {
       reply.header("retry-after", "1");
       done(new MeshError(options.busyCode, undefined, { limit: options.maxInFlight }));

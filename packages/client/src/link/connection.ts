@@ -6,7 +6,6 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import { closeCodes, type NegotiatedFeatures, negotiate } from "@claudemesh/protocol/features";
 import { writeStrictJson } from "@claudemesh/protocol/json";
 import { limits } from "@claudemesh/protocol/messages/limits";
-import { fitsBytes } from "@claudemesh/protocol/spaces/entity";
 import {
   type ChallengeFrame,
   type HelloFrame,
@@ -47,6 +46,7 @@ const normalClosure = 1000;
 /** How long a peer may take to answer our close frame before the socket is cut. */
 const hangUpMs = 1_000;
 const agentCharacters = 128;
+const asText = { binary: false } as const;
 
 type Phase =
   | { readonly name: "opening" }
@@ -89,12 +89,13 @@ export class Connection {
       return Promise.resolve({ type: "not_sent" });
     }
     const id = this.#requests.nextId();
-    const text = writeStrictJson({ ...input, type: operation, id });
+    // As bytes, because a frame made of them is written in one piece, and one made of a text in two.
+    const bytes = Buffer.from(writeStrictJson({ ...input, type: operation, id }));
     const maxBytes = frameBytesOf(operation);
-    if (!fitsBytes(text, maxBytes)) return Promise.resolve(oversizeAnswer(maxBytes));
+    if (bytes.length > maxBytes) return Promise.resolve(oversizeAnswer(maxBytes));
     const outcome = this.#requests.wait(id, options);
     this.#gatherWrites();
-    this.#socket.send(text);
+    this.#socket.send(bytes, asText);
     return outcome;
   }
 

@@ -15,6 +15,24 @@ describe("RequestTable", () => {
     expect(heard).toEqual([2, 3]);
   });
 
+  it("gives each request its own time, whichever was asked first", async () => {
+    const table = new RequestTable(10);
+    const ended: number[] = [];
+    const ask = async (timeoutMs: number) => {
+      const id = table.nextId();
+      const outcome = await table.wait(id, { timeoutMs });
+      ended.push(id);
+      return outcome.type;
+    };
+    const [patient, quick, slower] = [ask(20_000), ask(1), ask(5)];
+    expect([await quick, await slower]).toEqual(["timed_out", "timed_out"]);
+    expect(ended).toEqual([2, 3]);
+    table.answer(reply(1));
+    expect(await patient).toBe("answered");
+    // Nothing was open for a moment.
+    expect(await ask(1)).toBe("timed_out");
+  });
+
   it("waits as long as a timer can when the time-out is longer than that", async () => {
     const table = new RequestTable(1);
     const outcome = table.wait(table.nextId(), { timeoutMs: Number.MAX_SAFE_INTEGER });

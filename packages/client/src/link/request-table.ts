@@ -8,7 +8,8 @@ const timerMsMax = 2 ** 31 - 1;
 
 type OpenRequest = {
   readonly settle: (outcome: LinkOutcome) => void;
-  readonly timer: NodeJS.Timeout;
+  readonly deadlineMs: number;
+  readonly onLateAnswer: RequestOptions["onLateAnswer"];
 };
 
 export class RequestTable {
@@ -17,6 +18,9 @@ export class RequestTable {
   readonly #late = new Map<number, NonNullable<RequestOptions["onLateAnswer"]>>();
   readonly #lateMax: number;
   #lastId = 0;
+  /** One for all of them, set while any is open: nearly every request is answered long before its time is over. */
+  #timer: NodeJS.Timeout | undefined;
+  #ringsAtMs = 0;
 
   constructor(lateMax: number) {
     this.#lateMax = lateMax;
@@ -27,9 +31,12 @@ export class RequestTable {
   }
 
   wait(id: number, options: RequestOptions): Promise<LinkOutcome> {
+    const { timeoutMs, onLateAnswer } = options;
+    const nowMs = performance.now();
+    const deadlineMs = nowMs + timeoutMs;
     return new Promise((settle) => {
-      const timer = setTimeout(() => this.#giveUp(id, options.onLateAnswer), Math.min(options.timeoutMs, timerMsMax));
-      this.#open.set(id, { settle, timer });
+      this.#open.set(id, { settle, deadlineMs, onLateAnswer });
+      this.#ringAt(deadlineMs, nowMs);
     });
   }
 
@@ -39,7 +46,7 @@ export class RequestTable {
     const request = this.#open.get(id);
     if (request !== undefined) {
       this.#open.delete(id);
-      clearTimeout(request.timer);
+      if (this.#open.size === 0) this.#stopTimer();
       request.settle({ type: "answered", status, body });
       return;
     }
@@ -54,18 +61,37 @@ export class RequestTable {
     const requests = [...this.#open.values()];
     this.#open.clear();
     this.#late.clear();
-    for (const { settle, timer } of requests) {
-      clearTimeout(timer);
-      settle({ type: "connection_lost" });
-    }
+    this.#stopTimer();
+    for (const { settle } of requests) settle({ type: "connection_lost" });
   }
 
-  #giveUp(id: number, onLateAnswer: RequestOptions["onLateAnswer"]): void {
-    const request = this.#open.get(id);
-    if (request === undefined) return;
-    this.#open.delete(id);
-    if (onLateAnswer !== undefined) this.#remember(id, onLateAnswer);
-    request.settle({ type: "timed_out" });
+  #ringAt(deadlineMs: number, nowMs: number): void {
+    if (this.#timer !== undefined && this.#ringsAtMs <= deadlineMs) return;
+    clearTimeout(this.#timer);
+    this.#ringsAtMs = deadlineMs;
+    const delayMs = Math.min(Math.ceil(deadlineMs - nowMs), timerMsMax);
+    this.#timer = setTimeout(() => this.#giveUpOverdue(), delayMs);
+  }
+
+  #stopTimer(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #giveUpOverdue(): void {
+    this.#timer = undefined;
+    const nowMs = performance.now();
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const [id, { deadlineMs, settle, onLateAnswer }] of this.#open) {
+      if (deadlineMs > nowMs) {
+        nextMs = Math.min(nextMs, deadlineMs);
+      } else {
+        this.#open.delete(id);
+        if (onLateAnswer !== undefined) this.#remember(id, onLateAnswer);
+        settle({ type: "timed_out" });
+      }
+    }
+    if (this.#open.size > 0) this.#ringAt(nextMs, nowMs);
   }
 
   #remember(id: number, onLateAnswer: NonNullable<RequestOptions["onLateAnswer"]>): void {

@@ -52,7 +52,9 @@ export class Drain {
   readonly #windowRows: number;
   readonly #windowBytes: number;
   readonly #failingRows = createLogLimiter(20, 60_000);
-  readonly #open = new Set<Promise<void>>();
+  /** Work that was begun and has not ended, and who waits until there is none. */
+  #working = 0;
+  #settling: (() => void)[] = [];
   #openRows = 0;
   #openBytes = 0;
   #online = false;
@@ -127,8 +129,9 @@ export class Drain {
   }
 
   /** Resolves when every open try has ended and its end is recorded. */
-  async settled(): Promise<void> {
-    while (this.#open.size > 0) await Promise.all(this.#open);
+  settled(): Promise<void> {
+    if (this.#working === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#settling.push(resolve));
   }
 
   async #storeAndTry(row: NewOutboxRow): Promise<StoredSend | undefined> {
@@ -341,11 +344,20 @@ export class Drain {
   }
 
   #track(work: Promise<void>): void {
-    const tracked = work
-      .catch((error: unknown) => {
-        this.#ports.log.error({ event: "drain_failed", err: error }, "draining met something it does not know");
-      })
-      .finally(() => this.#open.delete(tracked));
-    this.#open.add(tracked);
+    this.#working++;
+    void work.then(this.#workEnded, this.#workFailed);
   }
+
+  readonly #workEnded = (): void => {
+    this.#working--;
+    if (this.#working > 0 || this.#settling.length === 0) return;
+    const waiting = this.#settling;
+    this.#settling = [];
+    for (const resolve of waiting) resolve();
+  };
+
+  readonly #workFailed = (error: unknown): void => {
+    this.#ports.log.error({ event: "drain_failed", err: error }, "draining met something it does not know");
+    this.#workEnded();
+  };
 }

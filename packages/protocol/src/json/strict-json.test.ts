@@ -231,6 +231,15 @@ describe("a written text", () => {
   });
 });
 
+describe("a large number in a written text", () => {
+  it("is marked wherever it stands", () => {
+    for (let before = 0; before < 40; before++) {
+      const value = { text: "x".repeat(before), large: 2 ** 53, id: "123456789012345" };
+      expect(parseStrictJsonText(writeStrictJson(value), { maxDepth: 1 })).toEqual(value);
+    }
+  });
+});
+
 describe("a text of our own", () => {
   it("is read whatever its depth, and with keys as they were written", () => {
     JSON.parse('{"own":1,"\\\\":2}');

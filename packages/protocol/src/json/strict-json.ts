@@ -72,10 +72,32 @@ export function writeStrictJson(value: JsonValue | object): string {
  * have none. Digits that begin like a number tell, and those of an id or a hash do not: they stand behind a quote or a letter.
  */
 function markLargeIntegers(text: string): string {
-  if (!/(?:^|[[:,\s])-?[0-9]{16}/.test(text)) return text;
+  if (!holdsDigitRun(text) || !/(?:^|[[:,\s])-?[0-9]{16}/.test(text)) return text;
   return text.replace(/"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*/g, (token) =>
     /^-?[0-9]+$/.test(token) && !Number.isSafeInteger(Number(token)) ? `${token}e0` : token,
   );
+}
+
+/** The digits of the smallest integer that a double cannot hold. */
+const LARGE_INTEGER_DIGITS = 16;
+
+/** So many digits in a row hold a place whose number they divide: only those places need to be looked at. */
+function holdsDigitRun(text: string): boolean {
+  for (let index = LARGE_INTEGER_DIGITS - 1; index < text.length; index += LARGE_INTEGER_DIGITS) {
+    if (!isDigit(text, index)) continue;
+    let start = index;
+    while (isDigit(text, start - 1)) start -= 1;
+    let end = index + 1;
+    while (isDigit(text, end)) end += 1;
+    if (end - start >= LARGE_INTEGER_DIGITS) return true;
+  }
+  return false;
+}
+
+/** False before the start and past the end. */
+function isDigit(text: string, index: number): boolean {
+  const code = text.charCodeAt(index);
+  return code >= 0x30 && code <= 0x39;
 }
 
 function readText(

@@ -1,5 +1,6 @@
 // The two fingerprints of spec 1.1 and 1.8. One formula; what differs is which layer's envelope goes in: the
 // plaintext request, or the sealed envelope that leaves the host.
+import { encodeHex } from "../encoding/hex.ts";
 import type { Envelope } from "./envelope.ts";
 
 /** SHA-256, synchronous. Comes in from outside because browsers and Node offer it differently. */
@@ -23,9 +24,7 @@ export function fingerprintPreimage(sha256: Sha256, envelope: Envelope): string 
 
 /** What people and conflict answers see: 16 hex characters. */
 export function fingerprintPrefix(bytes: Uint8Array): string {
-  let text = "";
-  for (const byte of bytes.subarray(0, 8)) text += byte.toString(16).padStart(2, "0");
-  return text;
+  return encodeHex(bytes.subarray(0, 8));
 }
 
 export function sameFingerprint(a: Uint8Array, b: Uint8Array): boolean {

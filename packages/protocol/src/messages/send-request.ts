@@ -32,10 +32,19 @@ export type SendContent = {
 
 const utf8 = new TextEncoder();
 
-export function readSendContent(request: Omit<SendRequest, "to" | "client_message_id">): SendContent {
+/** Well-formed text as UTF-8. */
+export type EncodeText = (text: string) => Uint8Array;
+
+const encodeText: EncodeText = (text) => utf8.encode(text);
+
+/** `encode`: for callers with a cheaper way to many small arrays than one allocation each. */
+export function readSendContent(
+  request: Omit<SendRequest, "to" | "client_message_id">,
+  encode: EncodeText = encodeText,
+): SendContent {
   checkReplyToId(request.reply_to_id);
   return {
-    body: readBody(request.message, request.message_base64, "message"),
+    body: readBody(request.message, request.message_base64, "message", encode),
     priority: request.priority ?? defaultPriority,
     canonicalMeta: readMeta(request.meta as Meta | undefined),
     replyToId: request.reply_to_id,
@@ -43,14 +52,19 @@ export function readSendContent(request: Omit<SendRequest, "to" | "client_messag
 }
 
 /** Exactly one of the text field and its base64 twin, as bytes. */
-export function readBody(text: string | undefined, base64: string | undefined, field: string): Uint8Array {
+export function readBody(
+  text: string | undefined,
+  base64: string | undefined,
+  field: string,
+  encode: EncodeText = encodeText,
+): Uint8Array {
   if ((text === undefined) === (base64 === undefined)) {
     throw new MeshError("invalid_request", `Give exactly one of ${field} and ${field}_base64.`, { field });
   }
   if (text !== undefined) {
     // Encoding would replace half a pair, and two different texts would have one body.
     if (!text.isWellFormed()) throw new MeshError("lone_surrogate", undefined, { field });
-    return utf8.encode(text);
+    return encode(text);
   }
   const bytes = decodeBase64(base64 ?? "");
   if (bytes !== undefined) return bytes;

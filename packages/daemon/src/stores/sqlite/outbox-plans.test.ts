@@ -47,6 +47,7 @@ describe("an outbox of any size", () => {
     const plans = await plansOf(async (stores) => {
       const { outbox } = stores;
       await outbox.accept(newRow(stores, new ManualClock(), { clientMessageId: "order-2" }));
+      await outbox.acceptAndClaim(newRow(stores, new ManualClock(), { clientMessageId: "order-3" }));
       outbox.find("order-1");
       outbox.inspect("order-1");
       outbox.list(undefined, page);
@@ -84,6 +85,7 @@ describe("an outbox of any size", () => {
 
   it("finds due rows in the order in which they are due, and pending ones in the order of their ids", () => {
     expect(planOf("ORDER BY next_attempt_at")).toEqual([expect.stringContaining("outbox_pending (")]);
+    expect(planOf("min(next_attempt_at) AS dueAt")).toEqual(["SEARCH outbox USING COVERING INDEX outbox_pending"]);
     expect(planOf("min(enqueued_at) AS oldest FROM outbox WHERE status = 'pending'")).toEqual([
       expect.stringContaining("COVERING INDEX outbox_pending_by_id"),
     ]);

@@ -103,6 +103,34 @@ describe("the outbox store", () => {
     expect(rest.more).toBe(false);
   });
 
+  it("lets each of the sends that share a transaction wait behind a row that was due before it, and behind no other", async () => {
+    const { clock, stores, outbox, outboxDb } = await setUp();
+    const sends = (prefix: string) =>
+      [-1, 0, 1].map((later) => ({
+        ...newRow(stores, clock, { clientMessageId: `${prefix} ${later}` }),
+        enqueuedAt: clock.nowMs() + later,
+      }));
+    const transactions = outboxDb.transactionNumber;
+    expect(await Promise.all(sends("free").map(outbox.acceptAndClaim))).toEqual(["inflight", "inflight", "inflight"]);
+    await outbox.accept(newRow(stores, clock, { clientMessageId: "due" }));
+    expect(await Promise.all(sends("behind").map(outbox.acceptAndClaim))).toEqual(["inflight", "pending", "pending"]);
+    expect(outboxDb.transactionNumber - transactions).toBe(3);
+  });
+
+  it("answers each of the sends that share a transaction from what its id stands for, a tombstone included", async () => {
+    const { clock, stores, outbox } = await setUp();
+    const send = (clientMessageId: string) => outbox.acceptAndClaim(newRow(stores, clock, { clientMessageId }));
+    const pruned = newRow(stores, clock, { clientMessageId: "pruned" });
+    await outbox.acceptAndClaim(pruned);
+    await outbox.endTry(pruned.id, 0, { next: "done", acceptance }, clock.nowMs());
+    expect(await outbox.prune(clock.nowMs() + 1, clock.nowMs(), 10)).toBe(1);
+    const [first, second, third] = await Promise.all([send("a"), send("a"), send("pruned")]);
+    expect(first).toBe("inflight");
+    expect(second).toMatchObject({ outboxId: outbox.find("a")?.outboxId, status: "inflight" });
+    expect(third).toMatchObject({ outboxId: pruned.id, status: "done", brokerMessageId: "b" });
+    expect(outbox.list(undefined, { after: undefined, limit: 10 }).items).toHaveLength(1);
+  });
+
   it("reads every hot path through an index", async () => {
     const { outboxDb } = await setUp();
     const plan = (text: string) =>

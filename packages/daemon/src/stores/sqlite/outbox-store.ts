@@ -6,7 +6,7 @@ import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { ClaimedRow, NewOutboxRow, StoredSend } from "../../core/outbox-row.ts";
 import type { Acceptance, TryEnd } from "../../core/try-end.ts";
-import type { Claim, DueQuery, OutboxStore } from "../../ports.ts";
+import type { Accepted, Claim, DueQuery, OutboxStore } from "../../ports.ts";
 import type { MarkedCommit } from "./marked-commit.ts";
 import { pruneDone } from "./outbox-prune.ts";
 import {
@@ -27,26 +27,33 @@ export function createSqliteOutboxStore(db: Sqlite, { commit, note }: MarkedComm
     (await change(text, ...values)) === 1;
   // Most outboxes have none for a month, and a look-up that can find nothing is half the cost of a look-up.
   let hasTombstones = db.sql("SELECT 1 FROM outbox_tombstone LIMIT 1").get() !== undefined;
-  const find = (tx: Sqlite, clientMessageId: string) =>
-    selectSend(tx, clientMessageId) ?? (hasTombstones ? selectTombstone(tx, clientMessageId) : undefined);
+  const findPruned = (tx: Sqlite, clientMessageId: string) =>
+    hasTombstones ? selectTombstone(tx, clientMessageId) : undefined;
+  /** The insert looks the id up by itself: asking first would search the same index twice. */
+  const insertUnlessKnown = (tx: Sqlite, row: NewOutboxRow, status: "pending" | "inflight"): StoredSend | undefined => {
+    const pruned = findPruned(tx, row.clientMessageId);
+    if (pruned !== undefined || insertRow(tx, row, status)) return pruned;
+    const stored = selectSend(tx, row.clientMessageId);
+    assert(stored !== undefined, `nothing stands in the way of ${row.clientMessageId}`);
+    return stored;
+  };
+  const acceptAndClaimAll = (tx: Sqlite, rows: readonly NewOutboxRow[]): Accepted[] => {
+    note();
+    // Stays the first: a row of these that has to wait is due no earlier than the one that it waits for.
+    const firstDueAt = selectFirstDueAt(tx);
+    return rows.map((row) => {
+      const status = firstDueAt !== undefined && firstDueAt <= row.enqueuedAt ? "pending" : "inflight";
+      return insertUnlessKnown(tx, row, status) ?? status;
+    });
+  };
   return {
-    find: (clientMessageId) => find(db, clientMessageId),
+    find: (clientMessageId) => selectSend(db, clientMessageId) ?? findPruned(db, clientMessageId),
     accept: (row) =>
       commit.submit((tx) => {
         note();
-        const stored = find(tx, row.clientMessageId);
-        if (stored === undefined) insertRow(tx, row, "pending");
-        return stored;
+        return insertUnlessKnown(tx, row, "pending");
       }),
-    acceptAndClaim: (row) =>
-      commit.submit((tx) => {
-        note();
-        const stored = find(tx, row.clientMessageId);
-        if (stored !== undefined) return stored;
-        const status = tx.sql(anyDueSql).get(row.enqueuedAt) === undefined ? "inflight" : "pending";
-        insertRow(tx, row, status);
-        return status;
-      }),
+    acceptAndClaim: (row) => commit.submitItem(acceptAndClaimAll, row),
     claimDue: (query) => commit.submit((tx) => claimDue(tx, query)),
     nextDueAt: (afterMs) => selectNextDueAt(db, afterMs),
     endTry: (id, attempts, end, nowMs) => commit.submit((tx) => endTry(tx, id, attempts, end, nowMs)),
@@ -127,29 +134,37 @@ function toStoredSend(row: SendRow | undefined): StoredSend | undefined {
 const insertSql = `INSERT INTO outbox (id, client_message_id, request_fingerprint, wire_fingerprint, to_address,
     destination_kind, destination_ref, priority, meta, reply_to_id, envelope_version, enqueued_at, next_attempt_at,
     status, payload)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT (client_message_id) DO NOTHING`;
 
-function insertRow(tx: Sqlite, row: NewOutboxRow, status: "pending" | "inflight"): void {
-  tx.sql(insertSql).run(
-    row.id,
-    row.clientMessageId,
-    row.requestFingerprint,
-    row.wireFingerprint,
-    row.to,
-    row.destination.kind,
-    row.destination.ref,
-    row.priority,
-    row.canonicalMeta,
-    row.replyToId ?? null,
-    row.envelopeVersion,
-    row.enqueuedAt,
-    row.enqueuedAt,
-    status,
-    row.payload,
-  );
+/** False: the client's id is taken, and nothing changed. */
+function insertRow(tx: Sqlite, row: NewOutboxRow, status: "pending" | "inflight"): boolean {
+  const { changes } = tx
+    .sql(insertSql)
+    .run(
+      row.id,
+      row.clientMessageId,
+      row.requestFingerprint,
+      row.wireFingerprint,
+      row.to,
+      row.destination.kind,
+      row.destination.ref,
+      row.priority,
+      row.canonicalMeta,
+      row.replyToId ?? null,
+      row.envelopeVersion,
+      row.enqueuedAt,
+      row.enqueuedAt,
+      status,
+      row.payload,
+    );
+  return changes === 1;
 }
 
-const anyDueSql = "SELECT 1 FROM outbox WHERE status = 'pending' AND next_attempt_at <= ? LIMIT 1";
+function selectFirstDueAt(tx: Sqlite): number | undefined {
+  const first = "SELECT min(next_attempt_at) AS dueAt FROM outbox WHERE status = 'pending'";
+  return tx.sql<{ dueAt: number | null }>(first).get()?.dueAt ?? undefined;
+}
 
 type DueRow = { id: string; bytes: number };
 
