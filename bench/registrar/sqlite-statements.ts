@@ -49,7 +49,8 @@ function recordingCommit(tx: Sqlite): GroupCommit {
       recorder.end();
       return result;
     });
-  return { submit } as unknown as GroupCommit;
+  const read = async <R>(job: (db: Sqlite) => R): Promise<R> => job(tx);
+  return { submit, read } as unknown as GroupCommit;
 }
 
 const db = new DatabaseSync(path);
@@ -58,6 +59,8 @@ const synchronous = db.prepare("PRAGMA synchronous").get()?.synchronous;
 if (synchronous !== 2) throw new Error(`SQLite is at synchronous ${synchronous}`);
 
 const begin = db.prepare("BEGIN IMMEDIATE");
+// Reads share a snapshot, as the product's do.
+const beginReading = db.prepare("BEGIN DEFERRED");
 const commit = db.prepare("COMMIT");
 const prepared = steps.map(({ inTransaction, groups }) => ({
   inTransaction,
@@ -80,6 +83,7 @@ async function approveSome(): Promise<RegistrationValues[]> {
 function runBatch(rows: readonly (readonly SQLInputValue[][][])[]): void {
   for (const [at, { inTransaction, statements }] of prepared.entries()) {
     if (inTransaction) begin.run();
+    else beginReading.run();
     for (const row of rows) {
       const values = row[at] ?? [];
       for (const [index, { statement, reads }] of statements.entries()) {
@@ -87,7 +91,7 @@ function runBatch(rows: readonly (readonly SQLInputValue[][][])[]): void {
         else statement.run(...(values[index] ?? []));
       }
     }
-    if (inTransaction) commit.run();
+    commit.run();
   }
 }
 

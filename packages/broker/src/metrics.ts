@@ -1,6 +1,6 @@
 // What a broker counts, for Prometheus. One registry per broker, so that two fit in one process. Ids are never labels.
 import type { OrphanReport } from "@claudemesh/messages/services/check-orphans";
-import { Counter, Gauge, Registry } from "prom-client";
+import { Counter, Gauge, type LabelValues, Registry } from "prom-client";
 import type { Swept } from "./background/sweep-everything.ts";
 import type { BackendCounts } from "./stores/backend.ts";
 
@@ -83,7 +83,7 @@ export function createBrokerMetrics(sources: MetricSources): BrokerMetrics {
     () => counts().limiterSpentThenRefused,
   );
   return {
-    answered: countAnswers(requests),
+    answered: countPairs(requests, ["operation", "status"]),
     ...createKeepingMetrics(registers),
     ...createWebhookMetrics(registers, webhookCounts),
     ...createRegistrarMetrics(registers),
@@ -94,14 +94,17 @@ export function createBrokerMetrics(sources: MetricSources): BrokerMetrics {
 }
 
 /** Each pair of labels is looked up by the library once, because it happens with every request. */
-function countAnswers(requests: Counter<"operation" | "status">): BrokerMetrics["answered"] {
-  const known = new Map<string, Map<number, { inc: () => void }>>();
-  return (operation, status) => {
-    const byStatus = known.get(operation) ?? new Map<number, { inc: () => void }>();
-    const counter = byStatus.get(status) ?? requests.labels({ operation, status });
-    counter.inc();
-    byStatus.set(status, counter);
-    known.set(operation, byStatus);
+function countPairs<First extends string, Second extends string>(
+  counter: Counter<First | Second>,
+  [first, second]: readonly [First, Second],
+): (a: string, b: string | number) => void {
+  const known = new Map<string, Map<string | number, { inc: () => void }>>();
+  return (a, b) => {
+    const bySecond = known.get(a) ?? new Map<string | number, { inc: () => void }>();
+    const child = bySecond.get(b) ?? counter.labels({ [first]: a, [second]: b } as LabelValues<First | Second>);
+    child.inc();
+    bySecond.set(b, child);
+    known.set(a, bySecond);
   };
 }
 
@@ -191,8 +194,8 @@ function createRegistrarMetrics(
     registers,
   });
   return {
-    onceAnswered: (call, outcome) => once.inc({ call, outcome }),
-    registrarAnswered: (call, outcome) => requests.inc({ call, outcome }),
+    onceAnswered: countPairs(once, ["call", "outcome"]),
+    registrarAnswered: countPairs(requests, ["call", "outcome"]),
     registrarVerified: (result) => verifications.inc({ result }),
     registrarOpen: (isOpen) => open.set(isOpen ? 1 : 0),
   };

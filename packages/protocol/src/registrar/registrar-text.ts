@@ -2,10 +2,13 @@
 // what looks the same is the same.
 import { MeshError } from "../errors/errors.ts";
 
+/** Has one spelling as it is. */
+const plain = /^[ -~]*$/;
+
 /** Throws for the first field that a digest may not see; fields that are absent pass. */
 export function checkRegistrarText(fields: Readonly<Record<string, string | undefined>>): void {
   for (const [field, text] of Object.entries(fields)) {
-    if (text === undefined) continue;
+    if (text === undefined || plain.test(text)) continue;
     if (text.includes("\0")) throw new MeshError("nul_in_field", undefined, { field });
     if (!text.isWellFormed() || text.normalize("NFC") !== text) {
       const message = `The field ${JSON.stringify(field)} is not in Unicode's composed form (NFC).`;

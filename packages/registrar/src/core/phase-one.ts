@@ -78,7 +78,6 @@ function newRegistration(request: RegistrationRequest, approval: Approval, nowMs
   const binding = approval.ownerPubkey;
   return {
     consumption: {
-      ...effect,
       protocolVersion,
       replayKey: replayKey(sha256, { ...effect, protocolVersion, logicalRequestKey, binding }),
       effectKey: request.effectKey,

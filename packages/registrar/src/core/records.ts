@@ -24,8 +24,8 @@ export type Registration = Effect & {
   readonly registeredAtMs: number;
 };
 
-/** The single-use record. */
-export type Consumption = Effect & {
+/** The single-use record. The effect that it names is the registration's, by the digests of both. */
+export type Consumption = {
   readonly protocolVersion: string;
   readonly replayKey: Uint8Array;
   readonly effectKey: Uint8Array;

@@ -1,6 +1,5 @@
 // The registrar's records as the API shows them. A registration reads the same in every answer that carries it; what may
 // change, its state, stands beside it.
-import { encodeHex } from "@claudemesh/protocol/encoding/hex";
 import type { ApprovalRecord, AuditEntry, StoredRequest } from "../core/records.ts";
 import { stateOf } from "../core/stored-state.ts";
 
@@ -16,13 +15,17 @@ export function registrationBody({ registration, consumption }: StoredRequest): 
     artifact_hash: registration.artifactHash,
     run_id: registration.runId,
     binding: registration.binding,
-    replay_key: encodeHex(consumption.replayKey),
-    effect_key: encodeHex(consumption.effectKey),
+    replay_key: hexOf(consumption.replayKey),
+    effect_key: hexOf(consumption.effectKey),
     approval_id: consumption.approvalId,
     attempt_id: consumption.attemptId,
     registered_by: registration.registeredBy,
     registered_at: registration.registeredAtMs,
   };
+}
+
+function hexOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString("hex");
 }
 
 /** A request with all that became of it. */

@@ -6,6 +6,7 @@ export function writeReasons(reasons: readonly string[]): string {
 }
 
 export function readReasons(text: string | null): string[] {
-  const value = text === null ? [] : parseOwnJsonText(text);
+  if (text === null || text === "[]") return [];
+  const value = parseOwnJsonText(text);
   return Array.isArray(value) ? value.map(String) : [];
 }

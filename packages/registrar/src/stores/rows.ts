@@ -4,92 +4,82 @@ import type { VerifiedState } from "@claudemesh/protocol/registrar/registration-
 import type { ApprovalRecord, AuditEntry, StoredRequest } from "../core/records.ts";
 import { readReasons } from "./reasons.ts";
 
-export type StoredRow = {
-  readonly logical_request_key: string;
-  readonly registration_id: string;
-  readonly operation: string;
-  readonly target: string;
-  readonly artifact_hash: string;
-  readonly run_id: string;
-  readonly binding: string;
-  readonly registered_by: string;
-  readonly registered_at: number;
-  readonly protocol_version: string;
-  readonly replay_key: Uint8Array;
-  readonly effect_key: Uint8Array;
-  readonly c_operation: string;
-  readonly c_target: string;
-  readonly c_artifact_hash: string;
-  readonly c_run_id: string;
-  readonly c_binding: string;
-  readonly approval_id: string;
-  readonly attempt_id: string;
-  readonly consumed_at: number;
-  readonly state: VerifiedState | null;
-  readonly verifier: string | null;
-  readonly reasons: string | null;
-  readonly verified_at: number | null;
-  readonly compensation_approval_id: string | null;
-  readonly compensation_attempt_id: string | null;
-  readonly compensated_by: string | null;
-  readonly compensated_at: number | null;
-};
+/** What stands under a key, in the order of storedValues. */
+export type StoredValues = readonly [
+  logicalRequestKey: string,
+  registrationId: string,
+  operation: string,
+  target: string,
+  artifactHash: string,
+  runId: string,
+  binding: string,
+  registeredBy: string,
+  registeredAtMs: number,
+  protocolVersion: string,
+  replayKeyHex: string,
+  effectKeyHex: string,
+  consumedBinding: string,
+  approvalId: string,
+  attemptId: string,
+  consumedAtMs: number,
+  state: VerifiedState | null,
+  verifier: string | null,
+  reasons: string | null,
+  verifiedAtMs: number | null,
+  compensationApprovalId: string | null,
+  compensationAttemptId: string | null,
+  compensatedBy: string | null,
+  compensatedAtMs: number | null,
+];
 
-/** Times are read as integers of milliseconds: `ms` says how a store does that. */
-export const storedColumns = (ms: (column: string) => string) =>
+/**
+ * For a list in JSON: one value of a row instead of two dozen, since drivers take longer over each column than a parser
+ * over all of it. `ms` and `hex` say how a store writes a time, as an integer of milliseconds, and bytes.
+ */
+export const storedValues = (ms: (column: string) => string, hex: (column: string) => string) =>
   `r.logical_request_key, r.registration_id, r.operation, r.target, r.artifact_hash, r.run_id, r.binding, r.registered_by,
-   ${ms("r.registered_at")} AS registered_at, c.protocol_version, c.replay_key, c.effect_key,
-   c.operation AS c_operation, c.target AS c_target, c.artifact_hash AS c_artifact_hash, c.run_id AS c_run_id,
-   c.binding AS c_binding, c.approval_id, c.attempt_id, ${ms("c.consumed_at")} AS consumed_at, v.state, v.verifier,
-   v.reasons, ${ms("v.verified_at")} AS verified_at, k.approval_id AS compensation_approval_id,
-   k.attempt_id AS compensation_attempt_id, k.compensated_by, ${ms("k.compensated_at")} AS compensated_at`;
+   ${ms("r.registered_at")}, c.protocol_version, ${hex("c.replay_key")}, ${hex("c.effect_key")}, c.binding, c.approval_id,
+   c.attempt_id, ${ms("c.consumed_at")}, v.state, v.verifier, v.reasons, ${ms("v.verified_at")}, k.approval_id,
+   k.attempt_id, k.compensated_by, ${ms("k.compensated_at")}`;
 
-export function toStoredRequest(row: StoredRow): StoredRequest {
-  const { logical_request_key: logicalRequestKey, verified_at, compensated_at } = row;
+export function toStoredRequest(values: StoredValues): StoredRequest {
+  const [logicalRequestKey, registrationId, operation, target, artifactHash, runId, binding, registeredBy] = values;
   return {
     registration: {
-      registrationId: row.registration_id,
+      registrationId,
       logicalRequestKey,
-      operation: row.operation,
-      target: row.target,
-      artifactHash: row.artifact_hash,
-      runId: row.run_id,
-      binding: row.binding,
-      registeredBy: row.registered_by,
-      registeredAtMs: row.registered_at,
+      operation,
+      target,
+      artifactHash,
+      runId,
+      binding,
+      registeredBy,
+      registeredAtMs: values[8],
     },
     consumption: {
-      protocolVersion: row.protocol_version,
-      replayKey: row.replay_key,
-      effectKey: row.effect_key,
-      operation: row.c_operation,
-      target: row.c_target,
-      artifactHash: row.c_artifact_hash,
-      runId: row.c_run_id,
-      binding: row.c_binding,
-      approvalId: row.approval_id,
-      attemptId: row.attempt_id,
-      consumedAtMs: row.consumed_at,
+      protocolVersion: values[9],
+      replayKey: Buffer.from(values[10], "hex"),
+      effectKey: Buffer.from(values[11], "hex"),
+      binding: values[12],
+      approvalId: values[13],
+      attemptId: values[14],
+      consumedAtMs: values[15],
     },
-    verification:
-      row.state === null || verified_at === null
-        ? undefined
-        : {
-            state: row.state,
-            verifier: row.verifier ?? "",
-            reasons: readReasons(row.reasons),
-            verifiedAtMs: verified_at,
-          },
-    compensation:
-      row.compensation_approval_id === null || compensated_at === null
-        ? undefined
-        : {
-            approvalId: row.compensation_approval_id,
-            attemptId: row.compensation_attempt_id ?? "",
-            compensatedBy: row.compensated_by ?? "",
-            compensatedAtMs: compensated_at,
-          },
+    verification: toVerification(values),
+    compensation: toCompensation(values),
   };
+}
+
+function toVerification(values: StoredValues): StoredRequest["verification"] {
+  const [state, verifier, reasons, verifiedAtMs] = [values[16], values[17], values[18], values[19]];
+  if (state === null || verifiedAtMs === null) return undefined;
+  return { state, verifier: verifier ?? "", reasons: readReasons(reasons), verifiedAtMs };
+}
+
+function toCompensation(values: StoredValues): StoredRequest["compensation"] {
+  const [approvalId, attemptId, compensatedBy, compensatedAtMs] = [values[20], values[21], values[22], values[23]];
+  if (approvalId === null || compensatedAtMs === null) return undefined;
+  return { approvalId, attemptId: attemptId ?? "", compensatedBy: compensatedBy ?? "", compensatedAtMs };
 }
 
 export type ApprovalRow = {

@@ -39,6 +39,7 @@ export function createPostgresRegistrarStore(postgres: Postgres, probe: Registra
   const lookUps = new NaturalBatches<RequestKey, StoredRequest | undefined>({
     maxConcurrent: 2,
     maxBatch: lookUpsPerRead,
+    gathersTurns: true,
     run: (keys) => selectRequestsByKeys(committed, keys),
   });
   return {

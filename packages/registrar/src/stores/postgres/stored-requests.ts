@@ -1,6 +1,6 @@
 // Reading what stands under a consumed key on PostgreSQL: one statement, every table by its key.
 import type { StoredRequest } from "../../core/records.ts";
-import { type StoredRow, storedColumns, toStoredRequest } from "../rows.ts";
+import { type StoredValues, storedValues, toStoredRequest } from "../rows.ts";
 
 /** Where a statement runs: on its own, or inside a transaction. */
 export type Reading = {
@@ -16,12 +16,21 @@ const joined = `LEFT JOIN mesh.registrar_verification v
 
 const withRegistration = `JOIN mesh.registrar_registration r
     ON r.mesh_id = c.mesh_id AND r.logical_request_key = c.logical_request_key ${joined}`;
-const select = `SELECT ${storedColumns(asMs)} FROM mesh.registrar_consume c ${withRegistration}`;
+const hexOf = (column: string) => `encode(${column}, 'hex')`;
+const select = `SELECT json_build_array(${storedValues(asMs, hexOf)}) AS stored
+  FROM mesh.registrar_consume c ${withRegistration}`;
 
-const byKeys = `SELECT q.n::int AS n, ${storedColumns(asMs)}
+// Planned once for each connection, maybe when the tables were empty. OFFSET keeps each look-up a subquery of its own,
+// which can use nothing but its whole key.
+const byKeys = `SELECT q.n::int AS n, s.*
   FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS q (mesh_id, logical_request_key, n)
-  JOIN mesh.registrar_consume c
-    ON c.mesh_id = q.mesh_id AND c.logical_request_key = q.logical_request_key COLLATE "C" ${withRegistration}`;
+  CROSS JOIN LATERAL (
+    ${select} WHERE c.mesh_id = q.mesh_id AND c.logical_request_key = q.logical_request_key COLLATE "C" OFFSET 0
+  ) AS s`;
+
+type StoredRow = { readonly stored: StoredValues };
+
+const toRequest = ({ stored }: StoredRow) => toStoredRequest(stored);
 
 export type RequestKey = { readonly meshId: string; readonly logicalRequestKey: string };
 
@@ -32,9 +41,8 @@ export async function selectRequestsByKeys(
 ): Promise<readonly (StoredRequest | undefined)[]> {
   const values = [keys.map(({ meshId }) => meshId), keys.map(({ logicalRequestKey }) => logicalRequestKey)];
   const stored: (StoredRequest | undefined)[] = keys.map(() => undefined);
-  for (const { n, ...row } of await db.query<StoredRow & { n: number }>(byKeys, values)) {
-    stored[n - 1] = toStoredRequest(row);
-  }
+  const rows = await db.query<StoredRow & { n: number }>(byKeys, values, "registrar_requests");
+  for (const row of rows) stored[row.n - 1] = toRequest(row);
   return stored;
 }
 
@@ -47,7 +55,7 @@ export async function selectRequest(
   logicalRequestKey: string,
 ): Promise<StoredRequest | undefined> {
   const [row] = await db.query<StoredRow>(byKey, [meshId, logicalRequestKey], "registrar_request");
-  return row && toStoredRequest(row);
+  return row && toRequest(row);
 }
 
 export async function selectByEffect(
@@ -56,7 +64,7 @@ export async function selectByEffect(
   effectKey: Uint8Array,
 ): Promise<StoredRequest | undefined> {
   const [row] = await db.query<StoredRow>(byEffect, [meshId, effectKey], "registrar_effect");
-  return row && toStoredRequest(row);
+  return row && toRequest(row);
 }
 
 /** Before every id that is made. */
@@ -72,5 +80,5 @@ export async function selectRequests(
     `${select} WHERE r.mesh_id = $1 AND r.registration_id > $2 ORDER BY r.registration_id LIMIT $3`,
     [meshId, after === "" ? firstId : after, limit],
   );
-  return rows.map(toStoredRequest);
+  return rows.map(toRequest);
 }

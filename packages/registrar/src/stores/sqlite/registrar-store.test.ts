@@ -46,4 +46,14 @@ describe("the registrar on SQLite", () => {
     expect(plan.map(({ detail }) => detail).filter((detail) => !/USING PRIMARY KEY/.test(detail))).toEqual([]);
     expect(plan).toHaveLength(4);
   });
+
+  test("retries of one turn share one snapshot of what is committed (REG-1)", async () => {
+    await world.ask();
+    const request = await world.request({ approval_id: "approval-1" });
+    const snapshots = vi.spyOn(harness.lastOpened, "snapshot");
+    const answers = await Promise.all(Array.from({ length: 8 }, () => world.ask(request)));
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(snapshots).toHaveBeenCalledTimes(1);
+    vi.restoreAllMocks();
+  });
 });

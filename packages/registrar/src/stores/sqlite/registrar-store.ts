@@ -27,12 +27,13 @@ export function createSqliteRegistrarStore(db: Sqlite, commit: GroupCommit, prob
           const stored = insertApproval(tx, meshId, approval);
           return stored === undefined ? { type: "added" } : { type: "stored", approval: stored };
         }),
-      find: async (meshId, approvalId) => selectApproval(db, meshId, approvalId),
+      find: (meshId, approvalId) => commit.read((tx) => selectApproval(tx, meshId, approvalId)),
       list: async (meshId, after, limit) => selectApprovals(db, meshId, after, limit),
       revoke: (meshId, approvalId, nowMs) => commit.submit((tx) => revokeApproval(tx, meshId, approvalId, nowMs)),
     },
     requests: {
-      find: async (meshId, logicalRequestKey) => selectRequest(db, meshId, logicalRequestKey),
+      // Retries come in crowds, and a crowd shares a snapshot.
+      find: (meshId, logicalRequestKey) => commit.read((tx) => selectRequest(tx, meshId, logicalRequestKey)),
       consume: (request, nowMs) =>
         commit.submit((tx) => {
           const decision = consumeInTransaction(tx, request, nowMs);

@@ -1,17 +1,20 @@
 // Reading what stands under a consumed key on SQLite: one statement, every table by its primary key or one unique index.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { StoredRequest } from "../../core/records.ts";
-import { type StoredRow, storedColumns, toStoredRequest } from "../rows.ts";
+import { type StoredValues, storedValues, toStoredRequest } from "../rows.ts";
 
 const joined = `LEFT JOIN registrar_verification v
     ON v.mesh_id = r.mesh_id AND v.logical_request_key = r.logical_request_key
   LEFT JOIN registrar_compensation k
     ON k.mesh_id = r.mesh_id AND k.logical_request_key = r.logical_request_key`;
 
-const fromConsume = `SELECT ${storedColumns((column) => column)} FROM registrar_consume c
+const hexOf = (column: string) => `lower(hex(${column}))`;
+const stored = `json_array(${storedValues((column) => column, hexOf)}) AS stored`;
+
+const fromConsume = `SELECT ${stored} FROM registrar_consume c
   JOIN registrar_registration r ON r.mesh_id = c.mesh_id AND r.logical_request_key = c.logical_request_key ${joined}`;
 
-const fromRegistration = `SELECT ${storedColumns((column) => column)} FROM registrar_registration r
+const fromRegistration = `SELECT ${stored} FROM registrar_registration r
   CROSS JOIN registrar_consume c ON c.mesh_id = r.mesh_id AND c.logical_request_key = r.logical_request_key ${joined}`;
 
 // Whole texts, made once: a statement is looked up by its text at every call.
@@ -19,16 +22,21 @@ const byKey = `${fromConsume} WHERE c.mesh_id = ? AND c.logical_request_key = ?`
 const byEffect = `${fromConsume} WHERE c.mesh_id = ? AND c.effect_key = ?`;
 const page = `${fromRegistration} WHERE r.mesh_id = ? AND r.registration_id > ? ORDER BY r.registration_id LIMIT ?`;
 
+type StoredRow = { readonly stored: string };
+
+/** A list has no keys, whose escapes the engine's parser can mistake (see parseStrictJsonText). */
+const toRequest = (row: StoredRow) => toStoredRequest(JSON.parse(row.stored) as StoredValues);
+
 export function selectRequest(db: Sqlite, meshId: string, logicalRequestKey: string): StoredRequest | undefined {
   const row = db.sql<StoredRow>(byKey).get(meshId, logicalRequestKey);
-  return row && toStoredRequest(row);
+  return row && toRequest(row);
 }
 
 export function selectByEffect(db: Sqlite, meshId: string, effectKey: Uint8Array): StoredRequest | undefined {
   const row = db.sql<StoredRow>(byEffect).get(meshId, effectKey);
-  return row && toStoredRequest(row);
+  return row && toRequest(row);
 }
 
 export function selectRequests(db: Sqlite, meshId: string, after: string, limit: number): StoredRequest[] {
-  return db.sql<StoredRow>(page).all(meshId, after, limit).map(toStoredRequest);
+  return db.sql<StoredRow>(page).all(meshId, after, limit).map(toRequest);
 }

@@ -1,5 +1,5 @@
 // The registrar over the network, against a real broker on either store: RP-01 to RP-09 as a caller meets them, routes,
-// statuses and bodies on HTTP and WebSocket. What the rules are is tested on the stores.
+// statuses and bodies on HTTP and WebSocket. RP-10 has a suite of its own. What the rules are is tested on the stores.
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { BrokerFlags } from "@claudemesh/broker/config";

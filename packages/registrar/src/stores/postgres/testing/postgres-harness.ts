@@ -21,6 +21,10 @@ export class PostgresHarness implements RegistrarHarness {
     this.#pool = openPostgres({ url, poolSize: 12, onIdleError: () => undefined });
   }
 
+  get pool(): Postgres {
+    return this.#pool;
+  }
+
   async connect(): Promise<void> {
     await this.#admin.connect();
     await migratePostgres(this.#pool, [...postgresMembersMigrations(), ...postgresRegistrarMigrations()]);
