@@ -49,8 +49,13 @@ export class NaturalBatches<Item, Result> {
     return this.#running === 0 && this.#queue.length === 0;
   }
 
+  /** Whoever comes now is refused as busy. */
+  get full(): boolean {
+    return this.#queue.length >= this.#maxQueued;
+  }
+
   submit(item: Item): Promise<Result> {
-    if (this.#queue.length >= this.#maxQueued) {
+    if (this.full) {
       return Promise.reject(new StorageError("busy", `${this.#maxQueued} requests wait for the store`));
     }
     return new Promise((resolve, reject) => {

@@ -47,7 +47,7 @@ export function postgresMessagesMigrations(): Migration[] {
 }
 
 export type MessagesPools = {
-  /** Connections that may wait for a mesh's lock, so that nothing else waits behind them. */
+  /** Connections that may wait for a mesh's lock, so that nothing else waits behind them. With generic plans. */
   readonly accepting: Postgres;
   readonly common: Postgres;
 };
@@ -76,7 +76,7 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
   const sweeping = <Step>(step: (tx: PostgresTransaction) => Promise<Step>): Promise<Step> =>
     common.transaction(async (tx) => {
       const done = await step(tx);
-      await probe.beforeCommit("sweep");
+      await probe.beforeCommit?.("sweep");
       return done;
     });
   return {
@@ -89,7 +89,7 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
       fence: async (request, nowMs, expiresAtMs) => {
         const fate = await accepting.transaction(async (tx) => {
           const decided = await fenceInTransaction(tx, request, nowMs, expiresAtMs);
-          await probe.beforeCommit("fence");
+          await probe.beforeCommit?.("fence");
           return decided;
         });
         await probe.afterCommit("fence");

@@ -1,6 +1,7 @@
 // Dedupe rows read back on PostgreSQL, many at once: for the look-up before any limit, for whoever lost a race, and for
 // fates.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import { textArray, uuidArray } from "@claudemesh/storage/postgres-arrays";
 import type { StoredAccept } from "../../ports.ts";
 
 export type ClientKey = { readonly meshId: string; readonly clientMessageId: string };
@@ -42,7 +43,7 @@ export async function selectAccepted(
 ): Promise<readonly (StoredAccept | undefined)[]> {
   const rows = await db.query<DedupeRow & { n: number }>(
     selectStatement,
-    [keys.map((key) => key.meshId), keys.map((key) => key.clientMessageId)],
+    [uuidArray(keys.map((key) => key.meshId)), textArray(keys.map((key) => key.clientMessageId))],
     "find_accepted",
   );
   const stored: (StoredAccept | undefined)[] = keys.map(() => undefined);
