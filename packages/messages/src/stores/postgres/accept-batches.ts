@@ -21,8 +21,6 @@ export type TransactionProbe = {
 /** While one is made durable, the next one claims; a third would only wait for the mesh's lock with them. */
 const transactionsPerMesh = 2;
 const sendsPerTransaction = 256;
-/** Fewer than these are cheaper together than side by side. */
-const sendsToShare = 128;
 const bodyBytesPerTransaction = 4 * 1_048_576;
 /** How often a send may find its id consumed and then forgotten before it gives up. */
 const triesMax = 5;
@@ -75,7 +73,6 @@ export class AcceptBatches {
     const batches: Lane["batches"] = new NaturalBatches({
       maxConcurrent: transactionsPerMesh,
       maxBatch: sendsPerTransaction,
-      shareFrom: sendsToShare,
       weigh: (send) => send.envelope.body.length,
       maxWeight: bodyBytesPerTransaction,
       run: async (sends) => {

@@ -52,7 +52,9 @@ export type MessagesPools = {
   readonly common: Postgres;
 };
 
-const lookUpsPerRead = 256;
+/** Of all meshes together: who is cut off here is cut off from the transaction of its mesh. */
+const lookUpsPerRead = 1_024;
+const lookUpsEnough = 256;
 const settlingsPerTransaction = 64;
 
 export function createPostgresMessagesStore(pools: MessagesPools, probe: TransactionProbe): MessagesStore {
@@ -63,6 +65,7 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
     maxConcurrent: 2,
     maxBatch: lookUpsPerRead,
     gathersTurns: true,
+    gatherEnough: lookUpsEnough,
     run: (keys) => selectAccepted(committed, keys),
   });
   const settlings = new NaturalBatches<Settling, void>({
