@@ -51,6 +51,7 @@ async function connect(url: string): Promise<pg.Client> {
   await client.connect();
   const { rows } = await client.query<{ synchronous_commit: string }>("SHOW synchronous_commit");
   if (rows[0]?.synchronous_commit !== "on") throw new Error("this PostgreSQL does not flush before it answers");
+  await client.query("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off");
   return client;
 }
 
@@ -96,12 +97,12 @@ async function writeBatch(client: pg.Client, mesh: RowsMesh, sends: readonly Sen
   const tx = bare(client);
   const stored = await selectAccepted(tx, sends);
   if (stored.some((each) => each !== undefined)) throw new Error("an id came twice");
-  const begun = tx.script("BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off");
+  const begun = tx.script("BEGIN");
   const [claimed] = await Promise.all([insertClaims(tx, mesh.id, sends), begun]);
   if (claimed.size !== sends.length) throw new Error("an id was taken");
-  const [, judged] = await Promise.all([lockMesh(tx, mesh.id), writeAccepts(tx, mesh.id, sends)]);
+  const last = [lockMesh(tx, mesh.id), writeAccepts(tx, mesh.id, sends), tx.script("COMMIT")] as const;
+  const [, judged] = await Promise.all(last);
   if (judged.some(({ type }) => type !== "accepted")) throw new Error("a send was refused");
-  await tx.script("COMMIT");
 }
 
 async function measureRows({ meshes, outstanding, durationMs, ids }: RowsOrder): Promise<RowsResult> {

@@ -9,7 +9,9 @@ const queue = "bench";
 const connections = 20;
 
 export async function openPgBoss(url: string): Promise<Peer> {
-  const boss = new PgBoss({ connectionString: url, max: connections, supervise: false, schedule: false });
+  // A server takes so many connections in all: between its own segments a peer leaves them to others.
+  const pool = { connectionString: url, max: connections, idleTimeoutMillis: 1_000 };
+  const boss = new PgBoss({ ...pool, supervise: false, schedule: false });
   boss.on("error", () => undefined);
   await boss.start();
   await boss.createQueue(queue);

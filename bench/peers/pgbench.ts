@@ -2,6 +2,7 @@
 // by PostgreSQL's own load generator. No look-up, no limiter, no judging of the destination.
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type BenchMesh, benchTopic, bodyBytes } from "../broker/bench-meshes.ts";
 import { askPostgres } from "../broker/store-pair.ts";
 
@@ -31,6 +32,20 @@ export async function preparePgbench(url: string, scriptPath: string, mesh: Benc
   writeFileSync(scriptPath, `${text.replaceAll(/\s+/g, " ")}\n`);
 }
 
+const roomWaitMs = 30_000;
+const roomPollMs = 200;
+
+/** Waits until others have closed the connections that they do not use: a server takes so many in all. */
+async function untilRoom(url: string, clients: number): Promise<void> {
+  const free = `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+    - count(*) FROM pg_stat_activity WHERE backend_type IN ('client backend', 'walsender')`;
+  for (const endsAtMs = performance.now() + roomWaitMs; performance.now() < endsAtMs; await sleep(roomPollMs)) {
+    // The one that asks is counted, and gone by then.
+    if (Number(await askPostgres(url, free)) + 1 >= clients) return;
+  }
+  throw new Error(`PostgreSQL has no room for ${clients} clients of pgbench: raise its max_connections`);
+}
+
 /** Undefined where pgbench is not installed. */
 export async function runPgbench(
   url: string,
@@ -38,6 +53,7 @@ export async function runPgbench(
   clients: number,
   durationMs: number,
 ): Promise<PgbenchResult | undefined> {
+  await untilRoom(url, clients);
   const seconds = Math.max(1, Math.round(durationMs / 1_000));
   const args = ["-n", "-M", "prepared", "-c", String(clients), "-j", "2", "-T", String(seconds), "-f", scriptPath, url];
   const child = spawn("pgbench", args, { stdio: ["ignore", "pipe", "pipe"] });

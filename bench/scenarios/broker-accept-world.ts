@@ -106,7 +106,7 @@ export class BrokerAcceptWorld {
     const script = new URL("../broker/transport-alone.ts", import.meta.url);
     const process: Served = await MeasuringProcess.start(settings.closing, script);
     const world = new BrokerAcceptWorld(folder, load, stores, { process, port: await process.ask("port") });
-    await world.#warmUp(settings.warmUpMs / 2);
+    await world.#warmUp(settings.warmUpMs);
     return world;
   }
 
@@ -158,12 +158,14 @@ export class BrokerAcceptWorld {
     return store;
   }
 
+  // With as many as there will ever be, and for as long on every side: a process compiles what it has done some ten
+  // thousand times, and a broker that has served for two seconds is to be judged like one that has served for a day.
   async #warmUp(durationMs: number): Promise<void> {
-    const [outstanding] = outstandings;
-    const shape = { outstanding, meshes: 1 };
+    const outstanding = Math.max(...outstandings);
+    const shape = { outstanding, meshes: Math.max(...meshCounts) };
     for (const transport of transports) await this.transport(transport, outstanding, durationMs);
     for (const kind of this.#stores.keys()) {
-      await this.rows(kind, shape, durationMs / 2);
+      await this.rows(kind, shape, durationMs);
       await this.inProcess(kind, shape, durationMs);
       for (const transport of transports) await this.api(kind, transport, shape, durationMs);
     }

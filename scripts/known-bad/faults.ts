@@ -78,8 +78,8 @@ const messageFaults: readonly KnownBad[] = [
     edits: [
       {
         file: "packages/messages/src/stores/redis/consume-script.ts",
-        find: "  if redis.call('EXISTS', KEYS[i]) == 1 then\n    answers[i - 1] = 1\n  elseif used < limit then",
-        replace: "  if used < limit then",
+        find: "redis.call('SET', KEYS[i], '', 'EX', ARGV[2], 'NX')",
+        replace: "redis.call('SET', KEYS[i], '', 'EX', ARGV[2])",
       },
     ],
   },
@@ -88,9 +88,9 @@ const messageFaults: readonly KnownBad[] = [
     harm: "a send that was refused can never be sent, though it never took effect",
     edits: [
       {
-        file: postgresAccept,
-        find: "    if (refused.length > 0) await deleteClaims(tx, meshId, refused);\n",
-        replace: "    if (refused.length > sends.length) await deleteClaims(tx, meshId, refused);\n",
+        file: "packages/messages/src/stores/postgres/accept-statements.ts",
+        find: "FROM numbered a WHERE a.history_id IS NULL))",
+        replace: "FROM numbered a WHERE a.history_id IS NULL AND a.n < 0))",
       },
     ],
   },
@@ -199,8 +199,8 @@ const messageFaults: readonly KnownBad[] = [
     edits: [
       {
         file: postgresAccept,
-        find: "const [, judged] = await Promise.all([lockMesh(tx, meshId), writeAccepts(tx, meshId, firsts)]);",
-        replace: "const judged = await writeAccepts(tx, lockMesh.length < 0 ? '' : meshId, firsts);",
+        find: "const locking = firsts.length === 0 ? undefined : lockMesh(tx, meshId);",
+        replace: "const locking = firsts.length >= 0 ? undefined : lockMesh(tx, meshId);",
       },
     ],
   },

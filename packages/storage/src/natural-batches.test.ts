@@ -5,7 +5,13 @@ import { NaturalBatches } from "./natural-batches.ts";
 
 /** Batches that end when the test says so. */
 function createBatches(
-  options: { maxBatch?: number; maxConcurrent?: number; maxQueued?: number; gathersTurns?: boolean } = {},
+  options: {
+    maxBatch?: number;
+    maxConcurrent?: number;
+    maxQueued?: number;
+    gathersTurns?: boolean;
+    enough?: number;
+  } = {},
 ) {
   const started: { items: readonly number[]; end: (results: readonly string[]) => void; fail: (why: Error) => void }[] =
     [];
@@ -14,6 +20,7 @@ function createBatches(
     maxConcurrent: options.maxConcurrent ?? 1,
     ...(options.maxQueued === undefined ? {} : { maxQueued: options.maxQueued }),
     gathersTurns: options.gathersTurns ?? false,
+    ...(options.enough === undefined ? {} : { gatherEnough: options.enough }),
     run: (items) => {
       const { promise, resolve, reject } = Promise.withResolvers<readonly string[]>();
       started.push({ items, end: resolve, fail: reject });
@@ -70,6 +77,18 @@ describe("natural batches", () => {
     expect(await Promise.all(results)).toHaveLength(7);
   });
 
+  test("do not wait for more where there are enough, and take all who came in that turn", async () => {
+    const { batches, started, endAll } = createBatches({ gathersTurns: true, maxBatch: 10, enough: 3 });
+    const results = [1, 2].map((item) => batches.submit(item));
+    await turn();
+    expect(started).toEqual([]);
+    results.push(...[3, 4, 5].map((item) => batches.submit(item)));
+    await turn();
+    expect(started.map(({ items }) => items)).toEqual([[1, 2, 3, 4, 5]]);
+    await endAll();
+    expect(await Promise.all(results)).toHaveLength(5);
+  });
+
   test("run no more at once than allowed, and none larger than allowed", async () => {
     const { batches, started, endAll } = createBatches({ maxBatch: 2, maxConcurrent: 2 });
     const results = [1, 2, 3, 4, 5].map((item) => batches.submit(item));
@@ -84,12 +103,11 @@ describe("natural batches", () => {
     expect(await Promise.all(results)).toHaveLength(5);
   });
 
-  test("that may begin at once share a crowd, and leave a few to one of them", async () => {
+  test("that may begin at once share what one of them cannot hold, and leave less than that to one", async () => {
     const sizes: number[] = [];
     const batches = new NaturalBatches<number, number>({
-      maxBatch: 100,
+      maxBatch: 8,
       maxConcurrent: 2,
-      shareFrom: 8,
       run: async (items) => {
         sizes.push(items.length);
         await turn();

@@ -12,13 +12,13 @@ export type NaturalBatchesOptions<Item, Result> = {
   readonly maxWeight?: number;
   /** Batches under way at once. */
   readonly maxConcurrent: number;
-  /** From so many waiting items on, batches that may begin at once share them, so that their round trips overlap. */
-  readonly shareFrom?: number;
   /**
    * Goes on collecting while each turn of the event loop brings more, up to a full batch: for callers with a socket each,
    * of whom one turn hears a few. The loop is busy with them meanwhile, and a lone caller waits for one empty turn.
    */
   readonly gathersTurns?: boolean;
+  /** So many are enough to begin; a full batch unless told. */
+  readonly gatherEnough?: number;
   /** Items waiting; more are refused as busy. */
   readonly maxQueued?: number;
 };
@@ -49,8 +49,13 @@ export class NaturalBatches<Item, Result> {
     return this.#running === 0 && this.#queue.length === 0;
   }
 
+  /** Whoever comes now is refused as busy. */
+  get full(): boolean {
+    return this.#queue.length >= this.#maxQueued;
+  }
+
   submit(item: Item): Promise<Result> {
-    if (this.#queue.length >= this.#maxQueued) {
+    if (this.full) {
       return Promise.reject(new StorageError("busy", `${this.#maxQueued} requests wait for the store`));
     }
     return new Promise((resolve, reject) => {
@@ -67,9 +72,9 @@ export class NaturalBatches<Item, Result> {
   }
 
   #runTurn(): void {
-    const { gathersTurns = false, maxBatch } = this.#options;
+    const { gathersTurns = false, maxBatch, gatherEnough = maxBatch } = this.#options;
     const waiting = this.#queue.length;
-    if (gathersTurns && waiting > this.#gathered && waiting < maxBatch) {
+    if (gathersTurns && waiting > this.#gathered && waiting < gatherEnough) {
       this.#gathered = waiting;
       setImmediate(this.#onTurn);
       return;
@@ -81,9 +86,10 @@ export class NaturalBatches<Item, Result> {
   }
 
   #takeBatch(): readonly Waiting<Item, Result>[] {
-    const { maxBatch, maxConcurrent, shareFrom, weigh = () => 0, maxWeight = 0 } = this.#options;
+    const { maxBatch, maxConcurrent, weigh = () => 0, maxWeight = 0 } = this.#options;
     const waiting = this.#queue.length;
-    const shares = shareFrom !== undefined && waiting >= shareFrom ? maxConcurrent - this.#running : 1;
+    // More than one batch holds is shared evenly by those that may begin at once. Less is cheaper in one.
+    const shares = Math.min(maxConcurrent - this.#running, Math.ceil(waiting / maxBatch));
     const most = Math.min(maxBatch, Math.ceil(waiting / shares));
     let weight = 0;
     let count = 0;

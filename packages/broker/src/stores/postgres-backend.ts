@@ -56,7 +56,7 @@ export async function openPostgresBackend(
 ): Promise<Backend> {
   const { config, failpoints, log } = surroundings;
   const onIdleError = (error: Error) => log.warn({ event: "postgres_connection_lost", err: error }, error.message);
-  const accepting = openPostgres({ url, poolSize: connectionsAccepting, onIdleError });
+  const accepting = openPostgres({ url, poolSize: connectionsAccepting, genericPlans: true, onIdleError });
   const committing = openPostgres({ url, poolSize: connectionsCommitting, genericPlans: true, onIdleError });
   const common = openPostgres({ url, poolSize: connectionsCommon, onIdleError });
   const closePools = async () => {
@@ -146,7 +146,7 @@ function createMessages(
   const store = createPostgresMessagesStore(
     { accepting, common },
     {
-      beforeCommit: (work) => failpoints.hit(`${work}.before_commit`),
+      ...(failpoints.active && { beforeCommit: (work) => failpoints.hit(`${work}.before_commit`) }),
       afterCommit: (work) => (work === "accept" ? failpoints.hit("accept.after_commit") : undefined),
     },
   );

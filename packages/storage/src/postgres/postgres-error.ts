@@ -58,6 +58,11 @@ export function toConnectError(error: unknown): unknown {
   return new StorageError("unavailable", `PostgreSQL cannot be reached: ${messageOf(error)}`, { cause: error });
 }
 
+/** What the server answered, as against what became of the way to it. */
+export function isFromServer(error: unknown): boolean {
+  return error instanceof StorageError && error.cause instanceof pg.DatabaseError;
+}
+
 /** The server says that this connection is over, or that there is none to be had right now. */
 export function endsConnection(error: unknown): boolean {
   const cause = error instanceof StorageError ? error.cause : error;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import type pg from "pg";
 import { StorageError } from "../storage-error.ts";
-import { endsConnection, toPostgresError } from "./postgres-error.ts";
+import { endsConnection, isFromServer, toPostgresError } from "./postgres-error.ts";
 
 export type PostgresValue = unknown;
 
@@ -140,6 +140,8 @@ export class PostgresSession {
       command = (await this.#send(statementTimeoutMs, "COMMIT")).command;
     } catch (error) {
       if (!this.#lost) throw error;
+      // The server answered a statement before it with an error, and commits nothing of such a transaction.
+      if (tx.failure !== undefined && isFromServer(tx.failure.error)) throw tx.failure.error;
       const message = "the connection to PostgreSQL was lost while COMMIT was under way";
       throw new StorageError("commit_unknown", message, { cause: error });
     }

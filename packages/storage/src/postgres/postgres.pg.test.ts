@@ -235,6 +235,18 @@ suite("PostgreSQL", () => {
       expect(await selectIds()).toEqual([2]);
     });
 
+    test("runs again when the server ended it before a COMMIT that was already on its way", async () => {
+      let runs = 0;
+      await open().transaction(async (tx) => {
+        runs += 1;
+        await insert(tx, runs);
+        if (runs > 1) return;
+        tx.script("SELECT pg_terminate_backend(pg_backend_pid(), 5000)").catch(() => undefined);
+      });
+      expect(runs).toBe(2);
+      expect(await selectIds()).toEqual([2]);
+    });
+
     test.each([
       ["lose_message", []],
       ["lose_answer", [1]],

@@ -5,12 +5,15 @@ import { NaturalBatches } from "@claudemesh/storage/natural-batches";
 import type { Postgres } from "@claudemesh/storage/postgres";
 import { answerFromStored } from "../../core/stored-accept.ts";
 import type { CommittedAccept, SendToAccept, StoredAccept } from "../../ports.ts";
-import { type AcceptOutcome, acceptInTransaction } from "./accept-in-transaction.ts";
+import { type AcceptOutcome, sendAccepts } from "./accept-in-transaction.ts";
 
 /** Hears of transactions by the kind of work they carry, so that fault points can aim at it. */
 export type TransactionProbe = {
-  /** Inside the transaction, after its last statement. A throw rolls back. It may be called again for another try. */
-  readonly beforeCommit: (work: "accept" | "fence" | "sweep") => void | Promise<void>;
+  /**
+   * Inside the transaction, after the answer to its last statement. A throw rolls back. It may be called again for
+   * another try. Where nobody wants to hear of it, an accept's COMMIT does not wait for that answer.
+   */
+  readonly beforeCommit?: (work: "accept" | "fence" | "sweep") => void | Promise<void>;
   /** Committed, and nobody has been told. A throw reaches the callers, as a crash would. */
   readonly afterCommit: (work: "accept" | "fence") => void | Promise<void>;
 };
@@ -18,20 +21,22 @@ export type TransactionProbe = {
 /** While one is made durable, the next one claims; a third would only wait for the mesh's lock with them. */
 const transactionsPerMesh = 2;
 const sendsPerTransaction = 256;
-/** Fewer than these are cheaper together than side by side. */
-const sendsToShare = 128;
 const bodyBytesPerTransaction = 4 * 1_048_576;
 /** How often a send may find its id consumed and then forgotten before it gives up. */
 const triesMax = 5;
 
-type Lane = NaturalBatches<SendToAccept, PromiseSettledResult<AcceptOutcome>>;
-type Underway = { readonly send: SendToAccept; readonly outcome: Promise<AcceptOutcome> };
+type Underway = { readonly send: SendToAccept; readonly outcome: Promise<PromiseSettledResult<AcceptOutcome>> };
+type Lane = {
+  readonly batches: NaturalBatches<SendToAccept, PromiseSettledResult<AcceptOutcome>>;
+  /** By client_message_id: who leads, from its first step to its outcome. */
+  readonly underway: Map<string, Underway>;
+};
 
 export class AcceptBatches {
   readonly #postgres: Postgres;
   readonly #probe: TransactionProbe;
+  /** By mesh; only those in which something is under way. */
   readonly #lanes = new Map<string, Lane>();
-  readonly #underway = new Map<string, Underway>();
 
   constructor(postgres: Postgres, probe: TransactionProbe) {
     this.#postgres = postgres;
@@ -40,49 +45,46 @@ export class AcceptBatches {
 
   /** Resolves after the COMMIT that decides this send. */
   async accept(send: SendToAccept): Promise<CommittedAccept> {
-    const key = `${send.meshId}/${send.clientMessageId}`;
     for (let tries = 0; tries < triesMax; tries += 1) {
       for (;;) {
-        const ahead = this.#underway.get(key);
+        const ahead = this.#lanes.get(send.meshId)?.underway.get(send.clientMessageId);
         if (ahead === undefined) break;
-        const stored = storedBy(ahead.send, await ahead.outcome);
+        const stored = storedBy(ahead.send, settledValue(await ahead.outcome));
         // Where the one ahead was refused, this one is judged on its own: it may come from another member.
         if (stored !== undefined) return answerStored(stored, send);
       }
-      const outcome = await this.#lead(key, send);
+      const outcome = settledValue(await this.#lead(send));
       if (outcome.type !== "forgotten") return answerOutcome(outcome, send);
     }
     throw new StorageError("conflict", "the id was consumed and forgotten again and again");
   }
 
-  #lead(key: string, send: SendToAccept): Promise<AcceptOutcome> {
-    const outcome = this.#submit(key, send);
-    this.#underway.set(key, { send, outcome });
+  #lead(send: SendToAccept): Underway["outcome"] {
+    const { batches, underway } = this.#lanes.get(send.meshId) ?? this.#openLane(send.meshId);
+    // For want of room it is in no batch, and nobody would take it off.
+    if (batches.full) return batches.submit(send);
+    const outcome = batches.submit(send);
+    underway.set(send.clientMessageId, { send, outcome });
     return outcome;
   }
 
-  async #submit(key: string, send: SendToAccept): Promise<AcceptOutcome> {
-    const { meshId } = send;
-    const lane = this.#lanes.get(meshId) ?? this.#openLane(meshId);
-    try {
-      const settled = await lane.submit(send);
-      if (settled.status === "rejected") throw settled.reason;
-      return settled.value;
-    } finally {
-      this.#underway.delete(key);
-      if (lane.idle) this.#lanes.delete(meshId);
-    }
-  }
-
   #openLane(meshId: string): Lane {
-    const lane: Lane = new NaturalBatches({
+    const underway: Lane["underway"] = new Map();
+    const batches: Lane["batches"] = new NaturalBatches({
       maxConcurrent: transactionsPerMesh,
       maxBatch: sendsPerTransaction,
-      shareFrom: sendsToShare,
       weigh: (send) => send.envelope.body.length,
       maxWeight: bodyBytesPerTransaction,
-      run: (sends) => this.#runBatch(meshId, sends),
+      run: async (sends) => {
+        try {
+          return await this.#runBatch(meshId, sends);
+        } finally {
+          for (const { clientMessageId } of sends) underway.delete(clientMessageId);
+          if (underway.size === 0) this.#lanes.delete(meshId);
+        }
+      },
     });
+    const lane = { batches, underway };
     this.#lanes.set(meshId, lane);
     return lane;
   }
@@ -107,19 +109,28 @@ export class AcceptBatches {
   }
 
   async #transact(meshId: string, sends: readonly SendToAccept[]): Promise<AcceptOutcome[]> {
-    const outcomes = await this.#postgres.transaction(async (tx) => {
-      const decided = await acceptInTransaction(tx, meshId, sends);
-      await this.#probe.beforeCommit("accept");
-      return decided;
+    const { beforeCommit } = this.#probe;
+    const { decided } = await this.#postgres.transaction(async (tx) => {
+      const sent = await sendAccepts(tx, meshId, sends);
+      if (beforeCommit !== undefined) {
+        await sent.decided;
+        await beforeCommit("accept");
+      }
+      return sent;
     });
     await this.#probe.afterCommit("accept");
-    return outcomes;
+    return decided;
   }
 }
 
 /** The database refused a row or a statement; everything else would hit the neighbours just as well. */
 function isOneSendsFault(error: unknown): boolean {
   return error instanceof StorageError && (error.kind === "constraint" || error.kind === "statement");
+}
+
+function settledValue<T>(settled: PromiseSettledResult<T>): T {
+  if (settled.status === "rejected") throw settled.reason;
+  return settled.value;
 }
 
 function only<T>(items: readonly T[]): T {

@@ -1,10 +1,11 @@
-// Claim, B2 and B3 for a batch of sends of one mesh, inside a transaction that the caller opened as READ COMMITTED. The
-// claims come first, since they may wait for other transactions; nothing waits after the mesh's lock.
+// Claim, B2 and B3 for a batch of sends of one mesh, inside a transaction that the caller opened as READ COMMITTED, on a
+// connection whose plans are generic. The claims come first, since they may wait for other transactions; nothing waits
+// after the mesh's lock.
 import assert from "node:assert/strict";
 import { lockMesh } from "@claudemesh/members/postgres";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { SendToAccept, StoredAccept } from "../../ports.ts";
-import { deleteClaims, insertClaims, type JudgedSend, writeAccepts } from "./accept-statements.ts";
+import { insertClaims, type JudgedSend, writeAccepts } from "./accept-statements.ts";
 import { selectAccepted } from "./stored-accepts.ts";
 
 export type AcceptOutcome =
@@ -14,36 +15,47 @@ export type AcceptOutcome =
   /** The id was consumed and its row has just been forgotten: another try will find it free. */
   | { readonly type: "forgotten" };
 
-/** One outcome per send, in their order. No two of them may have the same client_message_id. */
+/**
+ * Resolves when the last statement is on its way, so that COMMIT can travel behind it: who holds the mesh's lock does
+ * not wait for us in between. `decided`, one outcome per send in their order, is true once the transaction committed.
+ * No two of the sends may have the same client_message_id.
+ */
+export async function sendAccepts(
+  tx: PostgresTransaction,
+  meshId: string,
+  sends: readonly SendToAccept[],
+): Promise<{ readonly decided: Promise<AcceptOutcome[]> }> {
+  // Every transaction claims in the same order, so that two of them never wait for each other.
+  const claimed = await insertClaims(tx, meshId, [...sends].sort(byClientMessageId));
+  const firsts = sends.filter((send) => claimed.has(send.clientMessageId));
+  const others = firsts.length === sends.length ? [] : sends.filter((send) => !claimed.has(send.clientMessageId));
+  // A statement after the wait: it sees what the other transaction committed.
+  const reading = others.length === 0 ? [] : selectAccepted(tx, others);
+  const locking = firsts.length === 0 ? undefined : lockMesh(tx, meshId);
+  const writing = firsts.length === 0 ? [] : writeAccepts(tx, meshId, firsts);
+  const decided = Promise.all([reading, writing, locking]).then(([stored, judged]) => {
+    if (others.length === 0) return judged;
+    const outcomes = new Map<SendToAccept, AcceptOutcome>();
+    for (const [index, send] of others.entries()) outcomes.set(send, toOutcome(stored[index]));
+    for (const [index, send] of firsts.entries()) outcomes.set(send, at(judged, index));
+    return sends.map((send) => {
+      const outcome = outcomes.get(send);
+      assert(outcome !== undefined, "every send of a batch has an outcome");
+      return outcome;
+    });
+  });
+  // Who commits without waiting for it hears of a failure from COMMIT.
+  decided.catch(() => undefined);
+  return { decided };
+}
+
+/** As above, for who goes on inside the transaction. */
 export async function acceptInTransaction(
   tx: PostgresTransaction,
   meshId: string,
   sends: readonly SendToAccept[],
 ): Promise<AcceptOutcome[]> {
-  // Planning takes longer than running: once for each connection is enough, see accept-statements.ts.
-  const settled = tx.script("SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off");
-  // Every transaction claims in the same order, so that two of them never wait for each other.
-  const [claimed] = await Promise.all([insertClaims(tx, meshId, [...sends].sort(byClientMessageId)), settled]);
-  const firsts = sends.filter((send) => claimed.has(send.clientMessageId));
-  const others = sends.filter((send) => !claimed.has(send.clientMessageId));
-
-  const outcomes = new Map<SendToAccept, AcceptOutcome>();
-  if (others.length > 0) {
-    // A statement after the wait: it sees what the other transaction committed.
-    const stored = await selectAccepted(tx, others);
-    for (const [index, send] of others.entries()) outcomes.set(send, toOutcome(stored[index]));
-  }
-  if (firsts.length > 0) {
-    const [, judged] = await Promise.all([lockMesh(tx, meshId), writeAccepts(tx, meshId, firsts)]);
-    for (const [index, outcome] of judged.entries()) outcomes.set(at(firsts, index), outcome);
-    const refused = firsts.filter((_, index) => judged[index]?.type === "refused");
-    if (refused.length > 0) await deleteClaims(tx, meshId, refused);
-  }
-  return sends.map((send) => {
-    const outcome = outcomes.get(send);
-    assert(outcome !== undefined, "every send of a batch has an outcome");
-    return outcome;
-  });
+  return (await sendAccepts(tx, meshId, sends)).decided;
 }
 
 function at<T>(items: readonly T[], index: number): T {

@@ -5,12 +5,13 @@
 // So every look-up is a subquery that can use nothing but its whole key.
 import type { AcceptRefusal } from "@claudemesh/protocol/messages/accept-result";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import { float8Array, int4Array, textArray, uuidArray } from "@claudemesh/storage/postgres-arrays";
 import type { SendToAccept } from "../../ports.ts";
 
 /** Milliseconds of `name`, a float8, as a time. */
 const time = (name: string) => `to_timestamp(${name} / 1000)`;
 
-// Fingerprints and bodies travel as one run of bytes each, because the driver would spell an array of them in hex.
+// Fingerprints and bodies travel as one run of bytes each, so that what is judged and numbered is not carried with them.
 const claimStatement = `
   INSERT INTO mesh.client_message_dedupe (mesh_id, client_message_id, broker_message_id, request_fingerprint,
     destination_kind, destination_ref, sender_pubkey, first_seen_at, expires_at)
@@ -36,13 +37,13 @@ export async function insertClaims(
     [
       meshId,
       Buffer.concat(sends.map((send) => send.fingerprint)),
-      sends.map((send) => send.clientMessageId),
-      sends.map((send) => send.brokerMessageId),
-      sends.map((send) => send.envelope.destination.kind),
-      sends.map((send) => send.envelope.destination.ref),
-      sends.map((send) => send.senderPubkey),
-      sends.map((send) => send.acceptedAtMs),
-      sends.map((send) => send.expiresAtMs ?? null),
+      textArray(sends.map((send) => send.clientMessageId)),
+      uuidArray(sends.map((send) => send.brokerMessageId)),
+      textArray(sends.map((send) => send.envelope.destination.kind)),
+      textArray(sends.map((send) => send.envelope.destination.ref)),
+      textArray(sends.map((send) => send.senderPubkey)),
+      float8Array(sends.map((send) => send.acceptedAtMs)),
+      float8Array(sends.map((send) => send.expiresAtMs ?? null)),
     ],
     "claim_sends",
   );
@@ -138,6 +139,12 @@ const acceptStatement = `
     SELECT $1, m.pubkey, a.history_id, a.broker_message_id
     FROM numbered a, unnest($15::int[], $16::text[]) AS m (n, pubkey)
     WHERE a.history_id IS NOT NULL AND m.n = a.n
+  ), unclaimed AS (
+    DELETE FROM mesh.client_message_dedupe
+    WHERE ctid = ANY (ARRAY(
+      SELECT (SELECT d.ctid FROM mesh.client_message_dedupe d
+              WHERE d.mesh_id = $1 AND d.client_message_id = a.client_message_id)
+      FROM numbered a WHERE a.history_id IS NULL))
   )
   SELECT a.refusal, a.history_id, CASE WHEN a.n = 1 THEN
       (SELECT json_object_agg(audience.topic, coalesce(audience.members, '{}')) FROM audience) END AS audience
@@ -156,8 +163,8 @@ type JudgedRow = {
 
 /**
  * For sends that this transaction has claimed, in the order in which they get their history ids, under the mesh's
- * lock: judges all of them on one snapshot and writes every effect of those that pass. The claims of the others are
- * still there.
+ * lock: judges all of them on one snapshot, writes every effect of those that pass, and takes back the claims of the
+ * others, so that their ids are free.
  */
 export async function writeAccepts(
   tx: PostgresTransaction,
@@ -191,32 +198,20 @@ function acceptValues(meshId: string, sends: readonly SendToAccept[]): unknown[]
   }
   return [
     meshId,
-    sends.map((send) => send.clientMessageId),
-    sends.map((send) => send.brokerMessageId),
-    sends.map((send) => send.senderPubkey),
-    envelopes.map(({ destination }) => destination.kind),
-    envelopes.map(({ destination }) => destination.ref),
-    envelopes.map(({ version }) => version),
-    bodyStarts,
-    envelopes.map(({ body }) => body.length),
-    envelopes.map(({ canonicalMeta }) => canonicalMeta),
-    envelopes.map(({ priority }) => priority),
-    envelopes.map(({ replyToId }) => replyToId ?? null),
-    sends.map((send) => send.acceptedAtMs),
+    textArray(sends.map((send) => send.clientMessageId)),
+    uuidArray(sends.map((send) => send.brokerMessageId)),
+    textArray(sends.map((send) => send.senderPubkey)),
+    textArray(envelopes.map(({ destination }) => destination.kind)),
+    textArray(envelopes.map(({ destination }) => destination.ref)),
+    textArray(envelopes.map(({ version }) => version)),
+    int4Array(bodyStarts),
+    int4Array(envelopes.map(({ body }) => body.length)),
+    textArray(envelopes.map(({ canonicalMeta }) => canonicalMeta)),
+    textArray(envelopes.map(({ priority }) => priority)),
+    textArray(envelopes.map(({ replyToId }) => replyToId ?? null)),
+    float8Array(sends.map((send) => send.acceptedAtMs)),
     Buffer.concat(envelopes.map(({ body }) => body)),
-    sends.flatMap((send, index) => send.mentions.map(() => index + 1)),
-    sends.flatMap((send) => send.mentions),
+    int4Array(sends.flatMap((send, index) => send.mentions.map(() => index + 1))),
+    textArray(sends.flatMap((send) => send.mentions)),
   ];
-}
-
-/** Takes back the claims of sends that were refused, so that their ids are free. */
-export async function deleteClaims(
-  tx: PostgresTransaction,
-  meshId: string,
-  sends: readonly SendToAccept[],
-): Promise<void> {
-  await tx.execute(
-    "DELETE FROM mesh.client_message_dedupe WHERE mesh_id = $1 AND client_message_id = ANY ($2::text[])",
-    [meshId, sends.map((send) => send.clientMessageId)],
-  );
 }

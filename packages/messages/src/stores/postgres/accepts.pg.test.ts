@@ -38,7 +38,7 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
   });
 
   async function openStore(probe: Partial<TransactionProbe> = {}, from = harness): Promise<MessagesStore> {
-    const nothing = { beforeCommit: () => undefined, afterCommit: () => undefined };
+    const nothing = { afterCommit: () => undefined };
     const opened = await from.open(ampleRate, { ...nothing, ...probe });
     onTestFinished(() => opened.close());
     return opened.store;

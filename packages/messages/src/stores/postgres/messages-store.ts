@@ -47,12 +47,14 @@ export function postgresMessagesMigrations(): Migration[] {
 }
 
 export type MessagesPools = {
-  /** Connections that may wait for a mesh's lock, so that nothing else waits behind them. */
+  /** Connections that may wait for a mesh's lock, so that nothing else waits behind them. With generic plans. */
   readonly accepting: Postgres;
   readonly common: Postgres;
 };
 
-const lookUpsPerRead = 256;
+/** Of all meshes together: who is cut off here is cut off from the transaction of its mesh. */
+const lookUpsPerRead = 1_024;
+const lookUpsEnough = 256;
 const settlingsPerTransaction = 64;
 
 export function createPostgresMessagesStore(pools: MessagesPools, probe: TransactionProbe): MessagesStore {
@@ -63,6 +65,7 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
     maxConcurrent: 2,
     maxBatch: lookUpsPerRead,
     gathersTurns: true,
+    gatherEnough: lookUpsEnough,
     run: (keys) => selectAccepted(committed, keys),
   });
   const settlings = new NaturalBatches<Settling, void>({
@@ -76,7 +79,7 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
   const sweeping = <Step>(step: (tx: PostgresTransaction) => Promise<Step>): Promise<Step> =>
     common.transaction(async (tx) => {
       const done = await step(tx);
-      await probe.beforeCommit("sweep");
+      await probe.beforeCommit?.("sweep");
       return done;
     });
   return {
@@ -89,7 +92,7 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
       fence: async (request, nowMs, expiresAtMs) => {
         const fate = await accepting.transaction(async (tx) => {
           const decided = await fenceInTransaction(tx, request, nowMs, expiresAtMs);
-          await probe.beforeCommit("fence");
+          await probe.beforeCommit?.("fence");
           return decided;
         });
         await probe.afterCommit("fence");

@@ -1,6 +1,7 @@
 // Dedupe rows read back on PostgreSQL, many at once: for the look-up before any limit, for whoever lost a race, and for
 // fates.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import { textArray, uuidArray } from "@claudemesh/storage/postgres-arrays";
 import type { StoredAccept } from "../../ports.ts";
 
 export type ClientKey = { readonly meshId: string; readonly clientMessageId: string };
@@ -14,12 +15,12 @@ export type DedupeRow = {
   request_fingerprint: Uint8Array;
   sender_pubkey: string;
   history_available: boolean;
-  first_seen_at: Date;
+  first_seen_ms: number;
 };
 
-/** Of `mesh.client_message_dedupe d` with joinHistory. */
+/** Of `mesh.client_message_dedupe d` with joinHistory. The time as a number: a date would be spelled and parsed. */
 export const dedupeColumns = `d.broker_message_id, coalesce(h.history_id, 0) AS history_id, d.request_fingerprint,
-  d.sender_pubkey, d.history_available, d.first_seen_at`;
+  d.sender_pubkey, d.history_available, date_part('epoch', d.first_seen_at) * 1000 AS first_seen_ms`;
 
 /** A claim is made before its history id is known, and is not written twice for its sake. */
 export const joinHistory = `LEFT JOIN mesh.message_history h
@@ -42,7 +43,7 @@ export async function selectAccepted(
 ): Promise<readonly (StoredAccept | undefined)[]> {
   const rows = await db.query<DedupeRow & { n: number }>(
     selectStatement,
-    [keys.map((key) => key.meshId), keys.map((key) => key.clientMessageId)],
+    [uuidArray(keys.map((key) => key.meshId)), textArray(keys.map((key) => key.clientMessageId))],
     "find_accepted",
   );
   const stored: (StoredAccept | undefined)[] = keys.map(() => undefined);
@@ -57,6 +58,6 @@ export function toStoredAccept(row: DedupeRow): StoredAccept {
     fingerprint: row.request_fingerprint,
     senderPubkey: row.sender_pubkey,
     historyAvailable: row.history_available,
-    firstSeenAtMs: row.first_seen_at.getTime(),
+    firstSeenAtMs: Math.round(row.first_seen_ms),
   };
 }

@@ -9,14 +9,15 @@ local before = tonumber(redis.call('GET', KEYS[1]) or '0')
 local used = before
 local answers = {}
 for i = 2, #KEYS do
-  if redis.call('EXISTS', KEYS[i]) == 1 then
-    answers[i - 1] = 1
-  elseif used < limit then
-    used = used + 1
-    redis.call('SET', KEYS[i], '', 'EX', ARGV[2])
-    answers[i - 1] = 2
+  if used < limit then
+    if redis.call('SET', KEYS[i], '', 'EX', ARGV[2], 'NX') then
+      used = used + 1
+      answers[i - 1] = 2
+    else
+      answers[i - 1] = 1
+    end
   else
-    answers[i - 1] = 0
+    answers[i - 1] = redis.call('EXISTS', KEYS[i])
   end
 end
 if used > before then

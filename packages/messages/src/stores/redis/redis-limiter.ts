@@ -18,21 +18,23 @@ const callsAtOnce = 2;
 
 /** What the script says of an id. */
 type Covering = "spent" | "counted_before" | "denied";
-type Lane = NaturalBatches<string, Covering>;
+type Lane = { readonly window: number; readonly ids: NaturalBatches<string, Covering> };
 
 export function createRedisLimiter(redis: RedisConnection, options: RedisLimiterOptions): Limiter {
   const { rate, timeoutMs = 250, onFailure } = options;
+  /** By mesh. Who is late for a window that has passed shares with those who are late like it, or with nobody. */
   const lanes = new Map<string, Lane>();
 
   const openLane = (meshId: string, window: number): Lane => {
     const counterKey = `rl:{${meshId}}:${rate.windowSeconds}:${window}`;
+    const idPrefix = `rli:{${meshId}}:${rate.windowSeconds}:${window}:`;
     // The current window and the one after it: whoever's clock is late still finds what was counted.
     const ttlSeconds = 2 * rate.windowSeconds;
-    return new NaturalBatches({
+    const ids = new NaturalBatches<string, Covering>({
       maxBatch: idsPerCall,
       maxConcurrent: callsAtOnce,
-      run: async (ids) => {
-        const idKeys = ids.map((id) => `rli:{${meshId}}:${rate.windowSeconds}:${window}:${id}`);
+      run: async (batch) => {
+        const idKeys = batch.map((id) => idPrefix + id);
         const covered = await redis.ask(
           (client) => client.consumeBudget(counterKey, idKeys, rate.limit, ttlSeconds),
           timeoutMs,
@@ -40,23 +42,25 @@ export function createRedisLimiter(redis: RedisConnection, options: RedisLimiter
         return covered.map((answer) => (answer === 2 ? "spent" : answer === 1 ? "counted_before" : "denied"));
       },
     });
+    const lane = { window, ids };
+    lanes.set(meshId, lane);
+    return lane;
   };
 
   return {
     consume: async (meshId, clientMessageId, nowMs): Promise<LimiterDecision> => {
       const window = windowStartMs(rate, nowMs) / (rate.windowSeconds * 1000);
-      const key = `${meshId}/${window}`;
-      const lane = lanes.get(key) ?? openLane(meshId, window);
-      lanes.set(key, lane);
+      const open = lanes.get(meshId);
+      const lane = open?.window === window ? open : openLane(meshId, window);
       try {
-        const covering = await lane.submit(clientMessageId);
+        const covering = await lane.ids.submit(clientMessageId);
         if (covering !== "denied") return { type: "ok", spent: covering === "spent" };
         return { type: "denied", retryAfterSeconds: retryAfterSeconds(rate, nowMs) };
       } catch (error) {
         onFailure(error);
         return { type: "unavailable" };
       } finally {
-        if (lane.idle) lanes.delete(key);
+        if (lane.ids.idle && lanes.get(meshId) === lane) lanes.delete(meshId);
       }
     },
     available: async () => {

@@ -12,7 +12,7 @@ import type { TransactionProbe } from "../accept-batches.ts";
 import { createPostgresMessagesStore, postgresMessagesMigrations } from "../messages-store.ts";
 import { NamedIds } from "./named-ids.ts";
 
-const noProbe: TransactionProbe = { beforeCommit: () => undefined, afterCommit: () => undefined };
+const noProbe: TransactionProbe = { afterCommit: () => undefined };
 
 /** What stands between the suites and the store's accepts: a limiter, or nothing. */
 export type AroundAccepts = (accepts: AcceptStore, rate: RateLimit) => AcceptStore;
@@ -29,7 +29,7 @@ export class PostgresHarness implements MessagesHarness {
     this.#url = url;
     this.#around = around;
     this.admin = new pg.Client({ connectionString: url });
-    this.#pools = { accepting: this.#openPool("accepting"), common: this.#openPool("common") };
+    this.#pools = { accepting: this.#openPool("accepting", true), common: this.#openPool("common", false) };
   }
 
   async connect(): Promise<void> {
@@ -59,8 +59,9 @@ export class PostgresHarness implements MessagesHarness {
     await this.#pools.common.close();
   }
 
-  #openPool(applicationName: string): Postgres {
-    return openPostgres({ url: this.#url, poolSize: 8, applicationName, onIdleError: () => undefined });
+  #openPool(applicationName: string, genericPlans: boolean): Postgres {
+    const onIdleError = () => undefined;
+    return openPostgres({ url: this.#url, poolSize: 8, applicationName, genericPlans, onIdleError });
   }
 
   /** Empty tables, which is sooner done than making them anew. Everything else may point at the mesh. */

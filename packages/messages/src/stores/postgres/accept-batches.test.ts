@@ -1,0 +1,66 @@
+// When an accept's COMMIT leaves, and who is told what, on a PostgreSQL whose answers the test holds back.
+import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
+import { expect, test } from "vitest";
+import type { SendToAccept } from "../../ports.ts";
+import { AcceptBatches, type TransactionProbe } from "./accept-batches.ts";
+
+const send: SendToAccept = {
+  meshId: "01890000-0000-7000-8000-000000000001",
+  senderPubkey: "a".repeat(64),
+  clientMessageId: "m1",
+  brokerMessageId: "01890000-0000-7000-8000-000000000002",
+  fingerprint: new Uint8Array(32),
+  envelope: {
+    version: "1",
+    destination: { kind: "dm", ref: "b".repeat(64) },
+    replyToId: undefined,
+    priority: "next",
+    canonicalMeta: "",
+    body: new Uint8Array(1),
+  },
+  mentions: [],
+  acceptedAtMs: 1,
+  expiresAtMs: undefined,
+};
+
+/** Answers every statement but the one that writes, and notes what it was asked for. */
+function startHeld(probe: Partial<TransactionProbe>) {
+  const written = Promise.withResolvers<unknown[]>();
+  const seen: string[] = [];
+  const query = async (_text: string, _values: unknown, name: string): Promise<unknown[]> => {
+    seen.push(name);
+    if (name === "write_accepts") return written.promise;
+    return name === "claim_sends" ? [{ client_message_id: send.clientMessageId }] : [];
+  };
+  const commits = Promise.withResolvers<void>();
+  const postgres = {
+    transaction: async <R>(body: (tx: PostgresTransaction) => Promise<R>): Promise<R> => {
+      const result = await body({ query } as unknown as PostgresTransaction);
+      seen.push("COMMIT");
+      commits.resolve();
+      await written.promise;
+      return result;
+    },
+  } as unknown as Postgres;
+  const batches = new AcceptBatches(postgres, { afterCommit: () => undefined, ...probe });
+  const answer = () => written.resolve([{ refusal: null, history_id: 7, audience: null }]);
+  return { batches, seen, commits: commits.promise, answer };
+}
+
+test("COMMIT leaves behind the last statement without waiting for its answer", async () => {
+  const { batches, seen, commits, answer } = startHeld({});
+  const accepting = batches.accept(send);
+  await commits;
+  expect(seen).toEqual(["claim_sends", "lock_mesh", "write_accepts", "COMMIT"]);
+  answer();
+  expect(await accepting).toMatchObject({ result: { type: "accepted", historyId: 7 } });
+});
+
+test("whoever wants to hear before COMMIT hears after the answer to the last statement", async () => {
+  const { batches, seen, answer } = startHeld({ beforeCommit: () => void seen.push("heard") });
+  const accepting = batches.accept(send);
+  await expect.poll(() => seen).toContain("write_accepts");
+  answer();
+  await accepting;
+  expect(seen).toEqual(["claim_sends", "lock_mesh", "write_accepts", "heard", "COMMIT"]);
+});
