@@ -35,13 +35,19 @@ type VerdictColumns = {`,
     },
     {
       file: sqliteSessions,
-      find: "export function insertVerdict(tx: Sqlite, space: SpaceRef, verdict: VerdictRow): void {\n",
-      replace: `export function insertVerdict(tx: Sqlite, space: SpaceRef, verdict: VerdictRow): void {
-  if (verdict.seq === undefined) {
-    rejectionsOf(tx).set(\`\${verdict.sessionId}/\${verdict.localSeq}\`, verdict);
-    return;
+      find: "  for (const { sessionId, localSeq, memberPubkey, fingerprint, branch, seq, result, decidedAtMs } of verdicts) {\n",
+      replace: `  for (const row of verdicts) {
+    if (row.seq === undefined) rejectionsOf(tx).set(\`\${row.sessionId}/\${row.localSeq}\`, row);
   }
+  const kept = verdicts.filter((row) => row.seq !== undefined);
+  for (const { sessionId, localSeq, memberPubkey, fingerprint, branch, seq, result, decidedAtMs } of kept) {
 `,
+    },
+    {
+      file: sqliteSessions,
+      find: "  for (const { sessionId, localSeq, decidedAtMs } of verdicts) {\n",
+      replace:
+        "  for (const { sessionId, localSeq, decidedAtMs } of verdicts.filter((row) => row.seq !== undefined)) {\n",
     },
   ],
 };
