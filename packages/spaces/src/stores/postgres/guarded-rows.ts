@@ -74,7 +74,8 @@ function guardValues({ verdicts }: Decided, { space, session }: Guard): unknown[
     session.tokenHash,
     session.lastLocalSeq,
     last.localSeq,
-    new Date(last.decidedAtMs),
+    // The driver would write a date in local time, at some length.
+    new Date(last.decidedAtMs).toISOString(),
   ];
 }
 

@@ -198,8 +198,18 @@ export function insertVerdicts(tx: Sqlite, space: SpaceRef, verdicts: readonly V
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   for (const { sessionId, localSeq, memberPubkey, fingerprint, branch, seq, result, decidedAtMs } of verdicts) {
-    const key = [space.meshId, space.spaceId, sessionId, localSeq] as const;
-    insert.run(...key, memberPubkey, fingerprint, branch, seq ?? null, result, decidedAtMs);
+    insert.run(
+      space.meshId,
+      space.spaceId,
+      sessionId,
+      localSeq,
+      memberPubkey,
+      fingerprint,
+      branch,
+      seq ?? null,
+      result,
+      decidedAtMs,
+    );
   }
 }
 
