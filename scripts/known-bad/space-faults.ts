@@ -35,13 +35,19 @@ type VerdictColumns = {`,
     },
     {
       file: sqliteSessions,
-      find: "export function insertVerdict(tx: Sqlite, space: SpaceRef, verdict: VerdictRow): void {\n",
-      replace: `export function insertVerdict(tx: Sqlite, space: SpaceRef, verdict: VerdictRow): void {
-  if (verdict.seq === undefined) {
-    rejectionsOf(tx).set(\`\${verdict.sessionId}/\${verdict.localSeq}\`, verdict);
-    return;
+      find: "  for (const { sessionId, localSeq, memberPubkey, fingerprint, branch, seq, result, decidedAtMs } of verdicts) {\n",
+      replace: `  for (const row of verdicts) {
+    if (row.seq === undefined) rejectionsOf(tx).set(\`\${row.sessionId}/\${row.localSeq}\`, row);
   }
+  const kept = verdicts.filter((row) => row.seq !== undefined);
+  for (const { sessionId, localSeq, memberPubkey, fingerprint, branch, seq, result, decidedAtMs } of kept) {
 `,
+    },
+    {
+      file: sqliteSessions,
+      find: "  for (const { sessionId, localSeq, decidedAtMs } of verdicts) {\n",
+      replace:
+        "  for (const { sessionId, localSeq, decidedAtMs } of verdicts.filter((row) => row.seq !== undefined)) {\n",
     },
   ],
 };
@@ -207,6 +213,44 @@ const validation: readonly KnownBad[] = [
   },
 ];
 
+const guardedRows = "packages/spaces/src/stores/postgres/guarded-rows.ts";
+
+/** What is remembered is believed, for the most part. */
+const remembering: readonly KnownBad[] = [
+  {
+    name: "remembered-session-believed",
+    harm: "on PostgreSQL the session's old holder goes on writing after it was taken over",
+    edits: [
+      {
+        file: guardedRows,
+        find: "AND s.epoch = $${first + 4} AND s.token_hash = $${first + 5}",
+        replace: "AND $${first + 4}::int IS NOT NULL AND $${first + 5}::bytea IS NOT NULL",
+      },
+    ],
+  },
+  {
+    name: "remembered-place-believed",
+    harm: "a commit that one broker rejected is accepted by another",
+    edits: [
+      {
+        file: guardedRows,
+        find: "AND s.last_local_seq = $",
+        replace: "AND s.last_local_seq >= $",
+      },
+    ],
+  },
+  {
+    name: "remembered-space-believed",
+    harm: "a commit is decided on a space that another broker has changed since",
+    edits: [{ file: guardedRows, find: "AND last_seq = $", replace: "AND last_seq >= $" }],
+  },
+  {
+    name: "remembered-member-believed",
+    harm: "a member who was removed goes on writing",
+    edits: [{ file: guardedRows, find: "AND m.revoked_at IS NULL)", replace: "AND m.joined_at IS NOT NULL)" }],
+  },
+];
+
 const branches: readonly KnownBad[] = [
   {
     name: "merge-without-validation",
@@ -280,4 +324,11 @@ const replica: readonly KnownBad[] = [
   },
 ];
 
-export const spaceFaults: readonly KnownBad[] = [...verdicts, ...sessions, ...validation, ...branches, ...replica];
+export const spaceFaults: readonly KnownBad[] = [
+  ...verdicts,
+  ...sessions,
+  ...validation,
+  ...remembering,
+  ...branches,
+  ...replica,
+];

@@ -1,6 +1,7 @@
 // Canonical JSON against the RFC 8785 vectors, against what is not JSON, and as a property of random values.
 import { readFileSync } from "node:fs";
 import vm from "node:vm";
+import canonicalize from "canonicalize";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type JsonObject, type JsonValue, parseOwnJsonText, parseStrictJsonText } from "../json/strict-json.ts";
@@ -167,6 +168,10 @@ describe("any JSON value", () => {
     }
     for (const member of Object.values(json)) expectSortedKeys(member, text);
   }
+
+  it("has the text that the package gives it", () => {
+    fc.assert(fc.property(value, (any) => canonicalJson(any) === canonicalize(any)));
+  });
 
   it("has one canonical text, whatever the order of its keys, which parses back to it", () => {
     let records = 0;

@@ -6,6 +6,8 @@ import type { JsonObject, JsonValue } from "../json/strict-json.ts";
 
 /** The RFC 8785 text of a JSON value; a TypeError for anything that is not exactly JSON. */
 export function canonicalJson(value: JsonValue): string {
+  const quickly = writeQuickly(value, 0);
+  if (quickly !== undefined) return quickly;
   assertJson(value);
   const text = canonicalize(value);
   if (text === undefined) throw new TypeError("not JSON: the value has no canonical form");
@@ -18,6 +20,56 @@ export function canonicalMeta(meta: JsonObject | undefined): string {
   if (meta === null || typeof meta !== "object" || Array.isArray(meta)) throw new TypeError("meta is not an object");
   const text = canonicalJson(meta);
   return text === "{}" ? "" : text;
+}
+
+/** Deeper values are rare, and are walked without the call stack. */
+const quickDepth = 64;
+
+/**
+ * Judges and writes in one pass what is plainly JSON, which nearly everything is: every commit and every send is written so
+ * before it is hashed. Undefined means not plain, not wrong: the guard and the package decide.
+ */
+function writeQuickly(value: unknown, depth: number): string | undefined {
+  if (typeof value === "string") return quoteQuickly(value);
+  // As ECMAScript writes numbers, which is how RFC 8785 does; −0 is 0.
+  if (typeof value === "number") return Number.isFinite(value) ? String(value) : undefined;
+  if (value === null || typeof value === "boolean") return String(value);
+  if (typeof value !== "object" || depth > quickDepth) return undefined;
+  if (Object.getOwnPropertySymbols(value).length > 0) return undefined;
+  return Array.isArray(value) ? writeArrayQuickly(value, depth) : writeObjectQuickly(value, depth);
+}
+
+/** Printable ASCII that needs no escape. */
+const plainText = /^[ !#-[\]-~]*$/;
+
+function quoteQuickly(text: string): string | undefined {
+  if (plainText.test(text)) return `"${text}"`;
+  return text.isWellFormed() ? JSON.stringify(text) : undefined;
+}
+
+function writeArrayQuickly(array: readonly unknown[], depth: number): string | undefined {
+  if (Object.keys(array).length !== array.length) return undefined;
+  let text = "";
+  for (const item of array) {
+    const written = writeQuickly(item, depth + 1);
+    if (written === undefined) return undefined;
+    text += text === "" ? written : `,${written}`;
+  }
+  return `[${text}]`;
+}
+
+function writeObjectQuickly(object: object, depth: number): string | undefined {
+  const prototype: unknown = Object.getPrototypeOf(object);
+  if (prototype !== Object.prototype && prototype !== null) return undefined;
+  let text = "";
+  // By UTF-16 units, as RFC 8785 orders them.
+  for (const key of Object.keys(object).sort()) {
+    const name = quoteQuickly(key);
+    const written = writeQuickly((object as Readonly<Record<string, unknown>>)[key], depth + 1);
+    if (name === undefined || written === undefined) return undefined;
+    text += text === "" ? `${name}:${written}` : `,${name}:${written}`;
+  }
+  return `{${text}}`;
 }
 
 /** An open array or object of the walk: its members, and how many of them were looked at. */

@@ -15,6 +15,8 @@ export type EntityState = {
   readonly document: EntityDocument | undefined;
   /** Patch operations that had to be replayed. */
   readonly replayed: number;
+  /** Its document is no longer than this as text; undefined: nobody measured it. */
+  readonly charactersAtMost?: number | undefined;
 };
 
 type Revision = Tail["revisions"][number];

@@ -8,11 +8,14 @@ import type { SeenWrite } from "./stale-reads.ts";
 
 type KnownEntity = {
   readonly state: EntityState;
-  /** Those of the branch itself with a seq above `since`, newest first. */
-  readonly writes: readonly SeenWrite[];
+  /** Those of the branch itself with a seq above `since`. */
+  readonly newest: Link | undefined;
   readonly since: number;
   readonly characters: number;
 };
+
+/** Newest first, as a chain: a commit adds to it without copying what was there. */
+type Link = { readonly write: SeenWrite; readonly older: Link | undefined; readonly length: number };
 
 /** What an accepted commit made of one entity. */
 export type EntityChange = {
@@ -25,7 +28,8 @@ export type EntityChange = {
 };
 
 const nothingKnown = -1;
-const writesMax = 64;
+/** So many are kept when there are twice as many. */
+const writesKept = 64;
 const entitiesMax = 1_024;
 const charactersMax = 1_048_576;
 const branchesMax = 64;
@@ -43,6 +47,11 @@ export class KnownSpace {
 
   get seq(): number {
     return this.#seq;
+  }
+
+  /** The same; undefined: nothing is known. */
+  get knownSeq(): number | undefined {
+    return this.#seq === nothingKnown ? undefined : this.#seq;
   }
 
   branch(name: string): Branch | undefined {
@@ -128,24 +137,25 @@ export class KnownDraft {
   writes(branch: string, entityId: string, afterSeq: number): readonly SeenWrite[] | undefined {
     const known = this.#find(branch, entityId);
     if (known === undefined || known.since > afterSeq) return undefined;
-    const end = known.writes.findIndex(({ seq }) => seq <= afterSeq);
-    return end < 0 ? known.writes : known.writes.slice(0, end);
+    return newerThan(known.newest, afterSeq);
   }
 
   /** What the commit of that seq did to the entity, operation by operation. Undefined: not known. */
   layer(branch: string, entityId: string, seq: number): readonly Footprint[] | undefined {
     const known = this.#find(branch, entityId);
     if (known === undefined || known.since >= seq) return undefined;
-    return known.writes.flatMap((write) => (write.seq === seq ? [write.footprint] : [])).reverse();
+    return newerThan(known.newest, seq - 1)
+      .flatMap((write) => (write.seq === seq ? [write.footprint] : []))
+      .reverse();
   }
 
   accepted(seq: number, branch: string, changes: readonly EntityChange[]): void {
     for (const { entityId, state, footprints, characters } of changes) {
-      const before = this.#find(branch, entityId);
-      const made = footprints.map((footprint): SeenWrite => ({ seq, footprint })).reverse();
-      const writes = [...made, ...(before?.writes ?? [])];
-      const since = before?.since ?? seq - 1;
-      this.#entities.set(keyOf(branch, entityId), { state, characters, ...shorten(writes, since) });
+      const key = keyOf(branch, entityId);
+      const before = this.#entities.get(key) ?? this.#base?.entity(key);
+      let newest = before?.newest;
+      for (const footprint of footprints) newest = prepend({ seq, footprint }, newest);
+      this.#entities.set(key, { state, characters, ...shorten(newest, before?.since ?? seq - 1) });
     }
     this.#seq = seq;
   }
@@ -166,9 +176,21 @@ export class KnownDraft {
   }
 }
 
+function prepend(write: SeenWrite, older: Link | undefined): Link {
+  return { write, older, length: (older?.length ?? 0) + 1 };
+}
+
+function newerThan(newest: Link | undefined, afterSeq: number): SeenWrite[] {
+  const writes: SeenWrite[] = [];
+  for (let link = newest; link !== undefined && link.write.seq > afterSeq; link = link.older) writes.push(link.write);
+  return writes;
+}
+
 /** Forgets the oldest commits whole: half of one would look like all of it. */
-function shorten(writes: readonly SeenWrite[], since: number): Pick<KnownEntity, "writes" | "since"> {
-  const cut = writes.length > writesMax ? (writes[writesMax]?.seq ?? since) : since;
-  if (cut === since) return { writes, since };
-  return { writes: writes.filter(({ seq }) => seq > cut), since: cut };
+function shorten(newest: Link | undefined, since: number): Pick<KnownEntity, "newest" | "since"> {
+  if (newest === undefined || newest.length <= 2 * writesKept) return { newest, since };
+  const writes = newerThan(newest, since);
+  const cut = writes[writesKept]?.seq ?? since;
+  const kept = writes.filter(({ seq }) => seq > cut);
+  return { newest: kept.reduceRight<Link | undefined>((older, write) => prepend(write, older), undefined), since: cut };
 }

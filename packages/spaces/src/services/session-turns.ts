@@ -5,18 +5,23 @@ export class SessionTurns {
   /** Resolves when everything of the session that came so far has been handed to the store, or will never be. */
   readonly #last = new Map<string, Promise<void>>();
 
-  /** `prepare` begins at once; `act` begins when all that came before has begun or failed. */
+  /**
+   * `prepare` begins at once; `act` begins when all that came before has begun or failed, which is at once where nothing is
+   * ahead and nothing has to be waited for.
+   */
   async take<Prepared, Result>(
     sessionId: string,
-    prepare: () => Promise<Prepared>,
+    prepare: () => Prepared | Promise<Prepared>,
     act: (prepared: Prepared) => Promise<Result>,
   ): Promise<Result> {
     const ahead = this.#last.get(sessionId);
+    const prepared = prepare();
+    if (ahead === undefined && !(prepared instanceof Promise)) return act(prepared);
     const { promise: handedOver, resolve } = Promise.withResolvers<void>();
     this.#last.set(sessionId, handedOver);
     let result: Promise<Result>;
     try {
-      result = act(await afterBoth(prepare(), ahead));
+      result = act(await afterBoth(prepared, ahead));
     } finally {
       if (this.#last.get(sessionId) === handedOver) this.#last.delete(sessionId);
       resolve();
@@ -26,7 +31,7 @@ export class SessionTurns {
 }
 
 /** What the first gives, once both have ended. */
-async function afterBoth<T>(first: Promise<T>, second: Promise<void> | undefined): Promise<T> {
+async function afterBoth<T>(first: T | Promise<T>, second: Promise<void> | undefined): Promise<T> {
   const [outcome] = await Promise.allSettled([first, second]);
   if (outcome.status === "rejected") throw outcome.reason;
   return outcome.value;

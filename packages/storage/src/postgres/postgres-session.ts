@@ -97,16 +97,18 @@ export class PostgresSession {
     statementTimeoutMs: number = this.#limits.statementTimeoutMs,
   ): Promise<R> {
     const tx = new OpenTransaction((text, values, name) => this.#send(statementTimeoutMs, text, values, name));
+    const begun = this.#begin(isolation, statementTimeoutMs);
     let result: R;
     try {
-      result = await this.#runBody(body, tx, isolation, statementTimeoutMs);
+      result = await body(tx);
     } catch (error) {
       tx.end();
+      const [beginOutcome] = await Promise.allSettled([begun]);
       await this.#rollBack();
-      throw error;
+      throw beginOutcome.status === "rejected" ? beginOutcome.reason : error;
     }
     tx.end();
-    await this.#commit(statementTimeoutMs, tx);
+    await this.#commit(statementTimeoutMs, tx, begun);
     return result;
   }
 
@@ -116,37 +118,29 @@ export class PostgresSession {
     this.#client.release(this.#lost || this.#client.getTransactionStatus() !== "I");
   }
 
-  // The first statements travel behind BEGIN without waiting for its answer; were it refused, the connection's
-  // read-only default stops them from writing on their own.
-  async #runBody<R>(
-    body: (tx: PostgresTransaction) => Promise<R>,
-    tx: PostgresTransaction,
-    isolation: Isolation,
-    statementTimeoutMs: number,
-  ): Promise<R> {
+  // The first statements travel behind BEGIN without waiting for its answer, and COMMIT behind a body that waits for none
+  // of them; were BEGIN refused, the connection's read-only default stops them from writing on their own.
+  #begin(isolation: Isolation, statementTimeoutMs: number): Promise<unknown> {
     const ownTimeout = statementTimeoutMs !== this.#limits.statementTimeoutMs;
     const limit = ownTimeout ? `; SET LOCAL statement_timeout = ${statementTimeoutMs}` : "";
     const begun = this.#send(statementTimeoutMs, beginByIsolation[isolation] + limit);
-    const ran = (async () => body(tx))();
-    const [beginOutcome, bodyOutcome] = await Promise.allSettled([begun, ran]);
-    if (beginOutcome.status === "rejected") throw beginOutcome.reason;
-    if (bodyOutcome.status === "rejected") throw bodyOutcome.reason;
-    return bodyOutcome.value;
+    begun.catch(() => undefined);
+    return begun;
   }
 
-  async #commit(statementTimeoutMs: number, tx: OpenTransaction): Promise<void> {
-    let command: string;
-    try {
-      command = (await this.#send(statementTimeoutMs, "COMMIT")).command;
-    } catch (error) {
-      if (!this.#lost) throw error;
+  async #commit(statementTimeoutMs: number, tx: OpenTransaction, begun: Promise<unknown>): Promise<void> {
+    const sent = this.#send(statementTimeoutMs, "COMMIT");
+    const [beginOutcome, outcome] = await Promise.allSettled([begun, sent]);
+    if (this.#lost && outcome.status === "rejected") {
       // The server answered a statement before it with an error, and commits nothing of such a transaction.
       if (tx.failure !== undefined && isFromServer(tx.failure.error)) throw tx.failure.error;
       const message = "the connection to PostgreSQL was lost while COMMIT was under way";
-      throw new StorageError("commit_unknown", message, { cause: error });
+      throw new StorageError("commit_unknown", message, { cause: outcome.reason });
     }
+    if (beginOutcome.status === "rejected") throw beginOutcome.reason;
+    if (outcome.status === "rejected") throw outcome.reason;
     // A transaction in which a statement failed answers COMMIT with ROLLBACK, and no error.
-    if (command !== "COMMIT") {
+    if (outcome.value.command !== "COMMIT") {
       if (tx.failure !== undefined) throw tx.failure.error;
       throw new StorageError("statement", "a statement of the transaction had failed, so nothing was committed");
     }
@@ -189,10 +183,12 @@ export class PostgresSession {
     this.#gathering = true;
     const { stream } = this.#client.connection;
     stream.cork();
-    process.nextTick(() => {
+    const flush = () => {
       this.#gathering = false;
       stream.uncork();
-    });
+    };
+    // Behind what waits for promises that are settled by now: it may send more.
+    queueMicrotask(() => process.nextTick(flush));
   }
 
   // The server's own limit is useless where the network swallows the answer: then the connection is taken for dead.

@@ -263,6 +263,19 @@ suite("PostgreSQL", () => {
       expect(await selectIds()).toEqual(expected);
     });
 
+    test("that waits for no answer travels whole, and never runs again when it is lost", async () => {
+      const proxy = await startCuttingProxy(url, "BEGIN", "lose_message");
+      let runs = 0;
+      const work = open({ url: proxy.url }).transaction(async (tx) => {
+        runs += 1;
+        insert(tx, runs).catch(() => undefined);
+      });
+      await expect(work).rejects.toMatchObject({ kind: "commit_unknown" });
+      expect(proxy.strikes).toBe(1);
+      expect(runs).toBe(1);
+      expect(await selectIds()).toEqual([]);
+    });
+
     test("whose answer never comes is taken for lost", async () => {
       const proxy = await startCuttingProxy(url, "swallow this", "swallow");
       const postgres = open({ url: proxy.url, statementTimeoutMs: 200, answerGraceMs: 100 });

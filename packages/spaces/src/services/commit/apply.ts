@@ -2,13 +2,13 @@
 // snapshots as they will be written. A patch that does not fit rejects the whole commit.
 
 import { applyWithFootprint } from "@claudemesh/protocol/spaces/apply";
-import { type EntityDocument, fitsDocument, writeDocument } from "@claudemesh/protocol/spaces/entity";
+import { type EntityDocument, fitsDocument, spaceLimits, writeDocument } from "@claudemesh/protocol/spaces/entity";
 import type { Footprint } from "@claudemesh/protocol/spaces/footprint";
 import type { EncodedOperation } from "@claudemesh/protocol/spaces/operation-wire";
 import type { Operation } from "@claudemesh/protocol/spaces/operations";
 import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
 import type { Branch } from "../../core/branch-lineage.ts";
-import { bodyOf } from "../../core/entity-history.ts";
+import { bodyOf, type EntityState } from "../../core/entity-history.ts";
 import type { EntityChange } from "../../core/known-space.ts";
 import type { HeadRow, RevisionRow, SnapshotRow } from "../../ports/rows.ts";
 import type { Steps } from "../../ports/steps.ts";
@@ -17,6 +17,9 @@ import { readPresent } from "./present.ts";
 
 /** A document is written out after so many patches, so that reading it stays short. */
 const patchesPerSnapshot = 10;
+
+/** A document of so many characters fits, whatever they are, and is not written out to see it. */
+const surelySmall = spaceLimits.documentBytes / 8;
 
 export type AppliedCommit = {
   readonly revisions: readonly RevisionRow[];
@@ -29,14 +32,16 @@ type Working = {
   document: EntityDocument | undefined;
   replayed: number;
   lastPatch: [number, Operation] | undefined;
-  /** As it was set; a patched one is measured when it is written out. */
-  characters: number;
+  /** It is no longer than this as text; undefined: nobody measured it. */
+  charactersAtMost: number | undefined;
   readonly footprints: Footprint[];
 };
 
-function startFrom(document: EntityDocument | undefined, replayed: number): Working {
-  return { document, replayed, lastPatch: undefined, characters: 0, footprints: [] };
+function startFrom({ document, replayed, charactersAtMost }: Omit<EntityState, "seq">): Working {
+  return { document, replayed, charactersAtMost, lastPatch: undefined, footprints: [] };
 }
+
+const nothing = { document: undefined, replayed: 0, charactersAtMost: 0 } as const;
 
 export function* applyOperations(
   tx: SpaceTransaction,
@@ -59,7 +64,9 @@ export function* applyOperations(
     entity.lastPatch = operation.op === "patch" ? [opIndex, operation] : undefined;
     entity.footprints.push(applied.footprint);
     const body = bodyOf(original);
-    entity.characters = body?.length ?? 0;
+    // A patch adds no more to a document than it is long itself: what it adds is in it, and more.
+    const before = operation.op === "patch" ? entity.charactersAtMost : 0;
+    entity.charactersAtMost = before === undefined ? undefined : before + (body?.length ?? 0);
     revisions.push({
       branch: branch.name,
       entityId: operation.id,
@@ -80,15 +87,14 @@ function* loadTouched(
   operations: readonly Operation[],
 ): Steps<Map<string, Working>> {
   const working = new Map<string, Working>();
-  for (const { id } of operations) working.set(id, startFrom(undefined, 0));
+  for (const { id } of operations) working.set(id, startFrom(nothing));
   // What is set or deleted first owes nothing to what was there.
   const firsts = new Map([...operations].reverse().map((operation) => [operation.id, operation.op]));
   const needed = [...firsts].filter(([, op]) => op === "patch").map(([id]) => id);
   const asks = needed.map((entityId) => ({ entityId, branch }));
   const states = yield* readPresent(tx, asks, lastSeq);
   for (const [index, id] of needed.entries()) {
-    const { document, replayed = 0 } = states[index] ?? {};
-    working.set(id, startFrom(document, replayed));
+    working.set(id, startFrom(states[index] ?? nothing));
   }
   return working;
 }
@@ -111,15 +117,17 @@ function finish(
   const heads: HeadRow[] = [];
   const snapshots: SnapshotRow[] = [];
   const changes: EntityChange[] = [];
-  for (const [entityId, { document, replayed, lastPatch, characters, footprints }] of working) {
+  for (const [entityId, { document, replayed, lastPatch, charactersAtMost, footprints }] of working) {
     heads.push({ branch, entityId, seq, deleted: document === undefined });
     const isPatched = document !== undefined && lastPatch !== undefined;
-    const text = isPatched ? writeDocument(document) : "";
-    if (isPatched && !fitsDocument(text)) return tooLarge(lastPatch);
     const isDue = isPatched && replayed >= patchesPerSnapshot;
+    const isMeasured = isPatched && (isDue || charactersAtMost === undefined || charactersAtMost > surelySmall);
+    const text = isMeasured ? writeDocument(document) : "";
+    if (isMeasured && !fitsDocument(text)) return tooLarge(lastPatch);
     if (isDue) snapshots.push({ branch, entityId, seq, document: text });
-    const state = { seq, document, replayed: isDue ? 0 : replayed };
-    changes.push({ entityId, state, footprints, characters: isPatched ? text.length : characters });
+    const characters = isMeasured ? text.length : (charactersAtMost ?? 0);
+    const state = { seq, document, replayed: isDue ? 0 : replayed, charactersAtMost: characters };
+    changes.push({ entityId, state, footprints, characters });
   }
   return { revisions, heads, snapshots, changes };
 }

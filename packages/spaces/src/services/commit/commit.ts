@@ -52,13 +52,13 @@ export async function commitToSpace(
   if (!fitsBytes(payload, spaceLimits.commitBytes)) {
     throw new MeshError("payload_too_large", "A commit is at most 4 MiB.", { limit_bytes: spaceLimits.commitBytes });
   }
-  const { localSeq } = commit;
+  const { localSeq, sends: messages = [] } = commit;
   const fingerprint = fingerprintOf(payload);
   const writer: Writer = { memberPubkey, sessionId, sessionToken, localSeq, fingerprint, nowMs: ports.nowMs() };
   const place: SignedPlace = { cmd: "/memory/commit", space, memberPubkey, sessionId, localSeq, payload };
   const decided = await ports.turns.take(
     sessionId,
-    () => prepareSends(ports, space, writer, commit),
+    () => (messages.length === 0 ? nothingToSend : prepareSends(ports, space, writer, messages)),
     async (prepared): Promise<Decided & { readonly sends: PreparedSends }> => {
       if (prepared.type === "answered") return { verdict: prepared.verdict, receipt: undefined, sends: [] };
       const { sends } = prepared;
@@ -96,14 +96,15 @@ type Prepared =
   | { readonly type: "ready"; readonly sends: PreparedSends }
   | { readonly type: "answered"; readonly verdict: Verdict };
 
+const nothingToSend: Prepared = { type: "ready", sends: [] };
+
 /** What is decided already is answered before a unit of budget is spent on it. */
 async function prepareSends(
   ports: SpacePorts,
   space: SpaceRef,
   writer: Writer,
-  { sends = [] }: ClientCommit,
+  sends: NonNullable<ClientCommit["sends"]>,
 ): Promise<Prepared> {
-  if (sends.length === 0) return { type: "ready", sends: [] };
   const known = await ports.store.read(space, (view) => lookUpWrite(view, writer));
   if (known !== undefined) return { type: "answered", verdict: known };
   const sender = { meshId: space.meshId, pubkey: writer.memberPubkey };

@@ -1,5 +1,5 @@
 // What a decided write leaves in the store: the verdict of a rejection, or everything that an accepted one brings.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { MeshError } from "@claudemesh/protocol/errors";
 import type { VerifiedInvocation } from "../../core/invocation.ts";
 import type { EntityChange } from "../../core/known-space.ts";
@@ -15,7 +15,7 @@ import type { AcceptedWrites, SpaceTransaction } from "../../ports.ts";
 import type { Writer } from "./replay.ts";
 
 export function fingerprintOf(payload: string): Uint8Array {
-  return createHash("sha256").update(payload).digest();
+  return hash("sha256", payload, "buffer");
 }
 
 /** SPC-5: a rejection is as durable as an acceptance, and moves the session on. */

@@ -2,21 +2,17 @@
 // its own, so that none of them depends on another's rows.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { CommitRow, HeadRow, RevisionRow, SnapshotRow, SpaceRef, VerdictRow } from "../../ports/rows.ts";
-import type { AcceptedWrites } from "../../ports.ts";
 import { branchPair } from "../branch-pair.ts";
+import type { Decided } from "../held-writes.ts";
 import { insertBranch, insertMerge, markBranchDeleted } from "./branch-rows.ts";
 import { insertInvocations } from "./commit-rows.ts";
 
-/** `verdicts` are those of the accepted commits and of the rejected ones, in the order of their decision. */
-export async function writeDecided(
-  tx: PostgresTransaction,
-  space: SpaceRef,
-  accepted: readonly AcceptedWrites[],
-  verdicts: readonly VerdictRow[],
-): Promise<void> {
-  const sent: Promise<unknown>[] = [
-    tx.execute(decidedText, [space.meshId, space.spaceId, ...decidedValues(accepted, verdicts)], "write_decided"),
-  ];
+export async function writeDecided(tx: PostgresTransaction, space: SpaceRef, decided: Decided): Promise<void> {
+  const { accepted, verdicts } = decided;
+  // Each session's place behind its last verdict.
+  const places = [...new Map(verdicts.map((row) => [row.sessionId, row])).values()];
+  const values = [...decidedValues(space, decided), JSON.stringify(places.map(placeColumns))];
+  const sent: Promise<unknown>[] = [tx.execute(decidedText, values, "write_decided")];
   const invocations = accepted.flatMap((writes) => writes.invocations);
   if (invocations.length > 0) sent.push(insertInvocations(tx, space, invocations));
   for (const { commit, merge, createdBranch, deletedBranch } of accepted) {
@@ -35,41 +31,45 @@ export async function writeDecided(
  */
 const rowsOf = (table: string, place: number) => `json_populate_recordset(NULL::mesh.${table}, $${place}::json)`;
 
-const decidedText = `WITH
+/** `gate`: what must have a row for anything to be written. Takes `decidedValues`. */
+export const insertsBehind = (gate: string) => `
   verdict AS (INSERT INTO mesh.space_verdict
     (mesh_id, space_id, session_id, local_seq, member_pubkey, fingerprint, branch, seq, result, decided_at)
     SELECT $1, $2, session_id, local_seq, member_pubkey, fingerprint, branch, seq, result, decided_at
-    FROM ${rowsOf("space_verdict", 3)}),
-  place AS (UPDATE mesh.space_session s SET last_local_seq = moved.last_local_seq, used_at = moved.used_at
-    FROM ${rowsOf("space_session", 4)} AS moved
-    WHERE s.mesh_id = $1 AND s.space_id = $2 AND s.session_id = moved.session_id),
+    FROM ${gate}${rowsOf("space_verdict", 4)}),
   logged AS (INSERT INTO mesh.space_commit (mesh_id, space_id, seq, branch, session_id, local_seq, member_pubkey,
       original, resolution, invocation_ref, authorization_ref, committed_at)
     SELECT $1, $2, seq, branch, session_id, local_seq, member_pubkey, original, resolution, invocation_ref,
       authorization_ref, committed_at
-    FROM ${rowsOf("space_commit", 5)}),
+    FROM ${gate}${rowsOf("space_commit", 5)}),
   revision AS (INSERT INTO mesh.space_revision
     (mesh_id, space_id, branch, entity_id, seq, op_index, op, body, footprint)
-    SELECT $1, $2, branch, entity_id, seq, op_index, op, body, footprint FROM ${rowsOf("space_revision", 6)}),
+    SELECT $1, $2, branch, entity_id, seq, op_index, op, body, footprint
+    FROM ${gate}${rowsOf("space_revision", 6)}),
   head AS (INSERT INTO mesh.space_head (mesh_id, space_id, branch, entity_id, seq, deleted)
-    SELECT $1, $2, branch, entity_id, seq, deleted FROM ${rowsOf("space_head", 7)}
+    SELECT $1, $2, branch, entity_id, seq, deleted FROM ${gate}${rowsOf("space_head", 7)}
     ON CONFLICT (mesh_id, space_id, branch, entity_id) DO UPDATE SET seq = excluded.seq, deleted = excluded.deleted),
   snapshot AS (INSERT INTO mesh.space_snapshot (mesh_id, space_id, branch, entity_id, seq, document)
-    SELECT $1, $2, branch, entity_id, seq, document FROM ${rowsOf("space_snapshot", 8)})
-  UPDATE mesh.space SET last_seq = $9::bigint WHERE mesh_id = $1 AND space_id = $2 AND last_seq < $9::bigint`;
+    SELECT $1, $2, branch, entity_id, seq, document FROM ${gate}${rowsOf("space_snapshot", 8)})`;
 
-function decidedValues(accepted: readonly AcceptedWrites[], verdicts: readonly VerdictRow[]): unknown[] {
+const decidedText = `WITH ${insertsBehind("")},
+  place AS (UPDATE mesh.space_session s SET last_local_seq = moved.last_local_seq, used_at = moved.used_at
+    FROM ${rowsOf("space_session", 9)} AS moved
+    WHERE s.mesh_id = $1 AND s.space_id = $2 AND s.session_id = moved.session_id)
+  UPDATE mesh.space SET last_seq = $3::bigint WHERE mesh_id = $1 AND space_id = $2 AND last_seq < $3::bigint`;
+
+export function decidedValues({ meshId, spaceId }: SpaceRef, { accepted, verdicts }: Decided): unknown[] {
   const heads = accepted.flatMap((writes) => writes.heads);
   return [
+    meshId,
+    spaceId,
+    accepted.at(-1)?.commit.seq ?? 0,
     JSON.stringify(verdicts.map(verdictColumns)),
-    // Each session's place behind its last verdict.
-    JSON.stringify([...new Map(verdicts.map((row) => [row.sessionId, row])).values()].map(placeColumns)),
     JSON.stringify(accepted.map(({ commit }) => commitColumns(commit))),
     JSON.stringify(accepted.flatMap(({ revisions }) => revisions.map(revisionColumns))),
     // The last one of each entity: a statement writes a row once.
     JSON.stringify([...new Map(heads.map((row) => [`${row.branch}\0${row.entityId}`, row])).values()].map(headColumns)),
     JSON.stringify(accepted.flatMap(({ snapshots }) => snapshots.map(snapshotColumns))),
-    accepted.at(-1)?.commit.seq ?? 0,
   ];
 }
 

@@ -4,9 +4,10 @@
 import assert from "node:assert/strict";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { KnownDraft } from "../../core/known-space.ts";
-import type { OpenRow, SessionRow, SpaceRef, SpaceRow, VerdictRow } from "../../ports/rows.ts";
-import { answerOf } from "../../ports/steps.ts";
-import type { AcceptedWrites, PreparedSends, SendsOutcome, SpaceTransaction, TransactionHints } from "../../ports.ts";
+import type { OpenRow, SessionRow, SpaceRef, SpaceRow } from "../../ports/rows.ts";
+import { answerNow, answerOf } from "../../ports/steps.ts";
+import type { PreparedSends, SendsOutcome, SpaceTransaction, TransactionHints } from "../../ports.ts";
+import { HeldWrites } from "../held-writes.ts";
 import { writeDecided } from "./decided-rows.ts";
 import {
   insertOpen,
@@ -21,6 +22,13 @@ import { viewOf } from "./space-view.ts";
 
 export type AcceptSends = (tx: PostgresTransaction, meshId: string, sends: PreparedSends) => Promise<SendsOutcome>;
 
+/** The space as it was found and as it is left, and the sessions that were looked at. */
+export type LeftRows = {
+  readonly foundSeq: number;
+  readonly space: SpaceRow;
+  readonly sessions: readonly SessionRow[];
+};
+
 export class SharedTransaction {
   readonly #tx: PostgresTransaction;
   readonly #space: SpaceRef;
@@ -29,11 +37,7 @@ export class SharedTransaction {
   #spaceRow: Promise<SpaceRow | undefined> | undefined;
   readonly #sessions = new Map<string, Promise<SessionRow | undefined>>();
   readonly #members = new Map<string, Promise<boolean>>();
-  /** What the sessions have become here, over what the database said. */
-  readonly #moved = new Map<string, Pick<SessionRow, "lastLocalSeq" | "usedAtMs">>();
-  #raisedTo: number | undefined;
-  #accepted: AcceptedWrites[] = [];
-  #verdicts: VerdictRow[] = [];
+  readonly #held = new HeldWrites();
   readonly body: SpaceTransaction;
 
   constructor(
@@ -56,6 +60,18 @@ export class SharedTransaction {
     void this.#write();
   }
 
+  /** What the rows without a seq will be when this is committed; undefined: the space was not looked at. */
+  async left(): Promise<LeftRows | undefined> {
+    const space = await this.#spaceRow;
+    if (space === undefined) return undefined;
+    const sessions = await Promise.all(this.#sessions.values());
+    return {
+      foundSeq: space.lastSeq,
+      space: this.#held.space(space),
+      sessions: sessions.flatMap((row) => (row === undefined ? [] : this.#held.session(row))),
+    };
+  }
+
   #createBody(known: KnownDraft): SpaceTransaction {
     const space = this.#space;
     const view = viewOf(
@@ -69,14 +85,14 @@ export class SharedTransaction {
       lockSession: (sessionId) => answerOf(this.#lockSession(sessionId)),
       isLiveMember: (pubkey) => answerOf(this.#isLiveMember(pubkey)),
       findVerdicts: (sessionId, localSeqs) => {
-        const held = this.#heldVerdicts(sessionId, localSeqs);
-        return held === undefined ? view.findVerdicts(sessionId, localSeqs) : answerOf(Promise.resolve(held));
+        const held = this.#held.verdictsOf(sessionId, localSeqs);
+        return held === undefined ? view.findVerdicts(sessionId, localSeqs) : answerNow(() => held);
       },
       findOpen: (pubkey, openHash) => answerOf(this.#afterWrites((tx) => selectOpen(tx, space, pubkey, openHash))),
       insertOpen: (open: OpenRow) => answerOf(this.#afterWrites((tx) => insertOpen(tx, space, open))),
       putSession: (session) => answerOf(this.#putSession(session)),
-      writeAccepted: (writes) => answerOf(this.#holdAccepted(writes)),
-      writeRejected: (verdict) => answerOf(this.#holdVerdict(verdict)),
+      writeAccepted: (writes) => answerNow(() => this.#held.accept(writes)),
+      writeRejected: (verdict) => answerNow(() => this.#held.decide(verdict)),
       mark: () => answerOf(this.#afterWrites((tx) => tx.script("SAVEPOINT before_sends"))),
       undoToMark: () => answerOf(this.#undoToMark()),
       acceptSends: (sends) => answerOf(this.#afterWrites((tx) => this.#acceptSends(tx, space.meshId, sends))),
@@ -90,7 +106,7 @@ export class SharedTransaction {
       this.#foresee();
     }
     const row = await this.#spaceRow;
-    return row && { ...row, lastSeq: this.#raisedTo ?? row.lastSeq };
+    return row && this.#held.space(row);
   }
 
   /** Asks for everybody's session and membership at once. */
@@ -110,7 +126,7 @@ export class SharedTransaction {
       this.#sessions.set(sessionId, this.#note(row));
     }
     const session = await row;
-    return session && { ...session, ...this.#moved.get(sessionId) };
+    return session && this.#held.session(session);
   }
 
   #isLiveMember(pubkey: string): Promise<boolean> {
@@ -122,40 +138,18 @@ export class SharedTransaction {
     return live;
   }
 
-  /** Undefined: not all of them were decided here. */
-  #heldVerdicts(sessionId: string, localSeqs: readonly number[]): VerdictRow[] | undefined {
-    const held = this.#verdicts.filter((row) => row.sessionId === sessionId && localSeqs.includes(row.localSeq));
-    return held.length === localSeqs.length ? held : undefined;
-  }
-
   async #putSession(session: SessionRow): Promise<void> {
     this.#sessions.delete(session.sessionId);
-    this.#moved.delete(session.sessionId);
+    this.#held.forgetSession(session.sessionId);
     await this.#afterWrites((tx) => upsertSession(tx, this.#space, session));
   }
 
-  async #holdAccepted(writes: AcceptedWrites): Promise<void> {
-    this.#accepted.push(writes);
-    this.#raisedTo = writes.commit.seq;
-    await this.#holdVerdict(writes.verdict);
-  }
-
-  async #holdVerdict(verdict: VerdictRow): Promise<void> {
-    const { sessionId, localSeq, decidedAtMs } = verdict;
-    this.#verdicts.push(verdict);
-    this.#moved.set(sessionId, { lastLocalSeq: localSeq, usedAtMs: decidedAtMs });
-  }
-
   async #undoToMark(): Promise<void> {
-    assert(
-      this.#accepted.length === 0 && this.#verdicts.length === 0,
-      "sends are accepted after everything is written",
-    );
+    assert(this.#held.count === 0, "sends are accepted after everything is written");
     // Only what the database says is true after this.
     this.#spaceRow = undefined;
-    this.#raisedTo = undefined;
     this.#sessions.clear();
-    this.#moved.clear();
+    this.#held.forgetAll();
     await this.#note(this.#tx.script("ROLLBACK TO SAVEPOINT before_sends"));
   }
 
@@ -168,11 +162,8 @@ export class SharedTransaction {
   }
 
   #write(): Promise<unknown> {
-    const [accepted, verdicts] = [this.#accepted, this.#verdicts];
-    if (verdicts.length === 0) return Promise.resolve();
-    this.#accepted = [];
-    this.#verdicts = [];
-    return this.#note(writeDecided(this.#tx, this.#space, accepted, verdicts));
+    if (this.#held.count === 0) return Promise.resolve();
+    return this.#note(writeDecided(this.#tx, this.#space, this.#held.take()));
   }
 
   /** Where nobody looks at an answer, COMMIT fails with it. */

@@ -36,7 +36,7 @@ export function createPostgresSpacesStore(pools: SpacesPools, options: PostgresS
   const committed: Reading = { query: (text, values, name) => common.read(text, values, name) };
   return {
     read: (space, body) => runWaiting(body(viewOf(committed, space))),
-    transact: (space, body, hints = {}) => lanes.run(space, (tx) => runWaiting(body(tx)), hints),
+    transact: (space, body, hints = {}) => lanes.run(space, body, hints),
     createSpace: (space, settings, nowMs) => common.transaction((tx) => insertSpace(tx, space, settings, nowMs)),
     setSignedWrites: (space, signedWrites) => common.transaction((tx) => updateSignedWrites(tx, space, signedWrites)),
     listSpaces: (meshId, after, limit) => selectSpaces(committed, meshId, after, limit),

@@ -1,5 +1,5 @@
 // Services on PostgreSQL: killed around their commits, and several at once.
-import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import { World } from "../conformance-world.ts";
 import { describeConcurrency } from "../suites/concurrency/conformance.ts";
@@ -19,6 +19,11 @@ describe.skipIf(database === undefined)("under stress on PostgreSQL", () => {
   });
   afterEach(() => world.close());
   describeConcurrency(() => world);
+  test("those agents have met guarded statements that wrote, and some that were overtaken", () => {
+    const { written, overtaken } = harness.guarded;
+    expect(written).toBeGreaterThan(20);
+    expect(overtaken).toBeGreaterThan(5);
+  });
   describeCrashes(
     () => world,
     () => database?.url ?? "",

@@ -3,7 +3,7 @@ import { openPostgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
-import { runWaiting } from "../../ports/steps.ts";
+import { answerNow } from "../../ports/steps.ts";
 import { postgresSpacesMigrations } from "./spaces-store.ts";
 import { acceptSends } from "./testing/postgres-harness.ts";
 import { TransactionLanes } from "./transaction-lanes.ts";
@@ -29,7 +29,7 @@ describe.skipIf(database === undefined)("transaction lanes", () => {
   const insert = (lanes: TransactionLanes, n: number, alone = false) => {
     const open = { memberPubkey: "m", openHash: Uint8Array.of(n), sessionId: `${n}`, epoch: n };
     const row = { ...open, salt: Uint8Array.of(0), resumed: false };
-    return lanes.run(space, (tx) => runWaiting(tx.insertOpen(row)), { alone });
+    return lanes.run(space, (tx) => tx.insertOpen(row), { alone });
   };
   const rows = async () => {
     const found = await postgres.read<{ n: number }>("SELECT epoch AS n FROM mesh.space_session_open ORDER BY epoch");
@@ -46,7 +46,10 @@ describe.skipIf(database === undefined)("transaction lanes", () => {
 
   test("one at fault leaves its neighbours in peace", async () => {
     const lanes = createLanes();
-    const broken = lanes.run(space, async () => Promise.reject(new TypeError("a bug")), {});
+    const fail = () => {
+      throw new TypeError("a bug");
+    };
+    const broken = lanes.run(space, () => answerNow(fail), {});
     const settled = await Promise.allSettled([insert(lanes, 11), insert(lanes, 1), broken, insert(lanes, 12)]);
     expect(settled.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected", "fulfilled"]);
     expect(await rows()).toEqual(expect.arrayContaining([11, 12]));
@@ -56,7 +59,7 @@ describe.skipIf(database === undefined)("transaction lanes", () => {
     const lanes = createLanes();
     const order: number[] = [];
     await Promise.all(
-      [1, 2, 3, 4, 5, 6].map((n) => lanes.run(space, async () => order.push(n), { alone: n % 3 === 0 })),
+      [1, 2, 3, 4, 5, 6].map((n) => lanes.run(space, () => answerNow(() => order.push(n)), { alone: n % 3 === 0 })),
     );
     expect(order).toEqual([1, 2, 3, 4, 5, 6]);
   });

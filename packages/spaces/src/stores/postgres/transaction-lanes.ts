@@ -3,14 +3,18 @@
 import { StorageError } from "@claudemesh/storage/errors";
 import { NaturalBatches } from "@claudemesh/storage/natural-batches";
 import type { Postgres } from "@claudemesh/storage/postgres";
-import { KnownDraft } from "../../core/known-space.ts";
+import { KnownDraft, type KnownSpace } from "../../core/known-space.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
+import { runWaiting, type Steps } from "../../ports/steps.ts";
 import type { SpaceTransaction, TransactionHints } from "../../ports.ts";
 import { KnownSpaces } from "../known-spaces.ts";
+import { GuardedCommits } from "./guarded-commits.ts";
+import type { Guard } from "./guarded-rows.ts";
+import { RememberedRows } from "./remembered-rows.ts";
 import { type AcceptSends, SharedTransaction } from "./shared-transaction.ts";
 
 /** May run several times, and with others before and after it in the same transaction. */
-export type TransactionBody<T> = (tx: SpaceTransaction) => Promise<T>;
+export type TransactionBody<T> = (tx: SpaceTransaction) => Steps<T>;
 
 export type LaneProbe = {
   /** Inside the transaction, after its last statement. A throw rolls back; another try calls it again. */
@@ -30,6 +34,7 @@ export class TransactionLanes {
   readonly #acceptSends: AcceptSends;
   readonly #lanes = new Map<string, Lane>();
   readonly #known = new KnownSpaces();
+  readonly #rows = new WeakMap<KnownSpace, RememberedRows>();
 
   constructor(postgres: Postgres, options: { readonly probe: LaneProbe; readonly acceptSends: AcceptSends }) {
     this.#postgres = postgres;
@@ -85,22 +90,79 @@ export class TransactionLanes {
     return settled;
   }
 
-  async #transact(space: SpaceRef, batch: readonly Waiting[]): Promise<unknown[]> {
+  async #transact(space: SpaceRef, batch: readonly Waiting[]): Promise<readonly unknown[]> {
     const known = this.#known.of(space);
-    const hints = batch.map((waiting) => waiting.hints);
-    const { values, draft } = await this.#postgres.transaction(async (tx) => {
-      const attempt = new KnownDraft(known);
-      const shared = new SharedTransaction(tx, space, attempt, hints, this.#acceptSends);
-      const decided: unknown[] = [];
-      for (const { body } of batch) decided.push(await body(shared.body));
-      shared.finish();
+    const rows = this.#rows.get(known) ?? new RememberedRows();
+    this.#rows.set(known, rows);
+    const guard = guardOf(batch, rows);
+    const values = guard && (await this.#transactGuarded(space, batch, { known, rows, guard }));
+    return values ?? this.#transactAsking(space, batch, { known, rows });
+  }
+
+  /** In one round trip; undefined: nothing was done, and it takes a transaction that asks. */
+  async #transactGuarded(
+    space: SpaceRef,
+    batch: readonly Waiting[],
+    { known, rows, guard }: Remembered & { readonly guard: Guard },
+  ): Promise<readonly unknown[] | undefined> {
+    if (guard.space.lastSeq !== known.seq) return undefined;
+    const draft = new KnownDraft(known);
+    const commits = GuardedCommits.decide(
+      batch.map(({ body }) => body),
+      guard,
+      draft,
+    );
+    if (commits === undefined) return undefined;
+    const { written } = await this.#postgres.transaction(async (tx) => {
+      // Nothing is waited for here, so that COMMIT travels with it.
+      const sent = commits.write(tx, space);
+      sent.catch(() => undefined);
       await this.#probe.beforeCommit();
-      return { values: decided, draft: attempt };
+      return { written: sent };
     });
+    if (!(await written)) return undefined;
+    known.keep(draft);
+    rows.keep(commits.left, guard.space.lastSeq);
+    await this.#probe.afterCommit();
+    return commits.values;
+  }
+
+  async #transactAsking(
+    space: SpaceRef,
+    batch: readonly Waiting[],
+    { known, rows }: Remembered,
+  ): Promise<readonly unknown[]> {
+    const hints = batch.map((waiting) => waiting.hints);
+    const { values, draft, shared } = await this.#postgres.transaction(async (tx) => {
+      const attempt = new KnownDraft(known);
+      const sharing = new SharedTransaction(tx, space, attempt, hints, this.#acceptSends);
+      const decided: unknown[] = [];
+      for (const { body } of batch) decided.push(await runWaiting(body(sharing.body)));
+      sharing.finish();
+      await this.#probe.beforeCommit();
+      return { values: decided, draft: attempt, shared: sharing };
+    });
+    const left = await shared.left();
+    if (left !== undefined) rows.keep(left, known.knownSeq);
     known.keep(draft);
     await this.#probe.afterCommit();
     return values;
   }
+}
+
+type Remembered = { readonly known: KnownSpace; readonly rows: RememberedRows };
+
+/** Commits of one session alone: a crowd is better served by a transaction that they share. */
+function guardOf(batch: readonly Waiting[], rows: RememberedRows): Guard | undefined {
+  const writer = batch[0]?.hints.writer;
+  if (writer === undefined) return undefined;
+  const isOneWriters = batch.every(
+    ({ hints }) =>
+      hints.alone !== true &&
+      hints.writer?.sessionId === writer.sessionId &&
+      hints.writer.memberPubkey === writer.memberPubkey,
+  );
+  return isOneWriters ? rows.guard(writer.sessionId) : undefined;
 }
 
 /** A bug, or a row or statement that the database refused; everything else would hit the neighbours just as well. */

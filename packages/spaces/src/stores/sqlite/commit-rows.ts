@@ -37,25 +37,28 @@ export function selectLog(db: Sqlite, space: SpaceRef, after: number, limit: num
   }));
 }
 
-export function insertCommit(tx: Sqlite, space: SpaceRef, commit: CommitRow): void {
-  tx.sql(
+export function insertCommits(tx: Sqlite, space: SpaceRef, commits: readonly CommitRow[]): void {
+  const insert = tx.sql(
     `INSERT INTO space_commit (mesh_id, space_id, seq, branch, session_id, local_seq, member_pubkey, original,
        resolution, invocation_ref, authorization_ref, committed_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  ).run(
-    space.meshId,
-    space.spaceId,
-    commit.seq,
-    commit.branch,
-    commit.sessionId,
-    commit.localSeq,
-    commit.memberPubkey,
-    commit.original,
-    commit.resolution,
-    commit.invocationRef ?? null,
-    commit.authorizationRef ?? null,
-    commit.committedAtMs,
   );
+  for (const commit of commits) {
+    insert.run(
+      space.meshId,
+      space.spaceId,
+      commit.seq,
+      commit.branch,
+      commit.sessionId,
+      commit.localSeq,
+      commit.memberPubkey,
+      commit.original,
+      commit.resolution,
+      commit.invocationRef ?? null,
+      commit.authorizationRef ?? null,
+      commit.committedAtMs,
+    );
+  }
 }
 
 export function selectInvocation(db: Sqlite, space: SpaceRef, hash: string): InvocationRow | undefined {

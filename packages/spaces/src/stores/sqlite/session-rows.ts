@@ -191,26 +191,35 @@ export function selectVerdicts(
   });
 }
 
-/** The claim, and the session's place behind it. */
-export function insertVerdict(tx: Sqlite, space: SpaceRef, verdict: VerdictRow): void {
-  tx.sql(
+export function insertVerdicts(tx: Sqlite, space: SpaceRef, verdicts: readonly VerdictRow[]): void {
+  const insert = tx.sql(
     `INSERT INTO space_verdict
        (mesh_id, space_id, session_id, local_seq, member_pubkey, fingerprint, branch, seq, result, decided_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  ).run(
-    space.meshId,
-    space.spaceId,
-    verdict.sessionId,
-    verdict.localSeq,
-    verdict.memberPubkey,
-    verdict.fingerprint,
-    verdict.branch,
-    verdict.seq ?? null,
-    verdict.result,
-    verdict.decidedAtMs,
   );
-  tx.sql(
+  for (const { sessionId, localSeq, memberPubkey, fingerprint, branch, seq, result, decidedAtMs } of verdicts) {
+    insert.run(
+      space.meshId,
+      space.spaceId,
+      sessionId,
+      localSeq,
+      memberPubkey,
+      fingerprint,
+      branch,
+      seq ?? null,
+      result,
+      decidedAtMs,
+    );
+  }
+}
+
+/** Each session's place is behind the verdict that is given for it. */
+export function moveSessions(tx: Sqlite, space: SpaceRef, verdicts: readonly VerdictRow[]): void {
+  const move = tx.sql(
     `UPDATE space_session SET last_local_seq = ?, used_at = ?
      WHERE mesh_id = ? AND space_id = ? AND session_id = ?`,
-  ).run(verdict.localSeq, verdict.decidedAtMs, space.meshId, space.spaceId, verdict.sessionId);
+  );
+  for (const { sessionId, localSeq, decidedAtMs } of verdicts) {
+    move.run(localSeq, decidedAtMs, space.meshId, space.spaceId, sessionId);
+  }
 }

@@ -1,55 +1,17 @@
 // SpacesStore on SQLite: which function runs as a committed read and which as a job of the group commit. The database's
 // one write lock is the space's lock and the session's.
-import { isLiveMember } from "@claudemesh/members/sqlite";
 import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { KnownDraft, type KnownSpace } from "../../core/known-space.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
-import { answerNow, runAtOnce } from "../../ports/steps.ts";
-import type {
-  AcceptedWrites,
-  PreparedSends,
-  SendsOutcome,
-  SpacesStore,
-  SpaceTransaction,
-  SpaceView,
-} from "../../ports.ts";
-import { branchPair } from "../branch-pair.ts";
+import { runAtOnce, type Steps } from "../../ports/steps.ts";
+import type { SpacesStore, SpaceTransaction } from "../../ports.ts";
 import { KnownSpaces } from "../known-spaces.ts";
-import {
-  insertBranch,
-  insertMerge,
-  markBranchDeleted,
-  selectBranches,
-  selectBranchPage,
-  selectMerges,
-} from "./branch-rows.ts";
-import { insertCommit, insertInvocations, selectInvocation, selectLog } from "./commit-rows.ts";
-import {
-  deleteSnapshots,
-  insertRevisions,
-  insertSnapshots,
-  selectEntityIds,
-  selectLayer,
-  selectTail,
-  selectWrites,
-  upsertHeads,
-} from "./entity-rows.ts";
-import {
-  deleteUnusedSessions,
-  insertOpen,
-  insertSpace,
-  insertVerdict,
-  raiseLastSeq,
-  selectOpen,
-  selectSession,
-  selectSpace,
-  selectSpaces,
-  selectVerdicts,
-  updateSignedWrites,
-  upsertSession,
-} from "./session-rows.ts";
+import { deleteSnapshots } from "./entity-rows.ts";
+import { deleteUnusedSessions, insertSpace, selectSpaces, updateSignedWrites } from "./session-rows.ts";
+import { type AcceptSends, SharedTransaction } from "./shared-transaction.ts";
+import { viewOf } from "./space-view.ts";
 
 export function spacesMigrations(): Migration[] {
   return loadMigrations("spaces", new URL("./migrations/", import.meta.url));
@@ -57,7 +19,7 @@ export function spacesMigrations(): Migration[] {
 
 export type SqliteSpacesOptions = {
   /** Accepts a commit's sends inside its transaction, without limiter or batching; it may write for some and refuse. */
-  readonly acceptSends: (tx: Sqlite, meshId: string, sends: PreparedSends) => SendsOutcome;
+  readonly acceptSends: AcceptSends;
   /** Told from inside a transaction that it carries a commit, so that fault points can aim at it. */
   readonly sawCommit: () => void;
 };
@@ -65,18 +27,17 @@ export type SqliteSpacesOptions = {
 export function createSqliteSpacesStore(db: Sqlite, commit: GroupCommit, options: SqliteSpacesOptions): SpacesStore {
   const drafts = new DraftsOfTransaction();
   const spaces = new KnownSpaces();
+  const runBodies = (tx: Sqlite, waiting: readonly Waiting[]) => {
+    options.sawCommit();
+    return runTogether(tx, waiting, drafts, options.acceptSends);
+  };
   return {
-    read: async (space, body) => runAtOnce(body(viewOf(db, space))),
-    transact: async (space, body) => {
+    read: async (space, body) => runAtOnce(body(viewOf(() => db, space))),
+    transact: async <T>(space: SpaceRef, body: (tx: SpaceTransaction) => Steps<T>) => {
       const known = spaces.of(space);
-      let draft: KnownDraft | undefined;
-      const result = await commit.submit((tx) => {
-        options.sawCommit();
-        draft = drafts.of(tx.transactionNumber, known);
-        return runAtOnce(body(transactionOn(tx, space, draft, options)));
-      });
-      if (draft !== undefined) drafts.keep(known, draft);
-      return result;
+      const { value, draft } = await commit.submitItem(runBodies, { space, known, body });
+      drafts.keep(known, draft);
+      return value as T;
     },
     createSpace: (space, settings, nowMs) => commit.submit((tx) => insertSpace(tx, space, settings, nowMs)),
     setSignedWrites: (space, signedWrites) => commit.submit((tx) => updateSignedWrites(tx, space, signedWrites)),
@@ -88,6 +49,36 @@ export function createSqliteSpacesStore(db: Sqlite, commit: GroupCommit, options
       spaces.forget(space);
     },
   };
+}
+
+type Waiting = {
+  readonly space: SpaceRef;
+  readonly known: KnownSpace;
+  readonly body: (tx: SpaceTransaction) => Steps<unknown>;
+};
+
+type Ran = { readonly value: unknown; readonly draft: KnownDraft };
+
+/** Bodies that follow each other in one transaction, each space's in their order. */
+function runTogether(
+  tx: Sqlite,
+  waiting: readonly Waiting[],
+  drafts: DraftsOfTransaction,
+  acceptSends: AcceptSends,
+): Ran[] {
+  const shared = new Map<string, SharedTransaction>();
+  const ran = waiting.map(({ space, known, body }): Ran => {
+    // What is known of a space may be forgotten and begun anew between two of its bodies: it is no name for the space.
+    const key = `${space.meshId}/${space.spaceId}`;
+    let on = shared.get(key);
+    if (on === undefined) {
+      on = new SharedTransaction(tx, space, drafts.of(tx.transactionNumber, known), acceptSends);
+      shared.set(key, on);
+    }
+    return { value: runAtOnce(body(on.body)), draft: on.known };
+  });
+  for (const on of shared.values()) on.finish();
+  return ran;
 }
 
 /** Bodies of one transaction share their draft; one that is rolled back and run again begins with a new one. */
@@ -112,54 +103,4 @@ class DraftsOfTransaction {
     this.#kept.add(draft);
     known.keep(draft);
   }
-}
-
-function viewOf(db: Sqlite, space: SpaceRef): SpaceView {
-  return {
-    findSpace: () => answerNow(() => selectSpace(db, space)),
-    findSession: (sessionId) => answerNow(() => selectSession(db, space, sessionId)),
-    findVerdicts: (sessionId, localSeqs) => answerNow(() => selectVerdicts(db, space, sessionId, localSeqs)),
-    findBranches: (names) => answerNow(() => selectBranches(db, space, names)),
-    listBranches: (after, limit) => answerNow(() => selectBranchPage(db, space, after, limit)),
-    readTails: (asks, limit) => answerNow(() => asks.map((ask) => selectTail(db, space, ask, limit))),
-    readWrites: (asks, limit) => answerNow(() => asks.map((ask) => selectWrites(db, space, ask, limit))),
-    readLayers: (branch, asks) => answerNow(() => asks.map((ask) => selectLayer(db, space, branch, ask))),
-    listEntityIds: (query) => answerNow(() => selectEntityIds(db, space, query)),
-    readLog: (after, limit) => answerNow(() => selectLog(db, space, after, limit)),
-    readMerges: (a, b, limit) => answerNow(() => selectMerges(db, space, branchPair(a, b), limit)),
-    findInvocation: (hash) => answerNow(() => selectInvocation(db, space, hash)),
-  };
-}
-
-function transactionOn(tx: Sqlite, space: SpaceRef, known: KnownDraft, options: SqliteSpacesOptions): SpaceTransaction {
-  const view = viewOf(tx, space);
-  return {
-    ...view,
-    known,
-    lockSpace: view.findSpace,
-    lockSession: view.findSession,
-    isLiveMember: (pubkey) => answerNow(() => isLiveMember(tx, space.meshId, pubkey)),
-    findOpen: (memberPubkey, openHash) => answerNow(() => selectOpen(tx, space, memberPubkey, openHash)),
-    insertOpen: (open) => answerNow(() => insertOpen(tx, space, open)),
-    putSession: (session) => answerNow(() => upsertSession(tx, space, session)),
-    writeAccepted: (writes) => answerNow(() => writeAccepted(tx, space, writes)),
-    writeRejected: (verdict) => answerNow(() => insertVerdict(tx, space, verdict)),
-    mark: () => answerNow(() => tx.exec("SAVEPOINT before_sends")),
-    undoToMark: () => answerNow(() => tx.exec("ROLLBACK TO before_sends")),
-    acceptSends: (sends) => answerNow(() => options.acceptSends(tx, space.meshId, sends)),
-  };
-}
-
-function writeAccepted(tx: Sqlite, space: SpaceRef, writes: AcceptedWrites): void {
-  const { commit, merge, createdBranch, deletedBranch } = writes;
-  insertVerdict(tx, space, writes.verdict);
-  insertCommit(tx, space, commit);
-  insertRevisions(tx, space, writes.revisions);
-  upsertHeads(tx, space, writes.heads);
-  insertSnapshots(tx, space, writes.snapshots);
-  insertInvocations(tx, space, writes.invocations);
-  if (merge !== undefined) insertMerge(tx, space, branchPair(merge.sourceBranch, merge.targetBranch), merge);
-  if (createdBranch !== undefined) insertBranch(tx, space, createdBranch, commit.committedAtMs);
-  if (deletedBranch !== undefined) markBranchDeleted(tx, space, deletedBranch, commit.seq);
-  raiseLastSeq(tx, space, commit.seq);
 }

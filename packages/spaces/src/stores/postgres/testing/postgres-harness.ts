@@ -1,7 +1,13 @@
 // The spaces suites' harness over one PostgreSQL database: empty tables for each test, stores over shared pools.
 import { postgresMembersMigrations } from "@claudemesh/members/postgres";
 import { StorageError } from "@claudemesh/storage/errors";
-import { openPostgres, type Postgres, type PostgresTransaction } from "@claudemesh/storage/postgres";
+import {
+  openPostgres,
+  Postgres,
+  type PostgresTransaction,
+  type PostgresValue,
+  type TransactionOptions,
+} from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import pg from "pg";
 import type { PreparedSends, SendsOutcome, SpacePorts, SpacesStore } from "../../../ports.ts";
@@ -22,18 +28,45 @@ export async function acceptSends(tx: PostgresTransaction, _: string, sends: Pre
   return { type: "accepted", receipt: sends.length };
 }
 
+/** Counts guarded statements: those that wrote, and those that found something changed. */
+class CountingPostgres extends Postgres {
+  readonly guarded = { written: 0, overtaken: 0 };
+
+  override transaction<R>(body: (tx: PostgresTransaction) => Promise<R>, options?: TransactionOptions): Promise<R> {
+    return super.transaction((tx) => body(this.#counting(tx)), options);
+  }
+
+  #counting(tx: PostgresTransaction): PostgresTransaction {
+    return {
+      query: async <Row>(text: string, values?: readonly PostgresValue[], name?: string) => {
+        const rows = await tx.query<Row>(text, values, name);
+        if (name?.startsWith("write_guarded")) this.guarded[rows.length > 0 ? "written" : "overtaken"] += 1;
+        return rows;
+      },
+      execute: (text, values, name) => tx.execute(text, values, name),
+      script: (text) => tx.script(text),
+    };
+  }
+}
+
 export class PostgresHarness implements SpacesHarness {
   readonly meshId = "00000000-0000-7000-8000-000000000001";
   readonly someTime = "now()";
   readonly admin: pg.Client;
   /** Shared by all stores: making connections for each test would take longer than the tests. */
-  readonly #pools: { readonly committing: Postgres; readonly common: Postgres };
+  readonly #pools: { readonly committing: CountingPostgres; readonly common: Postgres };
 
   constructor(url: string) {
     this.admin = new pg.Client({ connectionString: url });
-    const open = (applicationName: string, genericPlans: boolean) =>
-      openPostgres({ url, poolSize: 8, applicationName, genericPlans, onIdleError: () => undefined });
-    this.#pools = { committing: open("committing", true), common: open("common", false) };
+    const options = { url, poolSize: 8, onIdleError: () => undefined };
+    this.#pools = {
+      committing: new CountingPostgres({ ...options, applicationName: "committing", genericPlans: true }),
+      common: openPostgres({ ...options, applicationName: "common" }),
+    };
+  }
+
+  get guarded(): CountingPostgres["guarded"] {
+    return this.#pools.committing.guarded;
   }
 
   async connect(): Promise<void> {

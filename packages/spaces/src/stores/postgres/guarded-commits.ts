@@ -1,0 +1,96 @@
+// Commits of one session that are decided before anything is asked, on what is remembered, and written by one statement that
+// takes effect only if all of that still holds: one round trip. Whatever is not remembered is left to a transaction that asks.
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import type { KnownDraft } from "../../core/known-space.ts";
+import type { SpaceRef } from "../../ports/rows.ts";
+import { answerNow, type Steps } from "../../ports/steps.ts";
+import type { SpaceTransaction } from "../../ports.ts";
+import { type Decided, HeldWrites } from "../held-writes.ts";
+import { type Guard, isWhollyGuarded, writeGuarded } from "./guarded-rows.ts";
+import type { LeftRows } from "./shared-transaction.ts";
+
+/** Something was asked that is not remembered. Never leaves this file. */
+class NotRemembered extends Error {}
+
+type Body = (tx: SpaceTransaction) => Steps<unknown>;
+
+export class GuardedCommits {
+  readonly values: readonly unknown[];
+  readonly #decided: Decided;
+  readonly #guard: Guard;
+  readonly left: LeftRows;
+
+  private constructor(values: readonly unknown[], held: HeldWrites, guard: Guard) {
+    this.values = values;
+    this.#guard = guard;
+    const { space, session } = guard;
+    this.left = { foundSeq: space.lastSeq, space: held.space(space), sessions: [held.session(session)] };
+    this.#decided = held.take();
+  }
+
+  /**
+   * Undefined: to be decided by a transaction that asks. So is every answer that leaves nothing behind, such as a refusal:
+   * no statement would find that it was given on something that is not so any more.
+   */
+  static decide(bodies: readonly Body[], guard: Guard, known: KnownDraft): GuardedCommits | undefined {
+    const held = new HeldWrites();
+    const tx = transactionOn(guard, known, held);
+    const values: unknown[] = [];
+    for (const body of bodies) {
+      const before = held.count;
+      const value = runAsRemembered(body(tx));
+      if (value === undefined || held.count === before) return undefined;
+      values.push(value.answer);
+    }
+    const commits = new GuardedCommits(values, held, guard);
+    return isWhollyGuarded(commits.#decided) ? commits : undefined;
+  }
+
+  /** False: nothing was written, because something is not what was decided on. */
+  write(tx: PostgresTransaction, space: SpaceRef): Promise<boolean> {
+    return writeGuarded(tx, space, this.#decided, this.#guard);
+  }
+}
+
+function runAsRemembered(steps: Steps<unknown>): { readonly answer: unknown } | undefined {
+  try {
+    const taken = steps.next();
+    return taken.done === true ? { answer: taken.value } : undefined;
+  } catch (error) {
+    if (error instanceof NotRemembered) return undefined;
+    throw error;
+  }
+}
+
+function transactionOn({ space, session }: Guard, known: KnownDraft, held: HeldWrites): SpaceTransaction {
+  const ask = (): never => {
+    throw new NotRemembered();
+  };
+  return {
+    known,
+    lockSpace: () => answerNow(() => held.space(space)),
+    lockSession: (id) => answerNow(() => (id === session.sessionId ? held.session(session) : ask())),
+    // The statement looks whether this is so.
+    isLiveMember: (pubkey) => answerNow(() => pubkey === session.memberPubkey || ask()),
+    findVerdicts: (id, localSeqs) => answerNow(() => held.verdictsOf(id, localSeqs) ?? ask()),
+    writeAccepted: (writes) => answerNow(() => held.accept(writes)),
+    writeRejected: (verdict) => answerNow(() => held.decide(verdict)),
+    findSpace: ask,
+    findSession: ask,
+    findBranches: ask,
+    listBranches: ask,
+    readTails: ask,
+    readWrites: ask,
+    readLayers: ask,
+    listEntityIds: ask,
+    readLog: ask,
+    readMerges: ask,
+    findInvocation: ask,
+    findOpen: ask,
+    insertOpen: ask,
+    putSession: ask,
+    mark: ask,
+    undoToMark: ask,
+    acceptSends: ask,
+  };
+}

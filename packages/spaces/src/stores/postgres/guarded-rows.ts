@@ -1,0 +1,123 @@
+// What commits of one session leave behind on PostgreSQL where they were decided on rows that were only remembered: one
+// statement, which takes the space's lock itself and writes all of it or nothing.
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import type { SessionRow, SpaceRef, SpaceRow } from "../../ports/rows.ts";
+import type { AcceptedWrites } from "../../ports.ts";
+import type { Decided } from "../held-writes.ts";
+import { decidedValues, insertsBehind } from "./decided-rows.ts";
+
+/** What was decided on is what these rows were; `session` is whose commits they are, all of them. */
+export type Guard = { readonly space: SpaceRow; readonly session: SessionRow };
+
+/** Whether the statement can hold all of it. */
+export function isWhollyGuarded({ accepted }: Decided): boolean {
+  return accepted.every(
+    ({ invocations, merge, createdBranch, deletedBranch }) =>
+      invocations.length === 0 && merge === undefined && createdBranch === undefined && deletedBranch === undefined,
+  );
+}
+
+/**
+ * SPC-18: all of it, if the space and the session still are what was decided on and the member is one; else nothing, and
+ * false. Both rows are looked at as they are once they are locked, which may be later than the statement began.
+ */
+export async function writeGuarded(
+  tx: PostgresTransaction,
+  space: SpaceRef,
+  decided: Decided,
+  guard: Guard,
+): Promise<boolean> {
+  const [only, ...others] = decided.accepted;
+  const isSmall = only !== undefined && others.length === 0 && decided.verdicts.length === 1 && touchesOne(only);
+  const rows = isSmall
+    ? await tx.query(oneText, [...oneValues(space, only), ...guardValues(decided, guard)], "write_guarded")
+    : await tx.query(
+        manyText,
+        [...decidedValues(space, decided), ...guardValues(decided, guard)],
+        "write_guarded_many",
+      );
+  return rows.length > 0;
+}
+
+function touchesOne({ revisions, heads, snapshots }: AcceptedWrites): boolean {
+  return revisions.length === 1 && heads.length === 1 && snapshots.length <= 1;
+}
+
+// The space is locked before the session, as everywhere. A row that changed after the statement began is found as it is
+// now by the lock and by the update, and their conditions are asked of that: READ COMMITTED.
+const guardedText = (inserts: string, first: number) => `WITH
+  held AS MATERIALIZED (SELECT 1 FROM mesh.space
+    WHERE mesh_id = $1 AND space_id = $2 AND last_seq = $${first} AND signed_writes = $${first + 1}
+    FOR NO KEY UPDATE),
+  place AS (UPDATE mesh.space_session s SET last_local_seq = $${first + 7}, used_at = $${first + 8}
+    FROM held
+    WHERE s.mesh_id = $1 AND s.space_id = $2 AND s.session_id = $${first + 2} AND s.member_pubkey = $${first + 3}
+      AND s.epoch = $${first + 4} AND s.token_hash = $${first + 5}
+      AND s.last_local_seq = $${first + 6}
+      AND EXISTS (SELECT FROM mesh.member m
+        WHERE m.mesh_id = $1 AND m.pubkey = $${first + 3} AND m.revoked_at IS NULL)
+    RETURNING 1),
+  ${inserts},
+  raised AS (UPDATE mesh.space SET last_seq = $3::bigint FROM place
+    WHERE mesh_id = $1 AND space_id = $2 AND last_seq < $3::bigint)
+  SELECT FROM place`;
+
+function guardValues({ verdicts }: Decided, { space, session }: Guard): unknown[] {
+  const last = verdicts.at(-1);
+  if (last === undefined) throw new Error("nothing was decided");
+  return [
+    space.lastSeq,
+    space.signedWrites,
+    session.sessionId,
+    session.memberPubkey,
+    session.epoch,
+    session.tokenHash,
+    session.lastLocalSeq,
+    last.localSeq,
+    // The driver would write a date in local time, at some length.
+    new Date(last.decidedAtMs).toISOString(),
+  ];
+}
+
+const manyText = guardedText(insertsBehind("place, "), 9);
+
+// One commit with one operation, which is what most of them are: without JSON it costs the server a good deal less.
+const oneText = guardedText(
+  `verdict AS (INSERT INTO mesh.space_verdict
+    (mesh_id, space_id, session_id, local_seq, member_pubkey, fingerprint, branch, seq, result, decided_at)
+    SELECT $1, $2, $17, $22::bigint, $18, $4::bytea, $5::text, $3::bigint, $6::text, $23::timestamptz FROM place),
+  logged AS (INSERT INTO mesh.space_commit (mesh_id, space_id, seq, branch, session_id, local_seq, member_pubkey,
+      original, resolution, committed_at)
+    SELECT $1, $2, $3::bigint, $5::text, $17, $22::bigint, $18, $7::text, $8::text, $23::timestamptz FROM place),
+  revision AS (INSERT INTO mesh.space_revision
+    (mesh_id, space_id, branch, entity_id, seq, op_index, op, body, footprint)
+    SELECT $1, $2, $5::text, $9::text, $3::bigint, 0, $10::text, $11::text, $12::text FROM place),
+  head AS (INSERT INTO mesh.space_head (mesh_id, space_id, branch, entity_id, seq, deleted)
+    SELECT $1, $2, $5::text, $9::text, $3::bigint, $13::boolean FROM place
+    ON CONFLICT (mesh_id, space_id, branch, entity_id) DO UPDATE SET seq = excluded.seq, deleted = excluded.deleted),
+  snapshot AS (INSERT INTO mesh.space_snapshot (mesh_id, space_id, branch, entity_id, seq, document)
+    SELECT $1, $2, $5::text, $9::text, $3::bigint, $14::text FROM place WHERE $14::text IS NOT NULL)`,
+  15,
+);
+
+/** The commit's session, member, localSeq and time are the guard's. */
+function oneValues({ meshId, spaceId }: SpaceRef, { commit, verdict, revisions, heads, snapshots }: AcceptedWrites) {
+  const [revision] = revisions;
+  const { seq, branch, original, resolution } = commit;
+  return [
+    meshId,
+    spaceId,
+    seq,
+    verdict.fingerprint,
+    branch,
+    verdict.result,
+    original,
+    resolution,
+    revision?.entityId,
+    revision?.op,
+    revision?.body ?? null,
+    revision?.footprint,
+    heads[0]?.deleted,
+    snapshots[0]?.document ?? null,
+  ];
+}
