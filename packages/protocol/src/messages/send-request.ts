@@ -2,6 +2,7 @@
 // hash. Resolving `to` and sealing are the daemon's business.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { decodeBase64 } from "../encoding/base64.ts";
+import { encodeUtf8 } from "../encoding/utf8.ts";
 import { MeshError } from "../errors/errors.ts";
 import { checkReplyToId, defaultPriority, type Meta, type Priority, priorities, readMeta } from "./envelope.ts";
 import { limits } from "./limits.ts";
@@ -30,8 +31,6 @@ export type SendContent = {
   readonly replyToId: string | undefined;
 };
 
-const utf8 = new TextEncoder();
-
 export function readSendContent(request: Omit<SendRequest, "to" | "client_message_id">): SendContent {
   checkReplyToId(request.reply_to_id);
   return {
@@ -50,7 +49,7 @@ export function readBody(text: string | undefined, base64: string | undefined, f
   if (text !== undefined) {
     // Encoding would replace half a pair, and two different texts would have one body.
     if (!text.isWellFormed()) throw new MeshError("lone_surrogate", undefined, { field });
-    return utf8.encode(text);
+    return encodeUtf8(text);
   }
   const bytes = decodeBase64(base64 ?? "");
   if (bytes !== undefined) return bytes;
