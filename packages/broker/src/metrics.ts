@@ -96,12 +96,15 @@ export function createBrokerMetrics(sources: MetricSources): BrokerMetrics {
 /** Each pair of labels is looked up by the library once, because it happens with every request. */
 function countAnswers(requests: Counter<"operation" | "status">): BrokerMetrics["answered"] {
   const known = new Map<string, Map<number, { inc: () => void }>>();
-  return (operation, status) => {
+  const add = (operation: string, status: number) => {
     const byStatus = known.get(operation) ?? new Map<number, { inc: () => void }>();
-    const counter = byStatus.get(status) ?? requests.labels({ operation, status });
+    const counter = requests.labels({ operation, status });
+    known.set(operation, byStatus.set(status, counter));
+    return counter;
+  };
+  return (operation, status) => {
+    const counter = known.get(operation)?.get(status) ?? add(operation, status);
     counter.inc();
-    byStatus.set(status, counter);
-    known.set(operation, byStatus);
   };
 }
 

@@ -135,15 +135,17 @@ function refuseWhileStopping(server: FastifyInstance): void {
 
 function boundRequestsInFlight(server: FastifyInstance, options: HttpServerOptions): void {
   let inFlight = 0;
+  const release = () => {
+    inFlight--;
+  };
   server.addHook("onRequest", (request, reply, done) => {
     if (request.routeOptions.config?.longLived === true) {
       done();
       return;
     }
     inFlight++;
-    reply.raw.once("close", () => {
-      inFlight--;
-    });
+    // An answer closes once.
+    reply.raw.on("close", release);
     if (inFlight > options.maxInFlight) {
       reply.header("retry-after", "1");
       done(new MeshError(options.busyCode, undefined, { limit: options.maxInFlight }));
