@@ -36,7 +36,7 @@ const roleOperations = [
   "webhook.replay",
 ] as const satisfies readonly OperationName[];
 
-type RoleOperation = (typeof roleOperations)[number];
+export type RoleOperation = (typeof roleOperations)[number];
 
 const dependsOnRole: ReadonlySet<OperationName> = new Set(roleOperations);
 

@@ -7,7 +7,7 @@ import { type Answer, answerError } from "@claudemesh/protocol/messages/accept-r
 import { type OperationName, operations } from "@claudemesh/protocol/wire/operations";
 import type { BrokerContext } from "../context.ts";
 import { toMeshError } from "../storage-failure.ts";
-import { type Caller, isRoleOperation } from "./handler.ts";
+import { type Caller, isRoleOperation, type RoleOperation } from "./handler.ts";
 import { handlers } from "./handlers.ts";
 
 export type RunOperation = (name: OperationName, caller: Caller, input: object) => Promise<Answer>;
@@ -21,19 +21,17 @@ export function compileInputs(): Validators {
 }
 
 export function createOperationRunner(broker: BrokerContext, validators: Validators = compileInputs()): RunOperation {
-  const answerOne: RunOperation = async (name, caller, input) => {
+  return async (name, caller, input) => {
+    let answer: Answer;
     try {
       const refusal = validators.get(name)?.(input);
       if (refusal !== undefined) throw refusal;
-      return await dispatch(broker, name, caller, input as never);
+      answer = await dispatch(broker, name, caller, input as never);
     } catch (error) {
       const refused = toMeshError(error);
       logRefusal(broker, name, refused);
-      return answerError(refused);
+      answer = answerError(refused);
     }
-  };
-  return async (name, caller, input) => {
-    const answer = await answerOne(name, caller, input);
     broker.metrics.answered(name, answer.status);
     return answer;
   };
@@ -43,8 +41,16 @@ export function createOperationRunner(broker: BrokerContext, validators: Validat
  * A connection outlives a role: whoever asks for what depends on one is looked up again, so that an owner that stepped
  * down, or was revoked, may no more than a member from its next request on.
  */
-async function dispatch(broker: BrokerContext, name: OperationName, caller: Caller, input: never): Promise<Answer> {
-  if (!isRoleOperation(name)) return handlers[name](broker, caller, input);
+function dispatch(broker: BrokerContext, name: OperationName, caller: Caller, input: never): Promise<Answer> {
+  return isRoleOperation(name) ? dispatchByRole(broker, name, caller, input) : handlers[name](broker, caller, input);
+}
+
+async function dispatchByRole(
+  broker: BrokerContext,
+  name: RoleOperation,
+  caller: Caller,
+  input: never,
+): Promise<Answer> {
   const member = await broker.members.findMember(caller.member.meshId, caller.member.pubkey);
   if (member === undefined || member.revoked) throw new MeshError("unauthorized");
   return handlers[name](broker, { ...caller, member }, input);

@@ -52,8 +52,8 @@ function registerOperation(
   spec: OperationSpec,
   http: NonNullable<OperationSpec["http"]>,
 ): void {
-  const callers = new WeakMap<FastifyRequest, Caller>();
   const { large } = spec;
+  const callers = large && new WeakMap<FastifyRequest, Caller>();
   server.route({
     method: http.method,
     url: `/v1/meshes/:mesh${http.path}`,
@@ -64,11 +64,11 @@ function registerOperation(
           config: { jsonDepth: large.jsonDepth },
           // Only a member makes the broker read so much.
           onRequest: async (request: FastifyRequest) => {
-            callers.set(request, await authenticate(broker, request));
+            callers?.set(request, await authenticate(broker, request));
           },
         }),
     handler: async (request, reply) => {
-      const caller = callers.get(request) ?? (await authenticate(broker, request));
+      const caller = callers?.get(request) ?? (await authenticate(broker, request));
       const answer = await run(name, caller, gatherInput(spec, request));
       return sendAnswer(reply, http.names === undefined ? answer : nameFieldBack(answer, http.names));
     },
@@ -200,12 +200,12 @@ function bearerOf(request: FastifyRequest): string {
   return match[1];
 }
 
-export async function translateFailures<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    throw toMeshError(error);
-  }
+export function translateFailures<T>(work: Promise<T>): Promise<T> {
+  return work.catch(rethrowTranslated);
+}
+
+function rethrowTranslated(error: unknown): never {
+  throw toMeshError(error);
 }
 
 function sendAnswer(reply: FastifyReply, answer: Answer): FastifyReply {

@@ -41,15 +41,12 @@ type Send = {
   readonly content: SendContent;
 };
 
-/** From Node's pool: memory outside the heap for each small body would cost more than the encoding. */
-const encodeText = (text: string): Uint8Array => Buffer.from(text);
-
 export async function acceptSend(
   ports: AcceptPorts,
   request: SendRequest,
   idempotencyKey: string | undefined,
 ): Promise<SendAnswer> {
-  const content = readSendContent(request, encodeText);
+  const content = readSendContent(request);
   const address = parseAddress(request.to);
   const givenId = chooseClientMessageId(idempotencyKey, request.client_message_id);
   const send = { clientMessageId: givenId ?? ports.nextClientMessageId(), to: request.to, address, content };

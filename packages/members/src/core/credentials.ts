@@ -1,5 +1,6 @@
 // Secrets and signatures: how they are made, hashed and checked. Stores see only hashes.
-import { createPublicKey, hash, type KeyObject, randomBytes, timingSafeEqual, verify } from "node:crypto";
+import { createPublicKey, type KeyObject, randomBytes, timingSafeEqual, verify } from "node:crypto";
+import { digest } from "./sha256.ts";
 
 /** 32 random bytes behind a readable prefix, so that a leaked secret can be recognised for what it is. */
 export function mintSecret(
@@ -11,7 +12,7 @@ export function mintSecret(
 
 /** Secrets carry 256 random bits, so that one pass of SHA-256 is enough to store them safely. */
 export function hashSecret(secret: string): Uint8Array {
-  return hash("sha256", secret, "buffer");
+  return digest(secret);
 }
 
 export function sameSecret(a: string, b: string): boolean {

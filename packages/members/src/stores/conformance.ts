@@ -221,6 +221,23 @@ function describeTokens(fixture: Fixture): void {
     expect(await fixture.store.findByToken(mesh.id, hashSecret("t1"))).toBeUndefined();
   });
 
+  test("that many requests bring at once is found for each by itself, and by none of those behind its revocation", async () => {
+    const mesh = await foundMesh(fixture.store);
+    const other = await foundMesh(fixture.store, "other");
+    await add(mesh, "t1");
+    await add(mesh, "t2");
+    const ask = () =>
+      Promise.all(
+        [mesh.id, other.id, mesh.id, mesh.name, "none", mesh.id].flatMap((wanted) =>
+          ["t1", "t2"].map(async (id) => (await fixture.store.findByToken(wanted, hashSecret(id)))?.mesh.id),
+        ),
+      );
+    const [yes, no] = [mesh.id, undefined];
+    expect(await ask()).toEqual([yes, yes, no, no, yes, yes, yes, yes, no, no, yes, yes]);
+    await fixture.store.revokeToken(mesh.id, alice.pubkey, "t1", nowMs + 5);
+    expect(await ask()).toEqual([no, yes, no, no, no, yes, no, yes, no, no, no, yes]);
+  });
+
   test("is revoked by its own member only; again changes nothing", async () => {
     const mesh = await foundMesh(fixture.store);
     await add(mesh, "t1");

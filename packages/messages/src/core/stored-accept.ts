@@ -13,9 +13,10 @@ export type OfferedSend = {
 
 /** Undefined: the id is free. */
 export function answerFromStored(stored: StoredAccept | undefined, offered: OfferedSend): AcceptResult | undefined {
+  if (stored === undefined) return undefined;
   const { clientMessageId } = offered;
   const decision = decide(stored, offered);
-  if (stored === undefined || decision === "first") return undefined;
+  if (decision === "first") return undefined;
   if (decision === "owned_by_another") return { type: "owned_by_another", clientMessageId };
   if (decision === "different") {
     return { type: "reused", clientMessageId, brokerFingerprintPrefix: fingerprintPrefix(stored.fingerprint) };

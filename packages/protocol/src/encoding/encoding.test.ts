@@ -1,10 +1,11 @@
-// Hex and base64: round trips, agreement with Node, and that exactly one text stands for given bytes.
+// Hex, base64 and UTF-8: round trips, agreement with Node, and that exactly one text stands for given bytes.
 import fc from "fast-check";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { decodeBase64, encodeBase64 } from "./base64.ts";
 import { decodeBase64WithTable, encodeBase64WithTable } from "./base64-table.ts";
 import { decodeBase64Url, encodeBase64Url } from "./base64url.ts";
 import { decodeHex, encodeHex } from "./hex.ts";
+import { encodeUtf8 } from "./utf8.ts";
 
 // Long enough that both ways of base64.ts are taken.
 const bytes = fc.oneof(fc.uint8Array({ maxLength: 64 }), fc.uint8Array({ minLength: 380, maxLength: 1500 }));
@@ -160,4 +161,25 @@ describe("hex", () => {
       expect(decodeHex(text)).toBeUndefined();
     },
   );
+});
+
+describe("UTF-8", () => {
+  const text = fc.oneof(
+    fc.string({ unit: "binary", maxLength: 40 }),
+    fc.string({ minLength: 3_000, maxLength: 5_000 }),
+  );
+
+  it("is what a TextEncoder writes, as plain bytes that no other text writes to", () => {
+    const made: { bytes: Uint8Array; expected: Uint8Array }[] = [];
+    fc.assert(
+      fc.property(text, (value) => {
+        const expected = new TextEncoder().encode(value);
+        const encoded = encodeUtf8(value);
+        expect(encoded).toEqual(expected);
+        expect(encoded.constructor).toBe(Uint8Array);
+        made.push({ bytes: encoded, expected });
+      }),
+    );
+    for (const { bytes: encoded, expected } of made) expect(encoded).toEqual(expected);
+  });
 });

@@ -38,14 +38,30 @@ export function createUuidV7Generator(sources: IdSources): () => string {
     randomByteLength: RANDOM_BYTE_LENGTH,
     limbsFromBytes: uuidV7Limbs,
   });
+  // While the last limb is counted up, all but the last digits stay as they are: a new draw brings new limbs, and a
+  // carry, into the millisecond too, begins the last limb anew.
+  let head = "";
+  let headLimbs: Limbs = [];
+  let lowBefore = 0;
   return () => {
     sequence.advance();
-    const timeMs = sequence.timeMs;
-    const time = hex4(Math.floor(timeMs / 2 ** 32)) + hex4((timeMs / 2 ** 16) & 0xffff);
-    const [randA = 0, randB = 0, high = 0, middle = 0, low = 0] = sequence.limbs;
-    const node = hex4(high) + hex4(middle) + hex4(low);
-    return `${time}-${hex4(timeMs & 0xffff)}-${hex4(VERSION_7 | randA)}-${hex4(VARIANT | randB)}-${node}`;
+    const { timeMs, limbs } = sequence;
+    const low = limbs[4] ?? 0;
+    if (limbs !== headLimbs || low <= lowBefore) {
+      head = uuidV7Head(timeMs, limbs);
+      headLimbs = limbs;
+    }
+    lowBefore = low;
+    return head + hex4(low);
   };
+}
+
+/** All but the last four digits. */
+function uuidV7Head(timeMs: number, limbs: Limbs): string {
+  const time = hex4(Math.floor(timeMs / 2 ** 32)) + hex4((timeMs / 2 ** 16) & 0xffff);
+  const [randA = 0, randB = 0, high = 0, middle = 0] = limbs;
+  const node = hex4(high) + hex4(middle);
+  return `${time}-${hex4(timeMs & 0xffff)}-${hex4(VERSION_7 | randA)}-${hex4(VARIANT | randB)}-${node}`;
 }
 
 export function isUlid(text: string): boolean {

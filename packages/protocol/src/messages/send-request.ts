@@ -2,6 +2,7 @@
 // hash. Resolving `to` and sealing are the daemon's business.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { decodeBase64 } from "../encoding/base64.ts";
+import { encodeUtf8 } from "../encoding/utf8.ts";
 import { MeshError } from "../errors/errors.ts";
 import { checkReplyToId, defaultPriority, type Meta, type Priority, priorities, readMeta } from "./envelope.ts";
 import { limits } from "./limits.ts";
@@ -30,21 +31,10 @@ export type SendContent = {
   readonly replyToId: string | undefined;
 };
 
-const utf8 = new TextEncoder();
-
-/** Well-formed text as UTF-8. */
-export type EncodeText = (text: string) => Uint8Array;
-
-const encodeText: EncodeText = (text) => utf8.encode(text);
-
-/** `encode`: for callers with a cheaper way to many small arrays than one allocation each. */
-export function readSendContent(
-  request: Omit<SendRequest, "to" | "client_message_id">,
-  encode: EncodeText = encodeText,
-): SendContent {
+export function readSendContent(request: Omit<SendRequest, "to" | "client_message_id">): SendContent {
   checkReplyToId(request.reply_to_id);
   return {
-    body: readBody(request.message, request.message_base64, "message", encode),
+    body: readBody(request.message, request.message_base64, "message"),
     priority: request.priority ?? defaultPriority,
     canonicalMeta: readMeta(request.meta as Meta | undefined),
     replyToId: request.reply_to_id,
@@ -52,19 +42,14 @@ export function readSendContent(
 }
 
 /** Exactly one of the text field and its base64 twin, as bytes. */
-export function readBody(
-  text: string | undefined,
-  base64: string | undefined,
-  field: string,
-  encode: EncodeText = encodeText,
-): Uint8Array {
+export function readBody(text: string | undefined, base64: string | undefined, field: string): Uint8Array {
   if ((text === undefined) === (base64 === undefined)) {
     throw new MeshError("invalid_request", `Give exactly one of ${field} and ${field}_base64.`, { field });
   }
   if (text !== undefined) {
     // Encoding would replace half a pair, and two different texts would have one body.
     if (!text.isWellFormed()) throw new MeshError("lone_surrogate", undefined, { field });
-    return encode(text);
+    return encodeUtf8(text);
   }
   const bytes = decodeBase64(base64 ?? "");
   if (bytes !== undefined) return bytes;

@@ -32,13 +32,11 @@ export type CommitJob<R> = (db: Sqlite) => R;
  */
 export type CommitJobs<Item, R> = (db: Sqlite, items: readonly Item[]) => R[];
 
-/** A job by itself, or one item of jobs that are done together. */
-type Work =
-  | { readonly job: CommitJob<unknown>; readonly jobs?: never }
-  | { readonly jobs: CommitJobs<unknown, unknown>; readonly item: unknown };
-
 interface QueuedJob {
-  work: Work;
+  /** A job by itself; undefined: `item` is one of `jobs`, which are done together. */
+  job: CommitJob<unknown> | undefined;
+  jobs: CommitJobs<unknown, unknown> | undefined;
+  item: unknown;
   resolve: (result: unknown) => void;
   reject: (error: unknown) => void;
   /** What the job returned in the transaction under way. */
@@ -87,12 +85,12 @@ export class GroupCommit {
 
   /** Resolves after the COMMIT that holds this job has returned; rejects if it is not committed. */
   submit<R>(job: CommitJob<R>): Promise<R> {
-    return this.#enqueue({ job });
+    return this.#enqueue(job, undefined, undefined);
   }
 
   /** The same for one item of `jobs`, which is done in one call with the items of the same `jobs` beside it. */
   submitItem<Item, R>(jobs: CommitJobs<Item, R>, item: Item): Promise<R> {
-    return this.#enqueue({ jobs: jobs as CommitJobs<unknown, unknown>, item });
+    return this.#enqueue(undefined, jobs as CommitJobs<unknown, unknown>, item);
   }
 
   /**
@@ -106,13 +104,13 @@ export class GroupCommit {
     });
   }
 
-  #enqueue<R>(work: Work): Promise<R> {
+  #enqueue<R>(job: QueuedJob["job"], jobs: QueuedJob["jobs"], item: unknown): Promise<R> {
     if (this.#closed) return Promise.reject(new StorageError("closed", "the group commit is closed"));
     if (this.#queue.length >= this.#maxQueued) {
       return Promise.reject(new StorageError("busy", `${this.#maxQueued} jobs wait for the disk`));
     }
     return new Promise<R>((resolve, reject) => {
-      this.#queue.push({ work, resolve: resolve as QueuedJob["resolve"], reject, result: undefined });
+      this.#queue.push({ job, jobs, item, resolve: resolve as QueuedJob["resolve"], reject, result: undefined });
       this.#schedule();
     });
   }
@@ -209,14 +207,13 @@ export class GroupCommit {
     for (let at = 0; at < batch.length; ) {
       const first = batch[at];
       assert(first !== undefined);
-      const { work } = first;
-      if (work.jobs === undefined) {
-        first.result = this.#run(work.job);
+      if (first.job !== undefined) {
+        first.result = this.#run(first.job);
         at += 1;
       } else {
-        const entries = entriesOf(work.jobs, batch, at);
-        this.#runTogether(work.jobs, entries);
-        at += entries.length;
+        const end = endOfJobs(batch, at);
+        this.#runTogether(first.jobs, batch.slice(at, end));
+        at = end;
       }
     }
   }
@@ -227,11 +224,15 @@ export class GroupCommit {
     return result;
   }
 
-  #runTogether(jobs: CommitJobs<unknown, unknown>, entries: readonly QueuedJob[]): void {
-    const items = entries.map(({ work }) => (work.jobs === undefined ? undefined : work.item));
-    const results = jobs(this.#db, items);
-    assert(Array.isArray(results) && results.length === items.length, "jobs return one result per item, at once");
-    for (const [index, entry] of entries.entries()) entry.result = results[index];
+  #runTogether(jobs: QueuedJob["jobs"], entries: readonly QueuedJob[]): void {
+    assert(jobs !== undefined);
+    const results = jobs(
+      this.#db,
+      entries.map(({ item }) => item),
+    );
+    assert(Array.isArray(results) && results.length === entries.length, "jobs return one result per item, at once");
+    let at = 0;
+    for (const entry of entries) entry.result = results[at++];
   }
 }
 
@@ -240,11 +241,12 @@ function afterContinuations(run: () => void): void {
   queueMicrotask(() => process.nextTick(run));
 }
 
-/** Those from `at` on that are items of the same jobs. */
-function entriesOf(jobs: CommitJobs<unknown, unknown>, batch: readonly QueuedJob[], at: number): readonly QueuedJob[] {
-  let end = at + 1;
-  while (batch[end]?.work.jobs === jobs) end += 1;
-  return batch.slice(at, end);
+/** Where those end that are items of the same jobs as the one at `start`. */
+function endOfJobs(batch: readonly QueuedJob[], start: number): number {
+  const jobs = batch[start]?.jobs;
+  let end = start + 1;
+  while (end < batch.length && batch[end]?.jobs === jobs) end += 1;
+  return end;
 }
 
 // A job that threw, or a COMMIT that found a row breaking a deferred rule. A BEGIN that waited in vain or a flush that

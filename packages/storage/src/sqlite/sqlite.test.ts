@@ -230,6 +230,18 @@ describe("a statement", () => {
     expect(db.sql("-- what for\nSELECT 'ä;' AS v ;\n ").get()).toMatchObject({ v: "ä;" });
   });
 
+  test("writes every row of what it selects without saying so, and fails as one that says so", () => {
+    const db = openSqlite({ path: ":memory:" });
+    db.exec("CREATE TABLE source (n INTEGER); CREATE TABLE target (n INTEGER UNIQUE)");
+    const insert = db.sql("INSERT INTO source (n) VALUES (?)");
+    for (let n = 1; n <= 500; n++) insert.write(n);
+    const copy = db.sql("INSERT INTO target (n) SELECT n FROM source WHERE n > ?");
+    expect(copy.write(0)).toBeUndefined();
+    expect(db.sql("SELECT count(*) AS n, sum(n) AS sum FROM target").get()).toEqual({ n: 500, sum: 125_250 });
+    expect(failureOf(() => copy.write(499))).toMatchObject({ kind: "constraint" });
+    db.close();
+  });
+
   test("is prepared once, and the number kept is bounded", () => {
     const db = openSqlite({ path: ":memory:" });
     const first = db.sql("SELECT 0 AS n");

@@ -28,6 +28,8 @@ export interface SqliteStatement<Row> {
   get(...values: SqliteValue[]): Row | undefined;
   all(...values: SqliteValue[]): Row[];
   run(...values: SqliteValue[]): RunResult;
+  /** For a statement that returns no rows: like `run` for whoever does not ask what it changed, and nothing is made. */
+  write(...values: SqliteValue[]): void;
 }
 
 const statementCacheSize = 512;
@@ -184,6 +186,15 @@ class Statement implements SqliteStatement<SqliteRow> {
   run(...values: SqliteValue[]): RunResult {
     try {
       return this.#statement.run(...values) as RunResult;
+    } catch (error) {
+      throw toSqliteError(error);
+    }
+  }
+
+  write(...values: SqliteValue[]): void {
+    try {
+      // The first step does all of it where no row comes back; `run` would make an object to say so.
+      this.#statement.get(...values);
     } catch (error) {
       throw toSqliteError(error);
     }

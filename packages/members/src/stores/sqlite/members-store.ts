@@ -34,6 +34,7 @@ type MemberRow = {
 const memberColumns = "mesh_id, pubkey, name, role, joined_at, revoked_at";
 
 export function createSqliteMembersStore(db: Sqlite, commit: GroupCommit): MembersStore {
+  const tokens = new SnapshotTokens();
   return {
     createMesh: (mesh, owner, nowMs) => commit.submit((tx) => insertMesh(tx, mesh, owner, nowMs)),
     findMesh: async (nameOrId) => selectMesh(db, nameOrId),
@@ -54,7 +55,7 @@ export function createSqliteMembersStore(db: Sqlite, commit: GroupCommit): Membe
           "INSERT INTO member_token (mesh_id, id, token_hash, pubkey, label, created_at) VALUES (?, ?, ?, ?, ?, ?)",
         ).run(meshId, token.id, token.tokenHash, token.pubkey, token.label, nowMs);
       }),
-    findByToken: (nameOrId, tokenHash) => commit.read((tx) => selectByToken(tx, nameOrId, tokenHash)),
+    findByToken: (nameOrId, tokenHash) => commit.read((tx) => tokens.find(tx, nameOrId, tokenHash)),
     listTokens: async (meshId, pubkey, after, limit) => selectTokens(db, meshId, pubkey, after, limit),
     revokeToken: (meshId, pubkey, tokenId, nowMs) =>
       commit.submit((tx) => {
@@ -192,6 +193,26 @@ function selectMembers(db: Sqlite, meshId: string, after: string, limit: number)
     )
     .all(meshId, after, limit);
   return pageOf(rows.map(toMember), limit, (member) => member.pubkey);
+}
+
+/** Requests with the same token that share a snapshot would all read the same rows: the first one's reading is theirs. */
+class SnapshotTokens {
+  readonly #found = new Map<string, MeshMember>();
+  #snapshot = -1;
+
+  find(db: Sqlite, nameOrId: string, tokenHash: Uint8Array): MeshMember | undefined {
+    if (!db.isTransaction) return selectByToken(db, nameOrId, tokenHash);
+    if (db.transactionNumber !== this.#snapshot) {
+      this.#snapshot = db.transactionNumber;
+      this.#found.clear();
+    }
+    const key = String.fromCharCode(...tokenHash) + nameOrId;
+    const known = this.#found.get(key);
+    if (known !== undefined) return known;
+    const found = selectByToken(db, nameOrId, tokenHash);
+    if (found !== undefined) this.#found.set(key, found);
+    return found;
+  }
 }
 
 // A token is found by the mesh's id alone, so that an id that is also a name can't lead to another mesh.

@@ -85,7 +85,7 @@ function refuseDestination(mesh: MeshRun, send: SendToAccept): AcceptRefusal | u
   if (kind === "queue") return mesh.hasQueue(ref) ? undefined : "destination_not_found";
   const topic = mesh.topic(ref);
   if (topic === undefined) return "destination_not_found";
-  if (topic.postPolicy === "members" || topic.subscribers.includes(send.senderPubkey)) return undefined;
+  if (topic.postPolicy === "members" || topic.isSubscribed(send.senderPubkey)) return undefined;
   return "not_subscribed";
 }
 
@@ -114,23 +114,39 @@ function insertDedupe(tx: Sqlite, send: SendToAccept, historyId: number): boolea
   return changes === 1;
 }
 
-// Both take the same values, so that they are bound without being gathered first. A topic's table has no kind.
-const insertTopicMessage = `INSERT INTO topic_message (mesh_id, id, client_message_id, topic,
-    sender_pubkey, envelope_version, body, meta, priority, reply_to_id, created_at, history_id)
-  VALUES (?1, ?2, ?3, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)`;
-const insertQueuedMessage = `INSERT INTO message_queue (mesh_id, id, client_message_id, destination_kind,
-    destination_ref, sender_pubkey, envelope_version, body, meta, priority, reply_to_id, created_at, history_id)
-  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)`;
-
 function insertMessage(tx: Sqlite, send: SendToAccept, historyId: number): void {
   const { version, destination, body, canonicalMeta, priority, replyToId } = send.envelope;
-  const { kind, ref } = destination;
-  tx.sql(kind === "topic" ? insertTopicMessage : insertQueuedMessage).run(
+  if (destination.kind === "topic") {
+    tx.sql(
+      `INSERT INTO topic_message (mesh_id, id, client_message_id, topic, sender_pubkey, envelope_version, body, meta,
+         priority, reply_to_id, created_at, history_id)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ).write(
+      send.meshId,
+      send.brokerMessageId,
+      send.clientMessageId,
+      destination.ref,
+      send.senderPubkey,
+      version,
+      body,
+      canonicalMeta,
+      priority,
+      replyToId ?? null,
+      send.acceptedAtMs,
+      historyId,
+    );
+    return;
+  }
+  tx.sql(
+    `INSERT INTO message_queue (mesh_id, id, client_message_id, destination_kind, destination_ref, sender_pubkey,
+       envelope_version, body, meta, priority, reply_to_id, created_at, history_id)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  ).write(
     send.meshId,
     send.brokerMessageId,
     send.clientMessageId,
-    kind,
-    ref,
+    destination.kind,
+    destination.ref,
     send.senderPubkey,
     version,
     body,
@@ -148,7 +164,7 @@ function insertHistory(tx: Sqlite, send: SendToAccept, historyId: number): void 
     `INSERT INTO message_history (mesh_id, history_id, broker_message_id, client_message_id,
        destination_kind, destination_ref, sender_pubkey, accepted_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-  ).run(
+  ).write(
     send.meshId,
     historyId,
     send.brokerMessageId,
@@ -167,22 +183,15 @@ function insertDeliveries(tx: Sqlite, mesh: MeshRun, send: SendToAccept, history
     insertQueueMessage(tx, send.meshId, ref, historyId, send.brokerMessageId);
     return [];
   }
-  const recipients = kind === "dm" ? [ref] : othersThan(send.senderPubkey, mesh.topic(ref)?.subscribers ?? []);
-  const insert = tx.sql(
-    "INSERT INTO delivery_queue (mesh_id, history_id, recipient_pubkey, broker_message_id) VALUES (?, ?, ?, ?)",
-  );
-  for (const recipient of recipients) insert.run(send.meshId, historyId, recipient, send.brokerMessageId);
+  const recipients = kind === "dm" ? [ref] : (mesh.topic(ref)?.recipientsOf(send.senderPubkey) ?? []);
+  mesh.deliveries.add(historyId, send.brokerMessageId, recipients);
   return recipients;
-}
-
-function othersThan(sender: string, members: readonly string[]): readonly string[] {
-  return members.includes(sender) ? members.filter((member) => member !== sender) : members;
 }
 
 function insertMentions(tx: Sqlite, send: SendToAccept, historyId: number): void {
   for (const mentioned of send.mentions) {
     tx.sql(
       "INSERT INTO mention_index (mesh_id, mentioned_pubkey, history_id, broker_message_id) VALUES (?, ?, ?, ?)",
-    ).run(send.meshId, mentioned, historyId, send.brokerMessageId);
+    ).write(send.meshId, mentioned, historyId, send.brokerMessageId);
   }
 }

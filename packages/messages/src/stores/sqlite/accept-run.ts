@@ -3,9 +3,33 @@
 import { isLiveMember } from "@claudemesh/members/sqlite";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { PostPolicy } from "../../ports.ts";
+import { DeliveryRun } from "./delivery-run.ts";
 
 /** `subscribers`: those whose membership stands. */
-export type RunTopic = { readonly postPolicy: PostPolicy; readonly subscribers: readonly string[] };
+export class RunTopic {
+  readonly postPolicy: PostPolicy;
+  readonly #subscribers: readonly string[];
+  readonly #others = new Map<string, readonly string[]>();
+
+  constructor(postPolicy: PostPolicy, subscribers: readonly string[]) {
+    this.postPolicy = postPolicy;
+    this.#subscribers = subscribers;
+  }
+
+  isSubscribed(pubkey: string): boolean {
+    return this.#subscribers.includes(pubkey);
+  }
+
+  /** Every subscriber but the sender: the same list each time. */
+  recipientsOf(sender: string): readonly string[] {
+    let others = this.#others.get(sender);
+    if (others === undefined) {
+      others = this.#subscribers.filter((pubkey) => pubkey !== sender);
+      this.#others.set(sender, others);
+    }
+    return others;
+  }
+}
 
 export class AcceptRun {
   readonly tx: Sqlite;
@@ -24,13 +48,14 @@ export class AcceptRun {
     return mesh;
   }
 
-  /** Writes how far history has come. Belongs into the same transaction, behind the last accept. */
+  /** Writes the deliveries, and how far history has come. Belongs into the same transaction, behind the last accept. */
   finish(): void {
     for (const mesh of this.#meshes.values()) mesh.finish();
   }
 }
 
 export class MeshRun {
+  readonly deliveries: DeliveryRun;
   readonly #tx: Sqlite;
   readonly #meshId: string;
   readonly #live = new Map<string, boolean>();
@@ -44,24 +69,24 @@ export class MeshRun {
   constructor(tx: Sqlite, meshId: string) {
     this.#tx = tx;
     this.#meshId = meshId;
+    this.deliveries = new DeliveryRun(tx, meshId);
   }
 
   isLive(pubkey: string): boolean {
-    return readOnce(this.#live, pubkey, () => isLiveMember(this.#tx, this.#meshId, pubkey));
+    return this.#readOnce(this.#live, pubkey, isLiveMember);
   }
 
   isFenced(sender: string, clientMessageId: string): boolean {
-    const isFencing = readOnce(this.#fencing, sender, () => hasFences(this.#tx, this.#meshId, sender));
+    const isFencing = this.#readOnce(this.#fencing, sender, hasFences);
     return isFencing && isFenced(this.#tx, this.#meshId, sender, clientMessageId);
   }
 
   hasQueue(id: string): boolean {
-    const select = () => this.#tx.sql("SELECT 1 FROM queue WHERE mesh_id = ? AND id = ?").get(this.#meshId, id);
-    return readOnce(this.#queues, id, () => select() !== undefined);
+    return this.#readOnce(this.#queues, id, hasQueue);
   }
 
   topic(name: string): RunTopic | undefined {
-    return readOnce(this.#topics, name, () => selectTopic(this.#tx, this.#meshId, name));
+    return this.#readOnce(this.#topics, name, selectTopic);
   }
 
   /** The one that the next accept has, if it gets so far. */
@@ -78,6 +103,7 @@ export class MeshRun {
   }
 
   finish(): void {
+    this.deliveries.finish();
     if (this.#last === undefined || this.#last === (this.#stored ?? 0)) return;
     if (this.#stored === undefined) {
       this.#tx
@@ -90,14 +116,18 @@ export class MeshRun {
     }
     this.#stored = this.#last;
   }
+
+  #readOnce<T>(known: Map<string, T>, key: string, read: (tx: Sqlite, meshId: string, key: string) => T): T {
+    const value = known.get(key);
+    if (value !== undefined || known.has(key)) return value as T;
+    const found = read(this.#tx, this.#meshId, key);
+    known.set(key, found);
+    return found;
+  }
 }
 
-function readOnce<T>(known: Map<string, T>, key: string, read: () => T): T {
-  const value = known.get(key);
-  if (value !== undefined || known.has(key)) return value as T;
-  const found = read();
-  known.set(key, found);
-  return found;
+function hasQueue(tx: Sqlite, meshId: string, id: string): boolean {
+  return tx.sql("SELECT 1 FROM queue WHERE mesh_id = ? AND id = ?").get(meshId, id) !== undefined;
 }
 
 export function isFenced(db: Sqlite, meshId: string, senderPubkey: string, clientMessageId: string): boolean {
@@ -126,7 +156,10 @@ function selectTopic(tx: Sqlite, meshId: string, name: string): RunTopic | undef
        WHERE s.mesh_id = ? AND s.topic = ?`,
     )
     .all(meshId, name);
-  return { postPolicy: topic.post_policy, subscribers: rows.map((row) => row.member_pubkey) };
+  return new RunTopic(
+    topic.post_policy,
+    rows.map((row) => row.member_pubkey),
+  );
 }
 
 function selectLastHistoryId(tx: Sqlite, meshId: string): number | undefined {

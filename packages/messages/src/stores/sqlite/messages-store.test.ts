@@ -5,7 +5,7 @@ import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { RateLimit } from "../../core/rate-limit.ts";
 import type { CommittedAccept } from "../../ports.ts";
 import { describeMessagesConformance } from "../conformance.ts";
-import { dm, send, topic, World } from "../conformance-world.ts";
+import { dm, queue, send, topic, World } from "../conformance-world.ts";
 import { openMessages, SqliteHarness } from "./testing/sqlite-harness.ts";
 
 const harness = new SqliteHarness();
@@ -128,6 +128,71 @@ describe("sends of one transaction", () => {
       [],
       [],
       [],
+    ]);
+    await world.close();
+  });
+
+  test("each have one delivery for each of their own recipients, whoever stands beside them", async () => {
+    const { world } = await startWatched();
+    const [alice, bob, carol] = await world.threeMembers();
+    await world.addTopic("news", [alice, bob, carol]);
+    await world.addTopic("quiet", []);
+    await world.addQueue("jobs");
+    const expected: { history_id: number; recipient_pubkey: string; broker_message_id: string }[] = [];
+    const accepts: Promise<CommittedAccept>[] = [];
+    let historyId = 0;
+    const add = (sender: string, to: ReturnType<typeof dm>, recipients: readonly string[]) => {
+      const id = `m${accepts.length}`;
+      accepts.push(offer(world, sender, send(id, to)));
+      if (to.ref === "nowhere") return;
+      historyId++;
+      for (const recipient_pubkey of recipients.toSorted()) {
+        expected.push({ history_id: historyId, recipient_pubkey, broker_message_id: `broker-${id}` });
+      }
+    };
+    for (let round = 0; round < 2; round++) {
+      add(alice, topic("news"), [bob, carol]);
+      add(alice, topic("news"), [bob, carol]);
+      add(bob, topic("news"), [alice, carol]);
+      add(alice, topic("nowhere"), []);
+      add(bob, topic("news"), [alice, carol]);
+      add(alice, topic("news"), [bob, carol]);
+      add(alice, topic("quiet"), []);
+      add(alice, topic("quiet"), []);
+      add(alice, topic("news"), [bob, carol]);
+      add(alice, dm(bob), [bob]);
+      add(carol, dm(bob), [bob]);
+      add(carol, dm(alice), [alice]);
+      add(alice, queue("jobs"), []);
+      add(carol, dm(alice), [alice]);
+    }
+    await Promise.all(accepts);
+    const rows = "SELECT history_id, recipient_pubkey, broker_message_id FROM delivery_queue";
+    expect(await world.query(`${rows} ORDER BY history_id, recipient_pubkey`)).toEqual(expected);
+    await world.close();
+  });
+
+  test("leave nothing behind of those whose deliveries cannot be written", async () => {
+    const { world } = await startWatched();
+    const [alice, bob, carol] = await world.threeMembers();
+    await world.addTopic("news", [bob, carol]);
+    const inTheWay = `('${world.meshId}', 2, '${bob}', 'stray')`;
+    await world.query(
+      `INSERT INTO delivery_queue (mesh_id, history_id, recipient_pubkey, broker_message_id) VALUES ${inTheWay}`,
+    );
+    const accepts = ["m1", "m2", "m3"].map((id) => offer(world, alice, send(id, topic("news"))));
+    expect((await Promise.allSettled(accepts)).map(({ status }) => status)).toEqual([
+      "fulfilled",
+      "rejected",
+      "rejected",
+    ]);
+    for (const table of ["client_message_dedupe", "topic_message", "message_history", "rate_limit_id"]) {
+      expect(await world.query(`SELECT client_message_id FROM ${table}`)).toEqual([{ client_message_id: "m1" }]);
+    }
+    expect(await world.query("SELECT broker_message_id FROM delivery_queue ORDER BY 1")).toEqual([
+      { broker_message_id: "broker-m1" },
+      { broker_message_id: "broker-m1" },
+      { broker_message_id: "stray" },
     ]);
     await world.close();
   });

@@ -199,7 +199,8 @@ function acceptWithinBudget(run: AcceptRun, budget: BudgetRun, rate: RateLimit, 
   const accept = acceptInRun(run, send);
   if (isAnsweredByClaim(accept.result)) return accept;
   const consumed = budget.consume(meshId, clientMessageId, acceptedAtMs);
-  return { ...accept, budgetSpent: consumed.ok && consumed.spent };
+  const { result, recipients } = accept;
+  return { result, recipients, budgetSpent: consumed.ok && consumed.spent };
 }
 
 // A fence is asked first: once it stands, its owner's send can never commit, also when another member has taken the id
