@@ -25,6 +25,11 @@ export type SendToAccept = {
   readonly expiresAtMs: number | undefined;
 };
 
+export type OfferedSend = SendToAccept & {
+  /** Asked where it is claimed: is that too long after its look-up (MSG-24)? */
+  readonly isOutdated: () => boolean;
+};
+
 export type StoredAccept = {
   readonly brokerMessageId: string;
   readonly historyId: number;
@@ -50,7 +55,7 @@ export type AcceptStore = {
    * none. Under the mesh's lock it sees every fence and revocation that committed before it, and takes a history_id
    * that grows in commit order. A refusal leaves no dedupe row; spent budget stays spent.
    */
-  readonly accept: (send: SendToAccept) => Promise<CommittedAccept>;
+  readonly accept: (send: OfferedSend) => Promise<CommittedAccept>;
 };
 
 export type FenceRequest = {

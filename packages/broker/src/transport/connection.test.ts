@@ -458,6 +458,19 @@ describe("a peer that went silent", () => {
     expect((await silent.closed).code).toBe(1006);
     expect((await answering.request("topic.list")).status).toBe(200);
   });
+
+  test("for longer than anybody is left unpinged has slept, and what it brings is not read (MSG-24)", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const broker = await startTestBroker();
+    const alice = await createTestMesh(broker);
+    const slept = await alice.connect("daemon");
+    vi.setSystemTime(Date.now() + 7 * 86_400_000);
+    slept.request("send", sendTo(alice, "m1")).catch(() => undefined);
+    expect((await slept.closed).code).toBe(1006);
+    const back = await alice.connect("daemon");
+    expect((await back.request("history")).body.items).toEqual([]);
+    expect((await back.request("send", sendTo(alice, "m1"))).status).toBe(201);
+  });
 });
 
 function sendTo(to: TestMember, clientMessageId: string, body = "hello") {

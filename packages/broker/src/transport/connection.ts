@@ -30,6 +30,7 @@ import { ConnectionSessions } from "../sync/connection-sessions.ts";
 import { authenticateHello } from "./authenticate-hello.ts";
 import type { RegisteredConnection } from "./connection-registry.ts";
 import { DeliveryPump } from "./delivery-pump.ts";
+import { LastHeard } from "./last-heard.ts";
 import type { PresenceKeeper, PresentDaemon } from "./presence-keeper.ts";
 import { FrameTooLarge, readFrame } from "./read-frame.ts";
 
@@ -72,6 +73,7 @@ export class Connection {
   #present: PresentDaemon | undefined;
   #open: OpenState | undefined;
   #inFlight = 0;
+  readonly #lastHeard: LastHeard;
   #alive = true;
   #stopping = false;
   #gathering = false;
@@ -88,12 +90,11 @@ export class Connection {
     this.#broker = broker;
     this.#run = run;
     this.#presence = presence;
+    this.#lastHeard = new LastHeard(broker.nowMs);
     this.#helloTimer = setTimeout(() => this.#close(closeCodes.protocol_error, "no hello in time"), helloTimeoutMs);
     stream.on("data", this.#boundUnknown);
     socket.on("message", (data, isBinary) => this.#onMessage(data, isBinary));
-    socket.on("pong", () => {
-      this.#alive = true;
-    });
+    socket.on("pong", () => this.#hear());
     socket.on("close", () => this.#onClose());
     socket.on("error", (error) => broker.log.debug({ event: "socket_error", err: error }, error.message));
     const { dedupe, inlineBytes, connectionPolicy } = broker.config;
@@ -128,8 +129,13 @@ export class Connection {
     return this.#open?.caller.member;
   }
 
-  #onMessage(data: RawData, isBinary: boolean): void {
+  #hear(): void {
     this.#alive = true;
+    if (!this.#lastHeard.again()) this.#socket.terminate();
+  }
+
+  #onMessage(data: RawData, isBinary: boolean): void {
+    this.#hear();
     // What was sent behind the frame that ended the connection could not be answered any more.
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     let frame: Record<string, unknown>;

@@ -26,6 +26,7 @@ function contextOf(): BrokerContext {
     members: members as Partial<BrokerContext["members"]> as BrokerContext["members"],
     connections: new ConnectionRegistry(),
     log: pino({ level: "silent" }),
+    nowMs: Date.now,
   };
   return parts as Partial<BrokerContext> as BrokerContext;
 }

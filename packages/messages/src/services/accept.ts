@@ -6,8 +6,9 @@ import { readAcceptRequest } from "@claudemesh/protocol/messages/accept-request"
 import type { AcceptResult } from "@claudemesh/protocol/messages/accept-result";
 import type { Envelope } from "@claudemesh/protocol/messages/envelope";
 import { fingerprint } from "@claudemesh/protocol/messages/fingerprint";
+import { isOutdated } from "../core/claim-time.ts";
 import { answerFromStored } from "../core/stored-accept.ts";
-import type { AcceptStore, SendToAccept } from "../ports.ts";
+import type { AcceptStore, OfferedSend } from "../ports.ts";
 
 export type AcceptPorts = {
   readonly store: AcceptStore;
@@ -35,6 +36,7 @@ export async function acceptSend(
   const { meshId, pubkey: senderPubkey } = sender;
   const offered = { clientMessageId, senderPubkey, fingerprint: fingerprintOf(envelope) };
 
+  const nowMs = ports.nowMs();
   const stored = await ports.store.findAccepted(meshId, clientMessageId);
   const known = answerFromStored(stored, offered);
   if (known !== undefined) return known;
@@ -43,8 +45,7 @@ export async function acceptSend(
 
   if (envelope.body.length > ports.inlineBytes) return { type: "refused", code: "payload_too_large" };
 
-  const nowMs = ports.nowMs();
-  const send: SendToAccept = {
+  const send: OfferedSend = {
     meshId,
     senderPubkey,
     clientMessageId,
@@ -53,6 +54,7 @@ export async function acceptSend(
     fingerprint: offered.fingerprint,
     mentions,
     acceptedAtMs: nowMs,
+    isOutdated: () => isOutdated(nowMs, ports.nowMs()),
     expiresAtMs: ports.dedupeRetentionMs === undefined ? undefined : nowMs + ports.dedupeRetentionMs,
   };
   const { result, recipients } = await ports.store.accept(send);

@@ -21,6 +21,8 @@ export type AcceptResult =
   | { readonly type: "owned_by_another"; readonly clientMessageId: string }
   | { readonly type: "fenced"; readonly clientMessageId: string }
   | { readonly type: "rate_limited"; readonly retryAfterSeconds: number }
+  /** It waited for too long inside the broker, and is looked up anew when it is sent again. */
+  | { readonly type: "outdated" }
   | { readonly type: "refused"; readonly code: AcceptRefusal };
 
 /** What B1 and B2 may refuse with. None of these leaves a dedupe row. */
@@ -67,6 +69,10 @@ export function answerAccept(result: AcceptResult): Answer {
       return answerError(new MeshError("fenced", undefined, { client_message_id: result.clientMessageId }));
     case "rate_limited":
       return answerError(new MeshError("rate_limited", undefined, { retry_after_s: result.retryAfterSeconds }));
+    case "outdated":
+      return answerError(
+        new MeshError("storage_unavailable", "The broker could not take the send in time; send it again."),
+      );
     case "refused":
       return answerError(new MeshError(result.code));
   }

@@ -4,6 +4,7 @@ import type { RegisteredConnection } from "@claudemesh/broker/connection-registr
 import { ConnectionSessions } from "@claudemesh/broker/connection-sessions";
 import type { BrokerContext } from "@claudemesh/broker/context";
 import { DeliveryPump } from "@claudemesh/broker/delivery-pump";
+import { LastHeard } from "@claudemesh/broker/last-heard";
 import { isOperationName, type RunOperation } from "@claudemesh/broker/run-operation";
 import type { Mesh } from "@claudemesh/members/ports";
 import { announceFeatures } from "@claudemesh/protocol/features";
@@ -31,11 +32,13 @@ export class BrokerConnection implements EndHandlers {
   #registered: RegisteredConnection | undefined;
   #closed = false;
   #heardAtMs: number;
+  readonly #lastHeard: LastHeard;
 
   constructor(served: Served, end: End) {
     this.#served = served;
     this.#end = end;
     this.#heardAtMs = this.#nowMs();
+    this.#lastHeard = new LastHeard(served.life.host.wallMs);
     const { dedupe, inlineBytes, connectionPolicy } = served.context.config;
     end.send({ type: "challenge", features: announceFeatures({ dedupe, inlineBytes, connectionPolicy }) });
     this.#watch();
@@ -44,6 +47,10 @@ export class BrokerConnection implements EndHandlers {
   readonly onFrame = (frame: Frame): void => {
     if (this.#closed) return;
     this.#heardAtMs = this.#nowMs();
+    if (!this.#lastHeard.again()) {
+      this.#close("slept");
+      return;
+    }
     const { type, id, ...input } = frame;
     if (type === "ping") this.#end.send({ type: "pong" });
     else if (type === "hello") this.#onHello(frame);

@@ -1,10 +1,10 @@
 // When an accept's COMMIT leaves, and who is told what, on a PostgreSQL whose answers the test holds back.
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
 import { expect, test } from "vitest";
-import type { SendToAccept } from "../../ports.ts";
+import type { OfferedSend } from "../../ports.ts";
 import { AcceptBatches, type TransactionProbe } from "./accept-batches.ts";
 
-const send: SendToAccept = {
+const send: OfferedSend = {
   meshId: "01890000-0000-7000-8000-000000000001",
   senderPubkey: "a".repeat(64),
   clientMessageId: "m1",
@@ -20,6 +20,7 @@ const send: SendToAccept = {
   },
   mentions: [],
   acceptedAtMs: 1,
+  isOutdated: () => false,
   expiresAtMs: undefined,
 };
 

@@ -4,7 +4,7 @@ import { StorageError } from "@claudemesh/storage/errors";
 import { NaturalBatches } from "@claudemesh/storage/natural-batches";
 import type { Postgres } from "@claudemesh/storage/postgres";
 import { answerFromStored } from "../../core/stored-accept.ts";
-import type { CommittedAccept, SendToAccept, StoredAccept } from "../../ports.ts";
+import type { CommittedAccept, OfferedSend, SendToAccept, StoredAccept } from "../../ports.ts";
 import { type AcceptOutcome, sendAccepts } from "./accept-in-transaction.ts";
 
 /** Hears of transactions by the kind of work they carry, so that fault points can aim at it. */
@@ -25,9 +25,11 @@ const bodyBytesPerTransaction = 4 * 1_048_576;
 /** How often a send may find its id consumed and then forgotten before it gives up. */
 const triesMax = 5;
 
-type Underway = { readonly send: SendToAccept; readonly outcome: Promise<PromiseSettledResult<AcceptOutcome>> };
+const outdated: PromiseSettledResult<AcceptOutcome> = { status: "fulfilled", value: { type: "outdated" } };
+
+type Underway = { readonly send: OfferedSend; readonly outcome: Promise<PromiseSettledResult<AcceptOutcome>> };
 type Lane = {
-  readonly batches: NaturalBatches<SendToAccept, PromiseSettledResult<AcceptOutcome>>;
+  readonly batches: NaturalBatches<OfferedSend, PromiseSettledResult<AcceptOutcome>>;
   /** By client_message_id: who leads, from its first step to its outcome. */
   readonly underway: Map<string, Underway>;
 };
@@ -44,7 +46,7 @@ export class AcceptBatches {
   }
 
   /** Resolves after the COMMIT that decides this send. */
-  async accept(send: SendToAccept): Promise<CommittedAccept> {
+  async accept(send: OfferedSend): Promise<CommittedAccept> {
     for (let tries = 0; tries < triesMax; tries += 1) {
       for (;;) {
         const ahead = this.#lanes.get(send.meshId)?.underway.get(send.clientMessageId);
@@ -59,7 +61,7 @@ export class AcceptBatches {
     throw new StorageError("conflict", "the id was consumed and forgotten again and again");
   }
 
-  #lead(send: SendToAccept): Underway["outcome"] {
+  #lead(send: OfferedSend): Underway["outcome"] {
     const { batches, underway } = this.#lanes.get(send.meshId) ?? this.#openLane(send.meshId);
     // For want of room it is in no batch, and nobody would take it off.
     if (batches.full) return batches.submit(send);
@@ -77,7 +79,7 @@ export class AcceptBatches {
       maxWeight: bodyBytesPerTransaction,
       run: async (sends) => {
         try {
-          return await this.#runBatch(meshId, sends);
+          return await this.#runTimely(meshId, sends);
         } finally {
           for (const { clientMessageId } of sends) underway.delete(clientMessageId);
           if (underway.size === 0) this.#lanes.delete(meshId);
@@ -89,9 +91,20 @@ export class AcceptBatches {
     return lane;
   }
 
+  /** The last moment before a claim leaves this process. */
+  async #runTimely(
+    meshId: string,
+    sends: readonly OfferedSend[],
+  ): Promise<readonly PromiseSettledResult<AcceptOutcome>[]> {
+    const timely = sends.filter((send) => !send.isOutdated());
+    if (timely.length === sends.length) return this.#runBatch(meshId, sends);
+    const settled = timely.length === 0 ? [] : await this.#runBatch(meshId, timely);
+    return sends.map((send) => settled[timely.indexOf(send)] ?? outdated);
+  }
+
   async #runBatch(
     meshId: string,
-    sends: readonly SendToAccept[],
+    sends: readonly OfferedSend[],
   ): Promise<readonly PromiseSettledResult<AcceptOutcome>[]> {
     try {
       const outcomes = await this.#transact(meshId, sends);
@@ -108,7 +121,7 @@ export class AcceptBatches {
     return settled;
   }
 
-  async #transact(meshId: string, sends: readonly SendToAccept[]): Promise<AcceptOutcome[]> {
+  async #transact(meshId: string, sends: readonly OfferedSend[]): Promise<AcceptOutcome[]> {
     const { beforeCommit } = this.#probe;
     const { decided } = await this.#postgres.transaction(async (tx) => {
       const sent = await sendAccepts(tx, meshId, sends);
@@ -169,6 +182,7 @@ export function answerOutcome(
     const { historyId, recipients } = outcome;
     return { result: { type: "accepted", brokerMessageId, clientMessageId, historyId }, recipients };
   }
+  if (outcome.type === "outdated") return { result: { type: "outdated" }, recipients: [] };
   if (outcome.refusal === "fenced") return { result: { type: "fenced", clientMessageId }, recipients: [] };
   return { result: { type: "refused", code: outcome.refusal }, recipients: [] };
 }

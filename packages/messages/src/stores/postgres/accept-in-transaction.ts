@@ -13,7 +13,9 @@ export type AcceptOutcome =
   /** The id was consumed before. */
   | { readonly type: "stored"; readonly stored: StoredAccept }
   /** The id was consumed and its row has just been forgotten: another try will find it free. */
-  | { readonly type: "forgotten" };
+  | { readonly type: "forgotten" }
+  /** It was not offered to the store at all: too long after its look-up. */
+  | { readonly type: "outdated" };
 
 /**
  * Resolves when the last statement is on its way, so that COMMIT can travel behind it: who holds the mesh's lock does

@@ -66,6 +66,7 @@ function offer(world: World, sender: string, request: AcceptRequest): Promise<Co
     fingerprint: world.fenceRequest(sender, request).fingerprint,
     mentions,
     acceptedAtMs: world.nowMs,
+    isOutdated: () => false,
     expiresAtMs: undefined,
   });
 }

@@ -7,7 +7,7 @@ import { fateFromStored, isAnsweredByClaim } from "../../core/stored-accept.ts";
 import type { PresenceStore } from "../../ports/presence.ts";
 import type { QueueStore } from "../../ports/queues.ts";
 import type { WebhookStore } from "../../ports/webhooks.ts";
-import type { CommittedAccept, FateResult, FenceRequest, MessagesStore, SendToAccept } from "../../ports.ts";
+import type { CommittedAccept, FateResult, FenceRequest, MessagesStore, OfferedSend } from "../../ports.ts";
 import { acceptInRun, answerClaimed, findAccepted } from "./accept-in-transaction.ts";
 import { AcceptRun, isFenced } from "./accept-run.ts";
 import { selectExpiredIds } from "./forgetting.ts";
@@ -57,7 +57,7 @@ export function createSqliteMessagesStore(
   rate: RateLimit,
   probe: TransactionProbe,
 ): MessagesStore {
-  const acceptTogether = (tx: Sqlite, sends: readonly SendToAccept[]): CommittedAccept[] => {
+  const acceptTogether = (tx: Sqlite, sends: readonly OfferedSend[]): CommittedAccept[] => {
     probe.saw("accept");
     const run = new AcceptRun(tx);
     const budget = new BudgetRun(tx, rate);
@@ -190,8 +190,9 @@ function createPresenceStore(db: Sqlite, commit: GroupCommit): PresenceStore {
 }
 
 // Whoever lost the race to the claim is answered by it and spends nothing, as if the fast path had seen the row.
-function acceptWithinBudget(run: AcceptRun, budget: BudgetRun, rate: RateLimit, send: SendToAccept): CommittedAccept {
+function acceptWithinBudget(run: AcceptRun, budget: BudgetRun, rate: RateLimit, send: OfferedSend): CommittedAccept {
   const { meshId, clientMessageId, acceptedAtMs } = send;
+  if (send.isOutdated()) return { result: { type: "outdated" }, recipients: [] };
   if (!budget.admits(meshId, clientMessageId, acceptedAtMs)) {
     const limited = { type: "rate_limited", retryAfterSeconds: retryAfterSeconds(rate, acceptedAtMs) } as const;
     return answerClaimed(run.tx, send) ?? { result: limited, recipients: [] };

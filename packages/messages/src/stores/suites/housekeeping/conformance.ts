@@ -277,6 +277,22 @@ function describeForgetting(world: () => World, { sweepNow, count, pass }: Tools
     expect(await world().accept(alice, request)).toMatchObject({ type: "accepted" });
   });
 
+  test("a try that slept between its look-up and its claim is not taken once its id may be forgotten (MSG-24)", async () => {
+    const [alice, bob] = await world().threeMembers();
+    const request = send("m1", dm(bob));
+    const woken = Promise.withResolvers<void>();
+    const asleep = world().accept(alice, request, { ...week, afterB0: () => woken.promise });
+    const beside = world().accept(bob, send("m2", dm(alice)), { ...week, afterB0: () => woken.promise });
+    expect(await world().accept(alice, request, week)).toMatchObject({ type: "accepted", historyId: 1 });
+    pass(7);
+    expect(await sweepNow({ dedupeDays: 7 })).toEqual({ dedupe_rows: 1 });
+    const timely = world().accept(bob, send("m3", dm(alice)), week);
+    woken.resolve();
+    expect(await Promise.all([asleep, beside])).toEqual([{ type: "outdated" }, { type: "outdated" }]);
+    expect(await timely).toMatchObject({ type: "accepted", historyId: 2 });
+    expect(await world().effects()).toMatchObject({ dedupe: 1, message: 2, history: 2, delivery: 2 });
+  });
+
   test("whoever retries an id while it is forgotten gets its first answer or is new, and nothing between", async () => {
     const [alice, bob] = await world().threeMembers();
     const ids = Array.from({ length: 60 }, (_, n) => `m${n}`);

@@ -1,0 +1,23 @@
+// When a connection was last heard, by the wall clock, which goes on while a machine sleeps. A peer is pinged every few
+// seconds, so that a longer silence means that one of the two slept: what arrives behind it was sent before, and its sender
+// has long given it up or asked again. Were it read after ids have been forgotten, it would take effect twice (MSG-24).
+
+const silenceMaxMs = 300_000;
+
+export class LastHeard {
+  readonly #nowMs: () => number;
+  #atMs: number;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+    this.#atMs = nowMs();
+  }
+
+  /** Something arrived. False: it comes too late, and so does whatever else this connection brings. */
+  again(): boolean {
+    const nowMs = this.#nowMs();
+    const isInTime = nowMs - this.#atMs <= silenceMaxMs;
+    this.#atMs = nowMs;
+    return isInTime;
+  }
+}
