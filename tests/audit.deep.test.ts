@@ -5,7 +5,7 @@ import { openSqlite } from "@claudemesh/storage/sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { countUnsettled } from "./support/oracle.ts";
 import { runCli, runJson } from "./support/process.ts";
-import { type Peer, until, World } from "./support/world.ts";
+import { type Peer, until, untilOnline, World } from "./support/world.ts";
 
 type Report = {
   readonly balanced: boolean;
@@ -48,12 +48,6 @@ const isSettled = (id: string, status: string) =>
     return row?.status === status || undefined;
   });
 
-const isOnline = (peer: Peer) =>
-  until(`${peer.name} is online`, async () => {
-    const { body } = await peer.client.health();
-    return (body as { broker: { state: string } }).broker.state === "online" || undefined;
-  });
-
 /** Changes exactly one row of a file that no process has open. */
 function breakFile(path: string, sql: string, id: string): void {
   const db = openSqlite({ path, mustExist: true });
@@ -66,7 +60,7 @@ async function breakBroker(sql: string, id: string): Promise<void> {
   await world.broker.kill("SIGTERM");
   breakFile(world.storePath, sql, id);
   await world.startBroker();
-  await Promise.all([isOnline(alice), isOnline(bob)]);
+  await Promise.all([untilOnline(alice), untilOnline(bob)]);
 }
 
 describe("claudemesh audit", () => {
@@ -107,7 +101,7 @@ describe("claudemesh audit", () => {
     await alice.kill("SIGTERM");
     await runJson(["send", "@bob", "hello", "--id", "direct-1"], at());
     await alice.start();
-    await isOnline(alice);
+    await untilOnline(alice);
     const { code, report } = await audit();
     expect([code, classesOf(report, 0, "broker")]).toEqual([0, { committed: 5, direct: 1 }]);
   });
@@ -122,7 +116,7 @@ describe("claudemesh audit", () => {
     expect([code, report.complete, report.imbalances]).toEqual([3, false, []]);
     expect(classesOf(report, 0, "outbox")).toMatchObject({ stored: 5 });
     await world.startBroker();
-    await Promise.all([isOnline(alice), isOnline(bob)]);
+    await Promise.all([untilOnline(alice), untilOnline(bob)]);
   });
 
   test("names a dedupe record, a history row and an inbox row that are gone, each with its layer, exit code 1", async () => {
@@ -138,7 +132,7 @@ describe("claudemesh audit", () => {
     await bob.kill("SIGTERM");
     breakFile(join(bob.folder, "inbox.db"), "DELETE FROM inbox WHERE client_message_id = ?", "dm-3");
     await bob.start();
-    await isOnline(bob);
+    await untilOnline(bob);
     const third = await auditBoth();
     expect(third.code).toBe(1);
     expect(named(third.report).at(-1)).toEqual([bob.home, "inbox", "dm-3"]);

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { countUnsettled, expectAuditBalances, expectDeliveredOnce } from "./support/oracle.ts";
 import { claudemeshBin, LongRunning } from "./support/process.ts";
 import { type Sent, sendUntilAnswered } from "./support/senders.ts";
-import { until, World } from "./support/world.ts";
+import { until, untilOnline, World } from "./support/world.ts";
 
 const hasStrace = spawnSync("strace", ["-V"]).status === 0;
 if (!hasStrace) {
@@ -113,6 +113,8 @@ describe.runIf(hasStrace)("a disk that fails now and then", () => {
     await until("the outbox is done", async () => (await peer.outbox()).every((row) => row.status === "done"));
     await until("every delivery is settled", () => countUnsettled(world) === 0);
     await expectDeliveredOnce(peer, sent);
+    // All may have been done before the broker was killed: then nothing above has waited for the daemon to find it again.
+    await untilOnline(peer);
     await expectAuditBalances(peer);
     await peer.kill("SIGTERM");
   });

@@ -7,7 +7,7 @@ import { openSqlite } from "@claudemesh/storage/sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { countUnsettled, expectBrokerConsistent } from "./support/oracle.ts";
 import { runCli, runJson } from "./support/process.ts";
-import { type Peer, until, World } from "./support/world.ts";
+import { type Peer, until, untilOnline, World } from "./support/world.ts";
 
 type Facts = {
   readonly state: string;
@@ -58,12 +58,6 @@ const storedAtBroker = async () => {
   return expectBrokerConsistent(world).stored;
 };
 
-const isOnline = () =>
-  until("alice is online", async () => {
-    const { body } = await alice.client.health();
-    return (body as { broker: { state: string } }).broker.state === "online" || undefined;
-  });
-
 describe("claudemesh daemon outbox requeue", () => {
   test("brings a refused message home under a new id, and answers a retry with the successor and exit code 4", async () => {
     await runJson(["send", "#news", "hello", "--id", "news-1"], at());
@@ -103,7 +97,7 @@ describe("claudemesh daemon outbox requeue", () => {
     expect(chain.map((link) => link.accept_duplicate)).toEqual([true, true]);
 
     await world.startBroker();
-    await isOnline();
+    await untilOnline(alice);
     const result = await requeue("away-2", "--auto");
     expect(result.code, result.stderr).toBe(0);
     const { client_message_id } = (bodyOf(result) as Requeued).new;
@@ -121,7 +115,7 @@ describe("claudemesh daemon outbox requeue", () => {
     await isSettled("there-1", "done");
     const before = await storedAtBroker();
     await makeFateUnknown("there-1");
-    await isOnline();
+    await untilOnline(alice);
     const result = await requeue("there-1", "--accept-duplicate");
     expect([result.code, bodyOf(result)]).toMatchObject([
       4,

@@ -3,7 +3,7 @@
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { generateMemberKeys, type MemberKeys } from "@claudemesh/client/keys";
-import { type Peer, until, World } from "../../tests/support/world.ts";
+import { type Peer, untilOnline, World } from "../../tests/support/world.ts";
 import { BenchBroker } from "../broker/bench-broker.ts";
 import { addMeshes, type BenchMesh, benchBody } from "../broker/bench-meshes.ts";
 import type { SocketsOrder, SocketsResult } from "../broker/many-sockets.ts";
@@ -110,11 +110,7 @@ export class ReachWorld {
     for (const name of ["alice", "bob"]) {
       const peer = await this.#daemons.addPeer(name);
       await peer.start();
-      await until(`${name} is online`, async () => {
-        const { body } = await peer.client.health();
-        const { state } = (body.broker ?? {}) as { readonly state?: string };
-        return state === "online";
-      });
+      await untilOnline(peer);
       this.#peers.push(peer);
     }
   }

@@ -210,6 +210,28 @@ const messageFaults: readonly KnownBad[] = [
     edits: [{ file: sqliteAccept, find: lastInsert, replace: "  const { brokerMessageId" }],
   },
   {
+    name: "claim-however-old-the-look-up",
+    harm: "a try that slept while its id was forgotten takes effect a second time",
+    edits: [
+      {
+        file: "packages/messages/src/services/accept.ts",
+        find: "    isOutdated: () => isOutdated(lookedUpAtMs, ports.nowMs()),\n",
+        replace: "    isOutdated: () => isOutdated(lookedUpAtMs, lookedUpAtMs),\n",
+      },
+    ],
+  },
+  {
+    name: "slept-connection-heard",
+    harm: "a frame that waited while the broker slept takes effect after its id was forgotten",
+    edits: [
+      {
+        file: "packages/broker/src/transport/connection.ts",
+        find: "    if (!this.#lastHeard.again()) this.#socket.terminate();\n",
+        replace: "    this.#lastHeard.again();\n",
+      },
+    ],
+  },
+  {
     name: "wall-clock-backoff",
     harm: "setting the clock back holds up every retry for as long",
     edits: [

@@ -8,7 +8,7 @@ import { bodyOf } from "@claudemesh/client/daemon";
 import { type ApiRequest, type ApiRoute, type Kind, type Known, makeRequest, readRoutes } from "./api-requests.ts";
 import { runJson } from "./process.ts";
 import { createRandom, type Random } from "./seed.ts";
-import { type Peer, until, World } from "./world.ts";
+import { type Peer, until, untilOnline, World } from "./world.ts";
 
 export type FuzzReport = {
   readonly requests: number;
@@ -34,9 +34,7 @@ export async function fuzzLocalApi(seed: number, requests: number): Promise<Fuzz
     await world.startBroker();
     const alice = await world.addPeer("alice");
     await alice.start({ env: { CLAUDEMESH_IPC_TCP_ENABLED: "true" } });
-    await until("the daemon is online", async () => {
-      return bodyOf(await alice.client.health()).broker.state === "online" || undefined;
-    });
+    await untilOnline(alice);
     const known: Known = {
       topics: ["general"],
       queues: ["jobs"],

@@ -36,7 +36,8 @@ function start(args: readonly string[], options: ProcessOptions): ChildProcess {
 /** Runs one command to its end. */
 export async function runCli(args: readonly string[], options: ProcessOptions): Promise<CliResult> {
   const child = start(args, options);
-  child.stdin?.end(options.stdin ?? "");
+  // A command may end without having read what it is given.
+  child.stdin?.on("error", () => undefined).end(options.stdin ?? "");
   let stdout = "";
   let stderr = "";
   child.stdout?.setEncoding("utf8").on("data", (text: string) => {

@@ -165,3 +165,11 @@ export async function until<T>(
     await sleep(20);
   }
 }
+
+/** Its daemon has a connection to the broker. */
+export function untilOnline(peer: Peer): Promise<true> {
+  return until(`${peer.name} is online`, async () => {
+    const { body } = await peer.client.health();
+    return (body as { broker: { state: string } }).broker.state === "online" || undefined;
+  });
+}

@@ -36,7 +36,7 @@ export async function acceptSend(
   const { meshId, pubkey: senderPubkey } = sender;
   const offered = { clientMessageId, senderPubkey, fingerprint: fingerprintOf(envelope) };
 
-  const nowMs = ports.nowMs();
+  const lookedUpAtMs = ports.nowMs();
   const stored = await ports.store.findAccepted(meshId, clientMessageId);
   const known = answerFromStored(stored, offered);
   if (known !== undefined) return known;
@@ -45,6 +45,7 @@ export async function acceptSend(
 
   if (envelope.body.length > ports.inlineBytes) return { type: "refused", code: "payload_too_large" };
 
+  const nowMs = ports.nowMs();
   const send: OfferedSend = {
     meshId,
     senderPubkey,
@@ -54,7 +55,7 @@ export async function acceptSend(
     fingerprint: offered.fingerprint,
     mentions,
     acceptedAtMs: nowMs,
-    isOutdated: () => isOutdated(nowMs, ports.nowMs()),
+    isOutdated: () => isOutdated(lookedUpAtMs, ports.nowMs()),
     expiresAtMs: ports.dedupeRetentionMs === undefined ? undefined : nowMs + ports.dedupeRetentionMs,
   };
   const { result, recipients } = await ports.store.accept(send);
