@@ -3,5 +3,9 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import type { Member } from "../ports.ts";
 
 export function requireOwner(member: Member, what: string): void {
-  if (member.role !== "owner") throw new MeshError("forbidden", `Only an owner may ${what}.`);
+  if (member.role !== "owner") throw ownerOnly(what);
+}
+
+export function ownerOnly(what: string): MeshError {
+  return new MeshError("forbidden", `Only an owner may ${what}.`);
 }

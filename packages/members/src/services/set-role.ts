@@ -1,6 +1,7 @@
 // Makes a member an owner, or an owner a plain member. It holds from the moment this resolves: whatever needs an owner
 // asks for the role again when its turn comes.
 import { MeshError } from "@claudemesh/protocol/errors";
+import { ownerOnly } from "../core/require-owner.ts";
 import type { Member, MembersStore, Role } from "../ports.ts";
 
 /** The same again is fine: the answer was lost, or another owner came first. */
@@ -20,6 +21,6 @@ export async function setRole(
     case "last_owner":
       throw new MeshError("last_owner", undefined, { pubkey });
     case "not_an_owner":
-      throw new MeshError("forbidden", "Only an owner may change a role.");
+      throw ownerOnly("change a role");
   }
 }
