@@ -172,4 +172,6 @@ export type SpacePorts = {
   readonly onCommitted: (notice: CommitNotice) => void;
   /** A session changed hands: whoever holds an older epoch of it has lost it. */
   readonly onSessionTaken: (space: SpaceRef, sessionId: string, epoch: number) => void;
+  /** Calls once, when the event loop has come round; `setImmediate` where absent. */
+  readonly nextTurn?: (run: () => void) => void;
 };

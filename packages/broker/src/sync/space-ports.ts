@@ -16,14 +16,15 @@ type Surroundings = {
   readonly watchers: SpaceWatchers;
   readonly nowMs: () => number;
   readonly nextId: () => string;
-  /** Node's own unless given. */
+  /** Node's own unless given, both. */
   readonly randomBytes?: (length: number) => Uint8Array;
+  readonly nextTurn?: (run: () => void) => void;
 };
 
 type SpaceBackend = Pick<Backend, "spaces" | "messages" | "sendLimits">;
 
 export function createSpacePorts(backend: SpaceBackend, surroundings: Surroundings): SpacePorts {
-  const { config, connections, watchers, nowMs, nextId } = surroundings;
+  const { config, connections, watchers, nowMs, nextId, nextTurn } = surroundings;
   const sending = {
     ...backend.sendLimits,
     store: backend.messages.accepts,
@@ -45,5 +46,6 @@ export function createSpacePorts(backend: SpaceBackend, surroundings: Surroundin
     randomBytes: surroundings.randomBytes ?? ((length) => randomBytes(length)),
     onCommitted: (notice) => watchers.committed(notice),
     onSessionTaken: (space, sessionId, epoch) => watchers.taken(space, sessionId, epoch),
+    ...(nextTurn === undefined ? {} : { nextTurn }),
   };
 }

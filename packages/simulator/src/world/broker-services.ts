@@ -104,7 +104,7 @@ export async function openServices(parts: Parts): Promise<BrokerContext> {
     registrar: await openSimulatedRegistrar(parts, plants.registrar?.(registrarStore, disk) ?? registrarStore, nextId),
     spaces: createSpacePorts(
       { spaces, messages, sendLimits },
-      { config, connections, watchers, nowMs, nextId, randomBytes: life.chance.randomBytes },
+      { config, connections, watchers, nowMs, nextId, randomBytes: life.chance.randomBytes, nextTurn: life.nextTurn },
     ),
     admitNew: async (meshId, id) => {
       const refusal = await spendUnit(sendLimits, meshId, id, nowMs());

@@ -24,7 +24,7 @@ import { mergesLookedAt } from "./commit/merge-context.ts";
 import { placeOf } from "./query.ts";
 import { readEntities } from "./read-entities.ts";
 
-type Ports = Pick<SpacePorts, "store">;
+type Ports = Pick<SpacePorts, "store" | "nextTurn">;
 
 export type BranchPair = { readonly source: string; readonly target: string };
 
@@ -134,10 +134,11 @@ function* findParting(view: SpaceView, pair: BranchPair): Steps<Parting> {
 
 /**
  * Page by page, so that what is not needed of a page is not kept. Every page is as of one seq: what is written meanwhile
- * lists more entities, which look as they did.
+ * lists more entities, which look as they did. Others have a turn in between: a store that answers at once would let
+ * nobody else through until the end.
  */
 async function readThreeWays(
-  ports: Ports,
+  { store, nextTurn = setImmediate }: Ports,
   space: SpaceRef,
   parting: Parting,
   visit: (page: readonly MergeEntity[]) => void,
@@ -145,7 +146,7 @@ async function readThreeWays(
   let from = "";
   for (let seen = 0; ; ) {
     const start = from;
-    const page = await ports.store.read(space, (view) => readThreeWaysFrom(view, parting, start));
+    const page = await store.read(space, (view) => readThreeWaysFrom(view, parting, start));
     visit(page);
     seen += page.length;
     if (seen > entitiesMax) {
@@ -154,6 +155,7 @@ async function readThreeWays(
     const last = page.at(-1);
     if (last === undefined || page.length < entitiesPerRead) return;
     from = last.id;
+    await new Promise<void>((resolve) => nextTurn(resolve));
   }
 }
 

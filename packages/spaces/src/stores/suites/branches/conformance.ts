@@ -273,6 +273,24 @@ export function describeBranches(world: () => World): void {
     expect(await propose("draft", "")).toMatchObject({ status: "ready", merged: sorted });
   });
 
+  test("a long comparison of branches gives way to others between its pages", async () => {
+    const session = await world().session();
+    await session.createBranch("draft");
+    const entities = Array.from({ length: 200 }, (_, n) => set(`task:${n}`, { n }));
+    await session.write(entities, { branch: "draft" });
+    let turns = 0;
+    let over = false;
+    const diffing = diff("draft", "").finally(() => {
+      over = true;
+    });
+    while (!over) {
+      await new Promise((resolve) => setImmediate(resolve));
+      turns += 1;
+    }
+    expect((await diffing).added).toHaveLength(200);
+    expect(turns).toBeGreaterThan(5);
+  });
+
   test("a false merge context is refused and consumes nothing", async () => {
     const session = await world().session();
     await session.write([set("task:1", { n: 1 })]);
