@@ -232,6 +232,17 @@ const messageFaults: readonly KnownBad[] = [
     ],
   },
   {
+    name: "stored-after-a-sweep-unseen",
+    harm: "a row that was made before a long sleep and stored after it is neither tried nor ended",
+    edits: [
+      {
+        file: "packages/daemon/src/services/expire.ts",
+        find: "    this.#oldestOpenAtMs = Math.min(this.#oldestOpenAtMs, enqueuedAt);\n",
+        replace: "    void enqueuedAt;\n",
+      },
+    ],
+  },
+  {
     name: "wall-clock-backoff",
     harm: "setting the clock back holds up every retry for as long",
     edits: [

@@ -11,8 +11,8 @@ import type { OperatorApi } from "./transport/operator-routes.ts";
 export type OperatorWiring = {
   readonly stores: DaemonStores;
   readonly accept: AcceptPorts;
-  /** A pending row is due. */
-  readonly onDue: () => void;
+  /** A pending row that was enqueued then is due. */
+  readonly onDue: (enqueuedAt: number) => void;
   readonly sealer: Sealer;
   readonly link: BrokerLink;
   readonly limits: NegotiatedLimits;

@@ -31,7 +31,7 @@ import { systemChance } from "./system-chance.ts";
 import type { SystemClock } from "./system-clock.ts";
 import type { LocalApi } from "./transport/routes.ts";
 import { wireControl } from "./wire-control.ts";
-import { wireOperator } from "./wire-operator.ts";
+import { type OperatorWiring, wireOperator } from "./wire-operator.ts";
 
 export type WiringOptions = {
   readonly config: DaemonConfig;
@@ -101,6 +101,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const follower = followLink(followed);
   const heart = createHeart(options, { noticeSleep, expiry, rebuild, linkStatus: link.status, log });
   const startedAt = clock.nowMs();
+  const { store, onDue } = takeInRows(drain, expiry);
   const accept: AcceptPorts = {
     ownPubkey,
     directory,
@@ -113,11 +114,10 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
     nextOutboxId: stores.nextOutboxId,
     nextClientMessageId: createUlidGenerator({ nowMs: clock.nowMs, randomBytes }),
     inlineBytes,
-    store: (row) => drain.accept(row),
+    store,
   };
   const member = { name: mesh.member_name, pubkey: ownPubkey };
   const ownName = mesh.member_name;
-  const onDue = () => drain.wake();
   const operator = wireOperator({ stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs });
   const drainStatus = () => drain.status;
   const observed = { linkStatus: link.status, drainStatus, streams: () => events.streams };
@@ -174,4 +174,19 @@ async function within(clock: Clock, limitMs: number, work: Promise<unknown>): Pr
   const timer = clock.setTimer(limitMs, resolve);
   await Promise.race([work, limit]);
   timer.cancel();
+}
+
+/** Whatever comes into the outbox is carried by the drain and, should it get too old for that, ended by the expiry. */
+function takeInRows(drain: Drain, expiry: Expiry): Pick<AcceptPorts, "store"> & Pick<OperatorWiring, "onDue"> {
+  return {
+    store: async (row) => {
+      const known = await drain.accept(row);
+      if (known === undefined) expiry.stored(row.enqueuedAt);
+      return known;
+    },
+    onDue: (enqueuedAt) => {
+      expiry.stored(enqueuedAt);
+      drain.wake();
+    },
+  };
 }

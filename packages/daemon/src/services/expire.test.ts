@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { OutboxRecord } from "../core/outbox-row.ts";
 import { ManualClock } from "../testing/manual-clock.ts";
 import { ScriptedLink, settle } from "../testing/scripted-link.ts";
+import { startTestDaemon, type TestDaemon } from "../testing/test-daemon.ts";
 import { newRow, openTestStores, recordingLog } from "../testing/test-stores.ts";
 import { Expiry } from "./expire.ts";
 import { loadNegotiatedLimits } from "./negotiated-limits.ts";
@@ -124,6 +125,37 @@ describe("a row past its age", () => {
     await expiry.sweep();
     expect(stores.outbox.counts()).toEqual({ pending: 0, inflight: 0, dead: 150 });
     expect(log.lines).toMatchObject([{ event: "rows_expired", rows: 150 }]);
+  });
+});
+
+describe("a row that was made before a long sleep and stored after it", () => {
+  const longMs = 1_000 * 24 * hourMs;
+  const send = { to: "#general", message: "hello", client_message_id: "order-1" };
+
+  it.each([
+    ["a send", (daemon: TestDaemon) => daemon.send({ ...send, client_message_id: "late" })],
+    [
+      "a requeue",
+      (daemon: TestDaemon) =>
+        daemon.call("POST", "/v1/outbox/requeue", { json: { id: "order-1", new_client_id: "late" } }),
+    ],
+  ])("is ended where %s made it: it is neither tried nor left pending", async (_, make) => {
+    const clock = new ManualClock();
+    const daemon = await startTestDaemon({ clock });
+    await daemon.send(send);
+    daemon.outboxDb().sql("UPDATE outbox SET status = 'dead'").run();
+    // Old rows are looked for, and there are none. What is made now bears an earlier time, as if the host had slept
+    // between reading its clock and storing the row.
+    daemon.link.goOnline();
+    await settle();
+    daemon.link.goOffline();
+    clock.advance(-longMs);
+    expect((await make(daemon)).status).toBeLessThan(300);
+    clock.advance(longMs);
+    daemon.link.goOnline();
+    await settle();
+    expect((await daemon.call("GET", "/v1/outbox/late")).body.row.status).toBe("dead");
+    expect(daemon.link.ofKind("send")).toEqual([]);
   });
 });
 

@@ -31,13 +31,21 @@ const batchRows = 64;
 
 export class Expiry {
   readonly #ports: ExpirePorts;
-  /** No row that may still be tried was enqueued before this, so that most sweeps need not look. */
+  /** No row that may still be tried was enqueued before this (MSG-11), so that most sweeps need not look. */
   #oldestOpenAtMs = Number.NEGATIVE_INFINITY;
   #sweeping = false;
   #fencing = false;
 
   constructor(ports: ExpirePorts) {
     this.#ports = ports;
+  }
+
+  /**
+   * A row is in the store. The time that it bears may lie long before now: a host may sleep for days between reading its
+   * clock and storing the row, and a sweep that runs in between knows nothing of it.
+   */
+  stored(enqueuedAt: number): void {
+    this.#oldestOpenAtMs = Math.min(this.#oldestOpenAtMs, enqueuedAt);
   }
 
   /** Ends every pending row that is past its age. Safe to call at any time; a sweep that runs is not joined by another. */
@@ -56,7 +64,7 @@ export class Expiry {
         // Rows that none of this could move are somebody else's business just now.
         if (endedNow === 0) break;
       }
-      this.#oldestOpenAtMs = outbox.oldestOpenEnqueuedAt() ?? nowMs;
+      this.#oldestOpenAtMs = outbox.oldestOpenEnqueuedAt() ?? Number.POSITIVE_INFINITY;
       if (ended > 0) log.warn({ event: "rows_expired", rows: ended }, "rows were too old to be tried any more");
     } finally {
       this.#sweeping = false;

@@ -31,8 +31,8 @@ export type RequeuePorts = {
   readonly clock: Pick<Clock, "nowMs">;
   readonly log: Log;
   readonly requestTimeoutMs: number;
-  /** A row may be due: the new one, or the old one again. */
-  readonly onDue: () => void;
+  /** A row that was enqueued then may be due: the new one, or the old one again. */
+  readonly onDue: (enqueuedAt: number) => void;
 };
 
 export async function requeueRow(ports: RequeuePorts, request: RequeueRequest): Promise<Requeued> {
@@ -78,6 +78,9 @@ type BrokerWord =
   | { readonly fate: "never_committed" }
   | { readonly fate: "unknown"; readonly reason: UnknownReason };
 
+/** What became of an order, and the row that stands for the message from then on if it was carried out. */
+type Ordered = { readonly outcome: RequeueOutcome; readonly newId: string; readonly enqueuedAt: number };
+
 type UnknownReason = "broker_not_reachable" | "broker_gave_no_answer" | "older_than_dedupe_window";
 
 class Requeue {
@@ -92,8 +95,8 @@ class Requeue {
   }
 
   async run(): Promise<Requeued> {
-    const { outcome, newId } = await this.#order({ provenUncommitted: false, despiteUnknownFate: false });
-    return outcome.type === "fate_unknown" ? this.#settleFate() : this.#answer(outcome, newId);
+    const ordered = await this.#order({ provenUncommitted: false, despiteUnknownFate: false });
+    return ordered.outcome.type === "fate_unknown" ? this.#settleFate() : this.#answer(ordered.outcome, ordered);
   }
 
   /** While the broker is asked, no new try of the row begins; one that did would only be in the way. */
@@ -105,7 +108,7 @@ class Requeue {
     } catch (error) {
       if (wasDueAt !== undefined) {
         await requeues.bringForward(this.#row.id, wasDueAt);
-        onDue();
+        onDue(this.#row.enqueuedAt);
       }
       throw error;
     }
@@ -117,10 +120,11 @@ class Requeue {
       const isNow = await this.#ports.outbox.commitLate(this.#row.id, word, this.#ports.clock.nowMs());
       if (isNow) throw alreadyAccepted(this.#row, word.brokerMessageId, word.historyId);
     }
-    const { outcome, newId } = await this.#order({
+    const ordered = await this.#order({
       provenUncommitted: word.fate === "never_committed",
       despiteUnknownFate: word.fate === "unknown" && this.#wanted.acceptDuplicate,
     });
+    const { outcome } = ordered;
     if (outcome.type === "fate_unknown") {
       throw fateUnknown(this.#row, word.fate === "unknown" ? word.reason : "broker_gave_no_answer");
     }
@@ -128,7 +132,7 @@ class Requeue {
     if (outcome.type === "not_requeueable" && outcome.row.status === "done") {
       throw alreadyAccepted(outcome.row, outcome.row.brokerMessageId, outcome.row.historyId);
     }
-    return this.#answer(outcome, newId);
+    return this.#answer(outcome, ordered);
   }
 
   /** What is too old for proof is only asked about: a fence would end its tries and prove nothing. */
@@ -153,24 +157,28 @@ class Requeue {
   }
 
   /** The new row's id is made for the moment at which it appears, so that readers who page by id do not miss it. */
-  async #order(
-    proof: Pick<RequeueOrder, "provenUncommitted" | "despiteUnknownFate">,
-  ): Promise<{ readonly outcome: RequeueOutcome; readonly newId: string }> {
+  async #order(proof: Pick<RequeueOrder, "provenUncommitted" | "despiteUnknownFate">): Promise<Ordered> {
     const newId = this.#ports.compose.nextOutboxId();
-    const order = { ...this.#wanted, ...proof, oldId: this.#row.id, newId, nowMs: this.#ports.clock.nowMs() };
-    const outcome = await this.#ports.requeues.requeue(order);
+    const nowMs = this.#ports.clock.nowMs();
+    const outcome = await this.#ports.requeues.requeue({
+      ...this.#wanted,
+      ...proof,
+      oldId: this.#row.id,
+      newId,
+      nowMs,
+    });
     assert(outcome !== undefined, "rows are never removed without a tombstone");
-    return { outcome, newId };
+    return { outcome, newId, enqueuedAt: nowMs };
   }
 
-  #answer(outcome: Exclude<RequeueOutcome, { type: "fate_unknown" }>, newId: string): Requeued {
+  #answer(outcome: Exclude<RequeueOutcome, { type: "fate_unknown" }>, { newId, enqueuedAt }: Ordered): Requeued {
     const { newClientMessageId, acceptDuplicate } = this.#wanted;
     if (outcome.type === "not_requeueable") throw notRequeueable(outcome.row);
     if (outcome.type === "client_id_consumed") throw consumed(newClientMessageId);
     const { id, clientMessageId } = this.#row;
     const fields = { event: "row_requeued", outbox_id: id, new_outbox_id: newId, accept_duplicate: acceptDuplicate };
     this.#ports.log.info(fields, "a row was retired, and its message has a new id");
-    this.#ports.onDue();
+    this.#ports.onDue(enqueuedAt);
     return {
       old: { id, client_message_id: clientMessageId, status: "aborted" },
       new: { outbox_id: newId, client_message_id: newClientMessageId },
