@@ -5,7 +5,7 @@ import type { JudgedTry } from "../../../core/webhook-delivery.ts";
 import type { ClaimedDelivery, ClaimTerms, NewWebhook, WebhookStore } from "../../../ports/webhooks.ts";
 import { endMembership } from "../../../services/end-membership.ts";
 import { dm, queue, send, topic, type World } from "../../conformance-world.ts";
-import { openDeliveriesMax } from "../../webhook-bounds.ts";
+import { openDeliveriesMax } from "../../webhook-rows.ts";
 
 export function describeWebhooks(world: () => World): void {
   let owner: string;
