@@ -1,11 +1,11 @@
 // What a call that settles messages does: all of it or nothing, and the first settlement under a token stands.
-import type { Settlement, SettleRequest } from "../ports/queues.ts";
+import type { Settlement, SettleOutcome, SettleRequest } from "../ports/queues.ts";
 import { acknowledge, giveBack, type Leased } from "./queue-message.ts";
 import type { QueueMoment, QueueMove, QueueRow } from "./stored-queue-message.ts";
 
 type SettleDecision =
-  | { readonly lost: readonly string[]; readonly moves?: undefined }
-  | { readonly settlements: ReadonlyMap<string, Settlement>; readonly moves: readonly QueueMove[] };
+  | Extract<SettleOutcome, { type: "lease_lost" }>
+  | (Extract<SettleOutcome, { type: "settled" }> & { readonly moves: readonly QueueMove[] });
 
 /** `held` is written as leased under the request's token, live or not; `before` are its earlier settlements. */
 export function decideSettle(
@@ -28,5 +28,5 @@ export function decideSettle(
     else if (request.settlement === "acked") moves.push({ from, to: acknowledge(from.message, nowMs) });
     else moves.push({ from, to: giveBack(from.message, maxDeliveries, nowMs) });
   }
-  return lost.length > 0 ? { lost } : { settlements, moves };
+  return lost.length > 0 ? { type: "lease_lost", lost } : { type: "settled", settlements, moves };
 }

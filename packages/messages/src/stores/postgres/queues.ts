@@ -213,7 +213,7 @@ export async function settleMessages(
   const held = await selectHeld(tx, meshId, holder, leaseToken);
   const before = await selectSettlements(tx, request);
   const decided = decideSettle(request, held, before, { meshId, queue, maxDeliveries, nowMs });
-  if (decided.moves === undefined) return { type: "lease_lost", lost: decided.lost };
+  if (decided.type === "lease_lost") return decided;
   await moveMessages(tx, decided.moves);
   await insertSettlements(tx, request, decided.moves, nowMs);
   return { type: "settled", settlements: decided.settlements };

@@ -164,7 +164,7 @@ export function settleMessages(tx: Sqlite, request: SettleRequest, nowMs: number
   const held = selectHeld(tx, meshId, holder, leaseToken);
   const before = selectSettlements(tx, request);
   const decided = decideSettle(request, held, before, { meshId, queue, maxDeliveries, nowMs });
-  if (decided.moves === undefined) return { type: "lease_lost", lost: decided.lost };
+  if (decided.type === "lease_lost") return decided;
   moveMessages(tx, decided.moves);
   for (const { from } of decided.moves) insertSettlement(tx, request, from, nowMs);
   return { type: "settled", settlements: decided.settlements };
