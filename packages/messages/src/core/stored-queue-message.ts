@@ -1,5 +1,5 @@
 // How a row of queue_message becomes a message in one of its states, and the other way round. Stores read and write the
-// rows; both take times in milliseconds from here, and give them as their driver does.
+// rows; a time is whatever their driver gives, a date or milliseconds.
 import assert from "node:assert/strict";
 import type { Leased, QueueMessage, QueueMessageState } from "./queue-message.ts";
 
