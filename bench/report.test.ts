@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { judgeBar } from "./method/bars.ts";
 import { formatMs, formatRate, formatRatio, formatSummary, renderReport, reportAsJson } from "./report.ts";
 import type { ScenarioReport } from "./scenarios/scenario.ts";
+import { exampleReport, exampleTable } from "./testing/example-report.ts";
 
 const bar = { name: "ours ÷ D", kind: "at_least", limit: 0.75 } as const;
 
@@ -14,24 +15,9 @@ function report(cleanRounds: number, droppedRounds: number): ScenarioReport {
   });
   const conclusive = cleanRounds >= 5;
   return {
-    scenario: "accept",
-    title: "Accepts",
-    conditions: ["1 KiB messages"],
-    durability: ["one flush per commit"],
-    machine: {
-      cpu: "Some CPU",
-      cores: 2,
-      memoryGiB: 4,
-      kernel: "Linux 6",
-      node: "v24",
-      sqlite: "3.53",
-      fastify: "5",
-      fileSystem: "ext4",
-      loadAverageBefore: 0.1,
-    },
-    segmentMs: 2_000,
+    ...exampleReport,
     outcomes: [...Array(cleanRounds).fill(outcome(true)), ...Array(droppedRounds).fill(outcome(false))],
-    tables: conclusive ? [{ caption: "64 callers", columns: ["sends", "ours"], rows: [["topic", "9,000"]] }] : [],
+    tables: conclusive ? [exampleTable] : [],
     bars: [judgeBar(bar, conclusive ? [0.7, 0.8, 0.9] : undefined)],
   };
 }

@@ -6,6 +6,7 @@ import { drawingsFolder } from "./performance-page.ts";
 import { renderReport, reportAsJson } from "./report.ts";
 import type { ScenarioReport } from "./scenarios/scenario.ts";
 import { isFullRun, makePage, readStoredReport, reportsFolder } from "./stored-reports.ts";
+import { exampleReport, exampleTable } from "./testing/example-report.ts";
 
 const docs = join(import.meta.dirname, "../docs");
 
@@ -18,24 +19,9 @@ afterEach(() => rmSync(folder, { recursive: true }));
 function report(rounds: number): ScenarioReport {
   const figures = new Map([["ours", { perSecond: 9_000 }]]);
   return {
-    scenario: "broker-accept",
-    title: "Accepts",
-    conditions: ["1 KiB messages"],
-    durability: ["one flush per commit"],
-    machine: {
-      cpu: "Some CPU",
-      cores: 2,
-      memoryGiB: 4,
-      kernel: "Linux 6",
-      node: "v24",
-      sqlite: "3.53",
-      fastify: "5",
-      fileSystem: "ext4",
-      loadAverageBefore: 0.1,
-    },
-    segmentMs: 2_000,
+    ...exampleReport,
     outcomes: Array.from({ length: rounds }, (_, at) => ({ round: at + 1, stealShare: 0, clean: true, figures })),
-    tables: rounds >= 5 ? [{ caption: "64", columns: ["sends", "ours"], rows: [["topic", "9,000"]] }] : [],
+    tables: rounds >= 5 ? [exampleTable] : [],
     bars: [],
   };
 }

@@ -8,17 +8,13 @@ import { runCli, runJson } from "./support/process.ts";
 import { type Peer, until, World } from "./support/world.ts";
 
 const dayMs = 86_400_000;
-let world: World;
+const world = new World(["--message-retention-days", "2"]);
 let alice: Peer;
 let bob: Peer;
 
 beforeAll(async () => {
-  world = new World(["--message-retention-days", "2"]);
-  await world.startBroker();
-  alice = await world.addPeer("alice");
-  bob = await world.addPeer("bob");
-  await alice.start();
-  await bob.start();
+  [alice, bob] = await world.startWithPair();
+  await Promise.all([alice.start(), bob.start()]);
 });
 afterAll(() => world.end());
 

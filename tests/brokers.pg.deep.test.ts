@@ -5,30 +5,24 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { joinTestMesh, type TestMember } from "./support/broker-harness.ts";
 import { LoadReceiver, type LoadSend, sendThroughAny } from "./support/broker-load.ts";
 import type { BrokerProcess } from "./support/broker-process.ts";
-import { Brokers, createMeshOn } from "./support/brokers.ts";
+import { Brokers, createMeshOn, findServers } from "./support/brokers.ts";
 import { createRandom, seedOfTheDay } from "./support/seed.ts";
-import { createTestDatabase, findRedis } from "./support/services.ts";
 import { until } from "./support/world.ts";
 
-const database = await createTestDatabase("chaos");
-const redis = database === undefined ? undefined : await findRedis();
-afterAll(async () => {
-  await database?.drop();
-  await redis?.stop();
-});
+const servers = await findServers("chaos");
+afterAll(() => servers.stop());
 
 const killsWanted = 21;
 const messagesWanted = 10_000;
 const callers = 24;
 const answersBetweenKills = 420;
 
-describe.skipIf(redis === undefined)("brokers side by side under SIGKILL", () => {
+describe.skipIf(!servers.found)("brokers side by side under SIGKILL", () => {
   const brokers = new Brokers({
-    databaseUrl: database?.url ?? "",
-    redisUrl: redis?.url ?? "",
+    ...servers.urls,
     flags: ["--rate-limit", "100000000/60s"],
   });
-  const admin = new pg.Client({ connectionString: database?.url ?? "" });
+  const admin = new pg.Client({ connectionString: servers.urls.databaseUrl });
   let all: BrokerProcess[] = [];
   beforeAll(async () => {
     await admin.connect();

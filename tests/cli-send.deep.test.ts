@@ -20,9 +20,7 @@ let alice: Peer;
 let bob: Peer;
 
 beforeAll(async () => {
-  await world.startBroker();
-  alice = await world.addPeer("alice");
-  bob = await world.addPeer("bob");
+  [alice, bob] = await world.startWithPair();
 });
 afterEach(() => alice.kill());
 afterAll(() => world.end());

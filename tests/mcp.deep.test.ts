@@ -11,9 +11,7 @@ describe("claudemesh mcp", () => {
   let bob: Peer;
   const agents: Client[] = [];
   beforeAll(async () => {
-    await world.startBroker();
-    alice = await world.addPeer("alice");
-    bob = await world.addPeer("bob");
+    [alice, bob] = await world.startWithPair();
     await Promise.all([alice.start(), bob.start()]);
   });
   afterAll(async () => {

@@ -7,16 +7,11 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { joinTestMesh, type TestMember } from "./support/broker-harness.ts";
 import type { BrokerProcess } from "./support/broker-process.ts";
-import { Brokers, createMeshOn } from "./support/brokers.ts";
+import { Brokers, createMeshOn, findServers } from "./support/brokers.ts";
 import { createRandom, type Random, seedOfTheDay } from "./support/seed.ts";
-import { createTestDatabase, findRedis } from "./support/services.ts";
 
-const database = await createTestDatabase("once_brokers");
-const redis = database === undefined ? undefined : await findRedis();
-afterAll(async () => {
-  await database?.drop();
-  await redis?.stop();
-});
+const servers = await findServers("once_brokers");
+afterAll(() => servers.stop());
 
 /** As a client behind a load balancer: each request goes to any of the brokers, and on to the next where none is there. */
 function callThroughAny(
@@ -41,8 +36,8 @@ function passOn(error: unknown, next: () => Promise<unknown>): Promise<unknown> 
   return isAbsent ? next() : Promise.reject(error);
 }
 
-describe.skipIf(redis === undefined)("once on brokers side by side", () => {
-  const brokers = new Brokers({ databaseUrl: database?.url ?? "", redisUrl: redis?.url ?? "" });
+describe.skipIf(!servers.found)("once on brokers side by side", () => {
+  const brokers = new Brokers(servers.urls);
   let all: BrokerProcess[] = [];
   let random: Random;
 

@@ -10,16 +10,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { type CliResult, claudemeshBin, runCli, runJson } from "./support/process.ts";
 import { type Peer, until, World } from "./support/world.ts";
 
-let world: World;
+const world = new World();
 let alice: Peer;
 let bob: Peer;
 let runs = 0;
 
 beforeAll(async () => {
-  world = new World();
-  await world.startBroker();
-  alice = await world.addPeer("alice");
-  bob = await world.addPeer("bob");
+  [alice, bob] = await world.startWithPair();
 });
 afterAll(() => world.end());
 

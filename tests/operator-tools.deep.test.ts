@@ -13,9 +13,7 @@ let bob: Peer;
 
 beforeEach(async () => {
   world = new World();
-  await world.startBroker();
-  alice = await world.addPeer("alice");
-  bob = await world.addPeer("bob");
+  [alice, bob] = await world.startWithPair();
 });
 afterEach(() => world.end());
 

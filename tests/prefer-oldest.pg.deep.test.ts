@@ -2,20 +2,15 @@
 // broker that died keeps nobody out.
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { joinTestMesh } from "./support/broker-harness.ts";
-import { Brokers, createMeshOn } from "./support/brokers.ts";
-import { createTestDatabase, findRedis } from "./support/services.ts";
+import { Brokers, createMeshOn, findServers } from "./support/brokers.ts";
 
-const database = await createTestDatabase("oldest");
-const redis = database === undefined ? undefined : await findRedis();
-afterAll(async () => {
-  await database?.drop();
-  await redis?.stop();
-});
+const servers = await findServers("oldest");
+afterAll(() => servers.stop());
 
-describe.skipIf(redis === undefined)("prefer_oldest on brokers side by side", () => {
+describe.skipIf(!servers.found)("prefer_oldest on brokers side by side", () => {
   test("the newer daemon gets 4004 wherever it connects, until the older one or its broker is gone", async () => {
     const flags = ["--connection-policy", "prefer_oldest"];
-    const brokers = new Brokers({ databaseUrl: database?.url ?? "", redisUrl: redis?.url ?? "", flags });
+    const brokers = new Brokers({ ...servers.urls, flags });
     onTestFinished(() => brokers.end());
     const [a, b] = await Promise.all([brokers.add(), brokers.add()]);
     const alice = await createMeshOn(brokers, a, "acme");

@@ -2,22 +2,17 @@
 // answers; and attempts at once on all of them are registered once (REG-1, REG-4).
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TestMember } from "./support/broker-harness.ts";
-import { Brokers, createMeshOn } from "./support/brokers.ts";
+import { Brokers, createMeshOn, findServers } from "./support/brokers.ts";
 import { grant, register } from "./support/registrar-member.ts";
-import { createTestDatabase, findRedis } from "./support/services.ts";
 
-const database = await createTestDatabase("registrar_brokers");
-const redis = database === undefined ? undefined : await findRedis();
-afterAll(async () => {
-  await database?.drop();
-  await redis?.stop();
-});
+const servers = await findServers("registrar_brokers");
+afterAll(() => servers.stop());
 
-describe.skipIf(redis === undefined)("the registrar on brokers side by side", () => {
+describe.skipIf(!servers.found)("the registrar on brokers side by side", () => {
   let brokers: Brokers;
   let meshes = 0;
   beforeEach(() => {
-    brokers = new Brokers({ databaseUrl: database?.url ?? "", redisUrl: redis?.url ?? "" });
+    brokers = new Brokers(servers.urls);
   });
   afterEach(() => brokers.end());
 

@@ -18,17 +18,13 @@ type Facts = {
 };
 type Requeued = { readonly new: { readonly outbox_id: string; readonly client_message_id: string } };
 
-let world: World;
+const world = new World();
 let alice: Peer;
 let bob: Peer;
 
 beforeAll(async () => {
-  world = new World();
-  await world.startBroker();
-  alice = await world.addPeer("alice");
-  bob = await world.addPeer("bob");
-  await alice.start();
-  await bob.start();
+  [alice, bob] = await world.startWithPair();
+  await Promise.all([alice.start(), bob.start()]);
 });
 afterAll(() => world.end());
 

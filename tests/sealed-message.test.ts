@@ -12,9 +12,7 @@ describe("a message between two peers", () => {
   let alice: Peer;
   let bob: Peer;
   beforeAll(async () => {
-    await world.startBroker();
-    alice = await world.addPeer("alice");
-    bob = await world.addPeer("bob");
+    [alice, bob] = await world.startWithPair();
     await Promise.all([alice.start(), bob.start()]);
   });
   afterAll(() => world.end());

@@ -5,10 +5,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TestMember } from "./support/broker-harness.ts";
-import { Brokers, createMeshOn } from "./support/brokers.ts";
+import { Brokers, createMeshOn, findServers } from "./support/brokers.ts";
 import { runCli, runJson } from "./support/process.ts";
 import { createRandom, seedOfTheDay } from "./support/seed.ts";
-import { createTestDatabase, findRedis } from "./support/services.ts";
 import { isSigned, WebhookReceiver } from "./support/webhook-receiver.ts";
 import { until, World } from "./support/world.ts";
 
@@ -98,17 +97,13 @@ describe("on SQLite", () => {
   });
 });
 
-const database = await createTestDatabase("webhooks");
-const redis = database === undefined ? undefined : await findRedis();
-afterAll(async () => {
-  await database?.drop();
-  await redis?.stop();
-});
+const servers = await findServers("webhooks");
+afterAll(() => servers.stop());
 
-describe.skipIf(redis === undefined)("on brokers side by side", () => {
+describe.skipIf(!servers.found)("on brokers side by side", () => {
   test("whichever is killed, and however the receiver fails, every message arrives", async () => {
     const random = createRandom(seedOfTheDay());
-    const brokers = new Brokers({ databaseUrl: database?.url ?? "", redisUrl: redis?.url ?? "", flags });
+    const brokers = new Brokers({ ...servers.urls, flags });
     try {
       const all = await Promise.all([brokers.add(), brokers.add()]);
       const owner: TestMember = await createMeshOn(brokers, all[0], "hooks");

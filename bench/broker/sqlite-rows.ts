@@ -2,8 +2,8 @@
 // sends per transaction, in a bare loop over node:sqlite. The file has the product's own migrations. Argument: its path.
 import { randomBytes } from "node:crypto";
 import process from "node:process";
-import { DatabaseSync } from "node:sqlite";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
+import { openDurableFile } from "../layers/durable-file.ts";
 import { createClientIds } from "../load/client-ids.ts";
 import { Latencies } from "../load/latencies.ts";
 import { serveOrders } from "../processes/orders.ts";
@@ -17,10 +17,7 @@ const retentionMs = 365 * 86_400_000;
 
 const [path] = process.argv.slice(2);
 if (path === undefined) throw new Error("give the path of the file");
-const db = new DatabaseSync(path);
-db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON");
-const synchronous = db.prepare("PRAGMA synchronous").get()?.synchronous;
-if (synchronous !== 2) throw new Error(`SQLite is at synchronous ${synchronous}`);
+const db = openDurableFile(path);
 
 const begin = db.prepare("BEGIN IMMEDIATE");
 const commit = db.prepare("COMMIT");

@@ -2,11 +2,12 @@
 // file is fresh, the tables are the product's own, and a COMMIT that returned is on disk. Making ids is not timed.
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { loadMigrations } from "@claudemesh/storage/migrations";
 import { createClientIds, type IdOrder } from "../load/client-ids.ts";
 import { Latencies, type LatencyFigures } from "../load/latencies.ts";
 import { serveOrders } from "../processes/orders.ts";
+import { openDurableFile } from "./durable-file.ts";
 
 export type RowShape = {
   readonly to: string;
@@ -39,12 +40,8 @@ const insertSql = `INSERT INTO outbox (id, client_message_id, request_fingerprin
 
 function openFreshOutbox(path: string): DatabaseSync {
   mkdirSync(dirname(path), { recursive: true });
-  const db = new DatabaseSync(path);
-  db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON");
+  const db = openDurableFile(path);
   for (const { sql } of loadMigrations("daemon-outbox", outboxMigrations)) db.exec(sql);
-  const mode = db.prepare("PRAGMA journal_mode").get()?.journal_mode;
-  const synchronous = db.prepare("PRAGMA synchronous").get()?.synchronous;
-  if (mode !== "wal" || synchronous !== 2) throw new Error(`SQLite is in ${mode} with synchronous ${synchronous}`);
   return db;
 }
 

@@ -2,10 +2,11 @@
 // per transaction, in a bare loop over node:sqlite. No decision, no digest, no promise. Arguments: the file's path, and
 // the mesh as JSON.
 import process from "node:process";
-import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import type { SQLInputValue } from "node:sqlite";
 import { createSqliteRegistrarStore } from "@claudemesh/registrar/sqlite";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
+import { openDurableFile } from "../layers/durable-file.ts";
 import { createClientIds } from "../load/client-ids.ts";
 import { Latencies } from "../load/latencies.ts";
 import { serveOrders } from "../processes/orders.ts";
@@ -53,10 +54,7 @@ function recordingCommit(tx: Sqlite): GroupCommit {
   return { submit, read } as unknown as GroupCommit;
 }
 
-const db = new DatabaseSync(path);
-db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON");
-const synchronous = db.prepare("PRAGMA synchronous").get()?.synchronous;
-if (synchronous !== 2) throw new Error(`SQLite is at synchronous ${synchronous}`);
+const db = openDurableFile(path);
 
 const begin = db.prepare("BEGIN IMMEDIATE");
 // Reads share a snapshot, as the product's do.

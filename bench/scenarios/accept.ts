@@ -5,9 +5,7 @@ import { join } from "node:path";
 import { judgeBar } from "../method/bars.ts";
 import { countFlushes } from "../method/flushes.ts";
 import { isBusy, readMachineFacts } from "../method/machine.ts";
-import { cleanRounds, runRounds, type Segment } from "../method/rounds.ts";
-import { readCpuTimes } from "../method/steal.ts";
-import { describeRound } from "../report.ts";
+import type { Segment } from "../method/rounds.ts";
 import {
   type Callers,
   type Figures,
@@ -32,6 +30,7 @@ import {
   startLoad,
   topicInOrder,
 } from "./accept-world.ts";
+import { measureRounds } from "./measured-rounds.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
 
 const throughputBar = { name: "accepts/s at 64 callers ÷ D", kind: "at_least", limit: 0.75 } as const;
@@ -49,16 +48,12 @@ async function runAccept(settings: RunSettings): Promise<ScenarioReport> {
     settings.progress(`load average ${machine.loadAverageBefore}: something else runs here, and shows`);
   const load = await startLoad(settings.closing);
   const variants = createVariants();
-  const outcomes = await runRounds<AcceptWorld, Figures>({
-    rounds: settings.rounds,
+  const { outcomes, rounds } = await measureRounds<AcceptWorld, Figures>(settings, {
     open: (round) => AcceptWorld.open(settings, load, join(settings.folder, `r${round}`)),
     segments: segmentsFor(variants, settings.segmentMs),
     close: (world) => world.close(),
-    readCpuTimes,
-    onRound: (outcome) => settings.progress(describeRound(outcome, settings.rounds)),
   });
   const durability = await describeDurability(settings, load);
-  const rounds = cleanRounds(outcomes)?.map(({ figures }) => figures);
   return {
     scenario: acceptScenario.name,
     title: "Durable accepts of the local daemon",

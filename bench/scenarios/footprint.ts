@@ -6,12 +6,11 @@ import { ensureMeshDir, meshPaths, writeMeshConfig } from "@claudemesh/client/ho
 import { generateMemberKeys, writeKeyFile } from "@claudemesh/client/keys";
 import { judgeBar } from "../method/bars.ts";
 import { readMachineFacts } from "../method/machine.ts";
-import { cleanRounds, runRounds } from "../method/rounds.ts";
 import { summarise } from "../method/statistics.ts";
-import { readCpuTimes } from "../method/steal.ts";
 import { type BuiltProduct, buildProduct } from "../processes/built-product.ts";
 import { type ProcessSpec, startTimed, timeRuns } from "../processes/timed-start.ts";
-import { describeRound, type formatMs, formatRate, formatRatio, formatSummary } from "../report.ts";
+import { type formatMs, formatRate, formatRatio, formatSummary } from "../report.ts";
+import { measureRounds } from "./measured-rounds.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
 
 const bars = [
@@ -37,8 +36,7 @@ async function runFootprint(settings: RunSettings): Promise<ScenarioReport> {
   settings.progress("building");
   const world = new FootprintWorld(settings, buildProduct(settings.folder));
   await world.warmUp();
-  const outcomes = await runRounds<FootprintWorld, Figures>({
-    rounds: settings.rounds,
+  const { outcomes, rounds } = await measureRounds<FootprintWorld, Figures>(settings, {
     open: async () => world,
     segments: [
       { name: "fastify", measure: () => world.fastify() },
@@ -47,10 +45,7 @@ async function runFootprint(settings: RunSettings): Promise<ScenarioReport> {
       { name: "send", measure: () => world.send() },
     ],
     close: async () => undefined,
-    readCpuTimes,
-    onRound: (outcome) => settings.progress(describeRound(outcome, settings.rounds)),
   });
-  const rounds = cleanRounds(outcomes)?.map(({ figures }) => figures);
   const ratios = rounds && [
     rounds.map((round) => rss(round, "daemon") / rss(round, "fastify")),
     rounds.map((round) => ms(round, "daemon") / ms(round, "fastify")),

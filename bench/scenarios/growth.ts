@@ -10,10 +10,9 @@ import { findStores, type MadeStore, type StoreMaker } from "../broker/store-pai
 import type { StoreKind } from "../broker/store-place.ts";
 import type { SpaceOrder, SpaceResult } from "../growth/in-process-spaces.ts";
 import { readMachineFacts } from "../method/machine.ts";
-import { cleanRounds, runRounds, type Segment } from "../method/rounds.ts";
-import { readCpuTimes } from "../method/steal.ts";
+import type { Segment } from "../method/rounds.ts";
 import { MeasuringProcess } from "../processes/measuring-process.ts";
-import { describeRound, formatRate } from "../report.ts";
+import { formatRate } from "../report.ts";
 import type { Figures } from "./accept-figures.ts";
 import {
   type GrowthWork,
@@ -23,6 +22,7 @@ import {
   growthTables,
   growthWorks,
 } from "./growth-figures.ts";
+import { measureRounds } from "./measured-rounds.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
 
 const callers = 64;
@@ -50,8 +50,7 @@ async function runGrowth(settings: RunSettings): Promise<ScenarioReport> {
     sizes: sizes.filter((size) => size > remadeUpTo),
   });
   const durationMs = settings.segmentMs / segmentShare;
-  const outcomes = await runRounds<GrowthWorld, Figures>({
-    rounds: settings.rounds,
+  const { outcomes, rounds } = await measureRounds<GrowthWorld, Figures>(settings, {
     open: async (round) => {
       const folder = join(settings.folder, `r${round}`);
       const own = await makeStores(settings, stores, { folder, sizes: sizes.filter((size) => size <= remadeUpTo) });
@@ -59,10 +58,7 @@ async function runGrowth(settings: RunSettings): Promise<ScenarioReport> {
     },
     segments: segmentsFor(stores.kinds, sizes, durationMs),
     close: (world) => world.close(),
-    readCpuTimes,
-    onRound: (outcome) => settings.progress(describeRound(outcome, settings.rounds)),
   });
-  const rounds = cleanRounds(outcomes)?.map(({ figures }) => figures);
   return {
     scenario: growthScenario.name,
     title: "Growth",

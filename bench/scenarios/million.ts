@@ -5,11 +5,11 @@ import type { Peer } from "../../tests/support/world.ts";
 import { until } from "../../tests/support/world.ts";
 import { judgeBar } from "../method/bars.ts";
 import { readMachineFacts } from "../method/machine.ts";
-import { cleanRounds, runRounds, type Segment } from "../method/rounds.ts";
+import type { Segment } from "../method/rounds.ts";
 import { summarise } from "../method/statistics.ts";
-import { readCpuTimes } from "../method/steal.ts";
-import { describeRound, formatRate, formatRatio, formatSummary } from "../report.ts";
+import { formatRate, formatRatio, formatSummary } from "../report.ts";
 import { startLoad } from "./accept-world.ts";
+import { measureRounds } from "./measured-rounds.ts";
 import { countOpenRows, type Load, openMesh, sendOrder } from "./mesh-world.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
 
@@ -42,15 +42,11 @@ async function runMillion(settings: RunSettings): Promise<ScenarioReport> {
     { name: `list ${peer.name}`, measure: () => list(peer, settings.segmentMs / 2) },
   ]);
   for (const peer of [empty, million]) await acceptAndDrain(load, peer, settings.warmUpMs);
-  const outcomes = await runRounds<undefined, Figures>({
-    rounds: settings.rounds,
+  const { outcomes, rounds: clean } = await measureRounds<undefined, Figures>(settings, {
     open: async () => undefined,
     segments,
     close: async () => undefined,
-    readCpuTimes,
-    onRound: (outcome) => settings.progress(describeRound(outcome, settings.rounds)),
   });
-  const clean = cleanRounds(outcomes)?.map(({ figures }) => figures);
   return {
     scenario: millionScenario.name,
     title: "A million rows in the outbox",

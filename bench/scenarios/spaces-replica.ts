@@ -9,12 +9,11 @@ import type { StoreKind } from "../broker/store-place.ts";
 import type { LatencyFigures } from "../load/latencies.ts";
 import { judgeBar } from "../method/bars.ts";
 import { readMachineFacts } from "../method/machine.ts";
-import { cleanRounds, runRounds } from "../method/rounds.ts";
 import { summarise } from "../method/statistics.ts";
-import { readCpuTimes } from "../method/steal.ts";
 import { MeasuringProcess } from "../processes/measuring-process.ts";
-import { describeRound, formatMs, formatRate, formatRatio, formatSummary } from "../report.ts";
+import { formatMs, formatRate, formatRatio, formatSummary } from "../report.ts";
 import type { ReplicaSize, ReplicasOrder, ReplicasResult } from "../spaces/replicas.ts";
+import { measureRounds } from "./measured-rounds.ts";
 import type { MarkdownTable, RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
 
 const sizes: Readonly<Record<ReplicaSize, number>> = { small: 100, large: 10_000 };
@@ -39,8 +38,7 @@ async function runSpacesReplica(settings: RunSettings): Promise<ScenarioReport> 
   settings.progress(`connecting ${formatRate(watchers)} watchers on each store`);
   // Connecting takes longer than measuring: the rounds share their processes.
   const world = await ReplicaWorld.open(settings, stores, join(settings.folder, "world"));
-  const outcomes = await runRounds<ReplicaWorld, ReplicasResult>({
-    rounds: settings.rounds,
+  const { outcomes, rounds } = await measureRounds<ReplicaWorld, ReplicasResult>(settings, {
     open: async () => world,
     segments: [
       { name: transactSegment, measure: () => world.transact(settings.segmentMs) },
@@ -50,11 +48,8 @@ async function runSpacesReplica(settings: RunSettings): Promise<ScenarioReport> 
       })),
     ],
     close: async () => undefined,
-    readCpuTimes,
-    onRound: (outcome) => settings.progress(describeRound(outcome, settings.rounds)),
   });
   await world.close();
-  const rounds = cleanRounds(outcomes)?.map(({ figures }) => figures);
   return {
     scenario: spacesReplicaScenario.name,
     title: "Replicas of spaces",

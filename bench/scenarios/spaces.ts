@@ -7,15 +7,15 @@ import { findStores, type MadeStore, type StoreMaker } from "../broker/store-pai
 import type { StoreKind, StorePlace } from "../broker/store-place.ts";
 import { judgeBar } from "../method/bars.ts";
 import { readMachineFacts } from "../method/machine.ts";
-import { cleanRounds, runRounds, type Segment } from "../method/rounds.ts";
-import { readCpuTimes } from "../method/steal.ts";
+import type { Segment } from "../method/rounds.ts";
 import { runPgbench } from "../peers/pgbench.ts";
 import { MeasuringProcess } from "../processes/measuring-process.ts";
-import { describeRound, formatRate } from "../report.ts";
+import { formatRate } from "../report.ts";
 import type { BenchPlace } from "../spaces/bench-commit.ts";
 import type { CommitsOrder, CommitsResult, HistoryOrder } from "../spaces/in-process-commits.ts";
 import { preparePgbenchCommits } from "../spaces/pgbench-commits.ts";
 import type { Figures, RoundFigures } from "./accept-figures.ts";
+import { measureRounds } from "./measured-rounds.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
 import {
   commitRatios,
@@ -66,15 +66,11 @@ async function runSpaces(settings: RunSettings): Promise<ScenarioReport> {
     await service.ask({ do: "make_history", id: historyIds.long, revisions: longRevisions });
     histories.set(kind, service);
   }
-  const outcomes = await runRounds<SpacesWorld, Figures>({
-    rounds: settings.rounds,
+  const { outcomes, rounds } = await measureRounds<SpacesWorld, Figures>(settings, {
     open: (round) => SpacesWorld.open(settings, stores, histories, join(settings.folder, `r${round}`)),
     segments: stores.kinds.flatMap((kind) => segmentsOn(kind, settings.segmentMs)),
     close: (world) => world.close(),
-    readCpuTimes,
-    onRound: (outcome) => settings.progress(describeRound(outcome, settings.rounds)),
   });
-  const rounds = cleanRounds(outcomes)?.map(({ figures }) => figures);
   const revisions = { short: formatRate(shortRevisions), long: formatRate(longRevisions) };
   return {
     scenario: spacesScenario.name,

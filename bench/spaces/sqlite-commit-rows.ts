@@ -1,7 +1,7 @@
 // The rows of accepted commits on SQLite in a bare loop: so many commits per transaction, nothing read, nothing judged. The
 // file has the product's own migrations. Arguments: its path, then mesh and member as JSON.
 import process from "node:process";
-import { DatabaseSync } from "node:sqlite";
+import { openDurableFile } from "../layers/durable-file.ts";
 import { Latencies } from "../load/latencies.ts";
 import { serveOrders } from "../processes/orders.ts";
 import { type BenchPlace, benchSpace, entityOf, patchesPerSnapshot, rowTexts, sessionIdOf } from "./bench-commit.ts";
@@ -10,10 +10,7 @@ import type { CommitsOrder, CommitsResult } from "./in-process-commits.ts";
 const [path, benchJson] = process.argv.slice(2);
 if (path === undefined || benchJson === undefined) throw new Error("give the file's path, and mesh and member as JSON");
 const { meshId, member } = JSON.parse(benchJson) as BenchPlace;
-const db = new DatabaseSync(path);
-db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON");
-const synchronous = db.prepare("PRAGMA synchronous").get()?.synchronous;
-if (synchronous !== 2) throw new Error(`SQLite is at synchronous ${synchronous}`);
+const db = openDurableFile(path);
 
 const begin = db.prepare("BEGIN IMMEDIATE");
 const commit = db.prepare("COMMIT");

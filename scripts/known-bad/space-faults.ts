@@ -16,7 +16,7 @@ const rejectionOnlyInMemory: KnownBad = {
   edits: [
     {
       file: sqliteSessions,
-      find: "type VerdictColumns = {",
+      find: "export function selectVerdicts(",
       replace: `const rejections = new WeakMap<Sqlite, Map<string, VerdictRow>>();
 function rejectionsOf(db: Sqlite): Map<string, VerdictRow> {
   const known = rejections.get(db) ?? new Map<string, VerdictRow>();
@@ -24,14 +24,14 @@ function rejectionsOf(db: Sqlite): Map<string, VerdictRow> {
   return known;
 }
 
-type VerdictColumns = {`,
+export function selectVerdicts(`,
     },
     {
       file: sqliteSessions,
-      find: "    if (row === undefined) return [];\n    const { member_pubkey: memberPubkey, fingerprint, branch",
-      replace: `    const rejected = rejectionsOf(db).get(\`\${sessionId}/\${localSeq}\`);
+      find: "return row === undefined ? [] : [toVerdict(sessionId, row)];",
+      replace: `const rejected = rejectionsOf(db).get(\`\${sessionId}/\${localSeq}\`);
     if (row === undefined) return rejected === undefined ? [] : [rejected];
-    const { member_pubkey: memberPubkey, fingerprint, branch`,
+    return [toVerdict(sessionId, row)];`,
     },
     {
       file: sqliteSessions,

@@ -140,3 +140,12 @@ export async function joinTestMesh(owner: TestMember, name: string): Promise<Tes
   assert.equal(answer.status, 201);
   return new TestMember(owner.url, keys, answer.body);
 }
+
+/** A broker of its own, with a mesh of two. */
+export async function startTestPair(
+  options: Parameters<typeof startTestBroker>[0] = {},
+): Promise<{ broker: RunningBroker; alice: TestMember; bob: TestMember }> {
+  const broker = await startTestBroker(options);
+  const alice = await createTestMesh(broker);
+  return { broker, alice, bob: await joinTestMesh(alice, "bob") };
+}

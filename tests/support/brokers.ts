@@ -8,12 +8,27 @@ import { createMeshBytes } from "@claudemesh/protocol/wire/signing";
 import { callBroker, TestMember } from "./broker-harness.ts";
 import { BrokerProcess } from "./broker-process.ts";
 import { createPeerKeys } from "./peer-keys.ts";
+import { createTestDatabase, findRedis } from "./services.ts";
 
 export type BrokersOptions = {
   readonly databaseUrl: string;
   readonly redisUrl: string;
   readonly flags?: readonly string[];
 };
+
+/** A database of this test's own and a Redis; `found` is false where they are not to be had. */
+export async function findServers(label: string) {
+  const database = await createTestDatabase(label);
+  const redis = database === undefined ? undefined : await findRedis();
+  return {
+    found: redis !== undefined,
+    urls: { databaseUrl: database?.url ?? "", redisUrl: redis?.url ?? "" },
+    stop: async () => {
+      await database?.drop();
+      await redis?.stop();
+    },
+  };
+}
 
 export class Brokers {
   readonly folder = mkdtempSync(join(tmpdir(), "cm-brokers-"));

@@ -12,6 +12,10 @@ export type FaultyProxy = {
   readonly speak: () => void;
   /** Once, at the next message of a client that contains the marker. */
   readonly breakAt: (marker: string, when: "before" | "after") => void;
+  /** Once, as above, but nobody notices: the message never arrives, and the connection stays. */
+  readonly swallowAt: (marker: string) => void;
+  /** Connections that came, and messages at which it did as it was told. */
+  readonly seen: { readonly connections: number; readonly strikes: number };
   readonly stop: () => void;
 };
 
@@ -20,8 +24,10 @@ export async function startFaultyProxy(targetUrl: string, route = () => targetUr
   const sockets = new Set<Socket>();
   let silent = false;
   let isCut = false;
-  let fault: { readonly marker: string; readonly when: "before" | "after" } | undefined;
+  let fault: { readonly marker: string; readonly when: "before" | "after" | "never" } | undefined;
+  const seen = { connections: 0, strikes: 0 };
   const server = createServer((client) => {
+    seen.connections += 1;
     if (isCut) {
       client.destroy();
       return;
@@ -44,9 +50,12 @@ export async function startFaultyProxy(targetUrl: string, route = () => targetUr
     let loseAnswer = false;
     client.on("data", (chunk) => {
       const struck = fault !== undefined && chunk.includes(fault.marker) ? fault.when : undefined;
-      if (struck !== undefined) fault = undefined;
+      if (struck !== undefined) {
+        fault = undefined;
+        seen.strikes += 1;
+      }
       if (struck === "before") breakBoth();
-      else upstream.write(chunk);
+      else if (struck !== "never") upstream.write(chunk);
       loseAnswer ||= struck === "after";
     });
     upstream.on("data", (chunk) => (loseAnswer ? breakBoth() : client.write(chunk)));
@@ -74,6 +83,10 @@ export async function startFaultyProxy(targetUrl: string, route = () => targetUr
     breakAt: (marker, when) => {
       fault = { marker, when };
     },
+    swallowAt: (marker) => {
+      fault = { marker, when: "never" };
+    },
+    seen,
     stop: () => {
       for (const socket of sockets) socket.destroy();
       server.close();

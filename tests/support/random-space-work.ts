@@ -7,6 +7,19 @@ import type { Random } from "./seed.ts";
 
 export const entityIds = ["e:0", "e:1", "e:2"] as const;
 
+/** Of a document's fields and of one place in its list. */
+export const smallPatches = (at: number, value: number): PatchOp[] => [
+  { op: "add", path: "/value/a", value },
+  { op: "replace", path: "/value/a", value },
+  { op: "add", path: "/value/b/x", value },
+  { op: "remove", path: "/value/b/x" },
+  { op: "replace", path: "/value/b", value: { x: value } },
+  { op: "add", path: "/value/list/-", value },
+  { op: "add", path: `/value/list/${at}`, value },
+  { op: "replace", path: `/value/list/${at}`, value },
+  { op: "remove", path: `/value/list/${at}` },
+];
+
 export class RandomWork {
   readonly #random: Random;
   readonly #fresh: () => number;
@@ -52,15 +65,7 @@ export class RandomWork {
     const at = this.#random.below(Math.max(1, length));
     const value = this.#fresh();
     return this.#random.pick<PatchOp>([
-      { op: "add", path: "/value/a", value },
-      { op: "replace", path: "/value/a", value },
-      { op: "add", path: "/value/b/x", value },
-      { op: "remove", path: "/value/b/x" },
-      { op: "replace", path: "/value/b", value: { x: value } },
-      { op: "add", path: "/value/list/-", value },
-      { op: "add", path: `/value/list/${at}`, value },
-      { op: "replace", path: `/value/list/${at}`, value },
-      { op: "remove", path: `/value/list/${at}` },
+      ...smallPatches(at, value),
       { op: "splice", path: "/value/list", index: at, remove: Math.min(1, length - at), add: [value] },
       { op: "splice", path: "/value/list", index: 0, remove: Math.min(1, length), add: [] },
       { op: "move", from: "/value/b", path: "/value/c" },

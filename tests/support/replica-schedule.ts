@@ -9,6 +9,7 @@ import type { Operation, PatchOp } from "@claudemesh/protocol/spaces/operations"
 import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
 import { shallowAt, valueAt } from "@claudemesh/protocol/spaces/value-at";
 import { lookThrough } from "./copy-along.ts";
+import { smallPatches } from "./random-space-work.ts";
 import { alice, bob, type OpenReplica, ReplicaWorld } from "./replica-world.ts";
 import { createRandom, type Random } from "./seed.ts";
 
@@ -140,15 +141,7 @@ function write(tx: Tx, id: string, random: Random, value: number): void {
   else if (kind === 3) tx.delete(id);
   else {
     const patch = random.pick<PatchOp>([
-      { op: "add", path: "/value/a", value },
-      { op: "replace", path: "/value/a", value },
-      { op: "add", path: "/value/b/x", value },
-      { op: "remove", path: "/value/b/x" },
-      { op: "replace", path: "/value/b", value: { x: value } },
-      { op: "add", path: "/value/list/-", value },
-      { op: "add", path: `/value/list/${at}`, value },
-      { op: "replace", path: `/value/list/${at}`, value },
-      { op: "remove", path: `/value/list/${at}` },
+      ...smallPatches(at, value),
       { op: "splice", path: "/value/list", index: at, remove: 1, add: [value, value] },
       { op: "move", from: "/value/b", path: "/value/c" },
       { op: "move", from: "/value/c", path: "/value/b" },

@@ -64,6 +64,12 @@ export class World {
     return peer;
   }
 
+  /** The broker with alice and bob, whose daemons are not up yet. */
+  async startWithPair(): Promise<[alice: Peer, bob: Peer]> {
+    await this.startBroker();
+    return [await this.addPeer("alice"), await this.addPeer("bob")];
+  }
+
   async end(): Promise<void> {
     await Promise.all(this.#peers.map((peer) => peer.kill()));
     await this.#broker?.kill();

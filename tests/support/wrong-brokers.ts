@@ -8,38 +8,19 @@ import {
   type ProxiedRequest,
   withBody,
 } from "./breaching-proxy.ts";
-
-export type WrongServer = {
-  readonly wrong: string;
-  readonly section: string;
-  /** Scenarios that must fail; others of the section may. */
-  readonly caughtBy: readonly string[];
-  /** Made anew for each run, since some remember. */
-  readonly breach: () => Breach;
-};
+import {
+  answerWith,
+  bendAnswer,
+  bendBody,
+  bendRequest,
+  consumeRefused,
+  hideRetryAfter,
+  refusal,
+  type WrongServer,
+} from "./wrong-server.ts";
 
 const isSend = ({ method, path }: ProxiedRequest) => method === "POST" && path.endsWith("/messages");
 const tokenOf = ({ headers }: ProxiedRequest) => String(headers.authorization);
-export const answerWith = (status: number, body: object): ProxiedAnswer => {
-  return { status, headers: { "content-type": "application/json" }, body: Buffer.from(JSON.stringify(body)) };
-};
-export const refusal = (status: number, error: string, more: object = {}) =>
-  answerWith(status, { error, message: "wrong on purpose", retryable: false, ...more });
-
-/** Bends answers of the requests that are meant. */
-export const bendAnswer = (
-  isMeant: (request: ProxiedRequest, answer: ProxiedAnswer) => boolean,
-  bend: (answer: ProxiedAnswer, request: ProxiedRequest) => ProxiedAnswer,
-): Breach => ({
-  http: async (request, pass) => {
-    const answer = await pass(request);
-    return isMeant(request, answer) ? bend(answer, request) : answer;
-  },
-});
-
-export const bendRequest = (bend: (request: ProxiedRequest) => ProxiedRequest): Breach => ({
-  http: (request, pass) => pass(bend(request)),
-});
 
 const identity: readonly WrongServer[] = [
   {
@@ -103,27 +84,16 @@ const identity: readonly WrongServer[] = [
     section: "1.2",
     caughtBy: ["1.2-owner"],
     breach: () =>
-      bendAnswer(
+      bendBody(
         (_request, answer) => bodyOf(answer).conflict === "client_id_owned_by_another_member",
-        (answer) => withBody(answer, { ...bodyOf(answer), broker_message_id: "0198c0de-0000-7000-8000-0000000000aa" }),
+        (body) => ({ ...body, broker_message_id: "0198c0de-0000-7000-8000-0000000000aa" }),
       ),
   },
   {
     wrong: "a refused send consumes its id",
     section: "1.2",
     caughtBy: ["1.2-refusal-consumes-nothing", "1.2-refused-id-with-other-content"],
-    breach: () => {
-      const refused = new Set<unknown>();
-      return {
-        http: async (request, pass) => {
-          const id = bodyOf(request).client_message_id;
-          if (isSend(request) && refused.has(id)) return refusal(409, "idempotency_key_reused");
-          const answer = await pass(request);
-          if (isSend(request) && answer.status === 404) refused.add(id);
-          return answer;
-        },
-      };
-    },
+    breach: () => consumeRefused(isSend, (status) => status === 404),
   },
 ];
 
@@ -165,11 +135,7 @@ const accepting: readonly WrongServer[] = [
     wrong: "`duplicate` is left out",
     section: "1.5",
     caughtBy: ["1.5-duplicate", "1.5-accepted"],
-    breach: () =>
-      bendAnswer(isSend, (answer) => {
-        const { duplicate: _duplicate, ...rest } = bodyOf(answer);
-        return withBody(answer, rest);
-      }),
+    breach: () => bendBody(isSend, ({ duplicate: _duplicate, ...rest }) => rest),
   },
   {
     wrong: "two sends of one id at once are both accepted",
@@ -193,9 +159,9 @@ const accepting: readonly WrongServer[] = [
     section: "1.5",
     caughtBy: ["1.5-history-order"],
     breach: () =>
-      bendAnswer(
+      bendBody(
         ({ path }, { status }) => path.includes("/history") && status === 200,
-        (answer) => withBody(answer, { ...bodyOf(answer), items: [...(bodyOf(answer).items as unknown[])].reverse() }),
+        (body) => ({ ...body, items: [...(body.items as unknown[])].reverse() }),
       ),
   },
   {
@@ -227,12 +193,7 @@ const accepting: readonly WrongServer[] = [
     wrong: "a spent budget has no Retry-After",
     section: "1.5",
     caughtBy: ["1.5-rate-limit"],
-    breach: () => ({
-      down: (frame) => {
-        const { retry_after_s: _retry, ...body } = (frame.body ?? {}) as Record<string, unknown>;
-        return frame.status === 429 ? { ...frame, body } : frame;
-      },
-    }),
+    breach: hideRetryAfter,
   },
 ];
 
@@ -334,15 +295,15 @@ const delivering: readonly WrongServer[] = [
     section: "1.8",
     caughtBy: ["1.8-bytes"],
     breach: () =>
-      bendAnswer(
+      bendBody(
         ({ path }) => path.includes("/history"),
-        (answer) => {
-          const items = ((bodyOf(answer).items ?? []) as Record<string, unknown>[]).map(({ body_base64, ...item }) => {
+        (body) => {
+          const items = ((body.items ?? []) as Record<string, unknown>[]).map(({ body_base64, ...item }) => {
             return typeof body_base64 === "string"
               ? { ...item, body: Buffer.from(body_base64, "base64").toString("latin1") }
               : item;
           });
-          return withBody(answer, { ...bodyOf(answer), items });
+          return { ...body, items };
         },
       ),
   },
@@ -400,12 +361,9 @@ const talking: readonly WrongServer[] = [
     section: "5.2",
     caughtBy: ["5.2-needs-token", "5.2-no-such-path"],
     breach: () =>
-      bendAnswer(
+      bendBody(
         (_request, { status }) => status >= 400,
-        (answer) => {
-          const { retryable: _retryable, ...rest } = bodyOf(answer);
-          return withBody(answer, rest);
-        },
+        ({ retryable: _retryable, ...rest }) => rest,
       ),
   },
   {

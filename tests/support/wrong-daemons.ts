@@ -1,27 +1,22 @@
 // Daemons that break one rule each: ours behind a proxy that bends a single thing, before its local API or on its link to
 // the broker. Each names the section and a scenario that must catch it.
 import { type Breach, bodyOf, type ProxiedAnswer, type ProxiedRequest, withBody } from "./breaching-proxy.ts";
-import { answerWith, bendAnswer, bendRequest, refusal, type WrongServer } from "./wrong-brokers.ts";
+import {
+  answerWith,
+  bendAnswer,
+  bendBody,
+  bendRequest,
+  consumeRefused,
+  hideRetryAfter,
+  refusal,
+  type WrongServer,
+} from "./wrong-server.ts";
 
 const isSend = ({ path }: ProxiedRequest) => path === "/v1/send";
 
 function withoutHeader(request: ProxiedRequest, header: string): ProxiedRequest {
   const { [header]: _header, ...headers } = request.headers;
   return { ...request, headers };
-}
-
-/** A refusal of whatever kind consumes the id. */
-function consumeRefused(): Breach {
-  const refused = new Set<unknown>();
-  return {
-    http: async (request, pass) => {
-      const id = bodyOf(request).client_message_id;
-      if (isSend(request) && refused.has(id)) return refusal(409, "idempotency_key_reused");
-      const answer = await pass(request);
-      if (isSend(request) && answer.status >= 400) refused.add(id);
-      return answer;
-    },
-  };
 }
 
 /** Takes sends only while the broker is there. */
@@ -49,9 +44,9 @@ const answering: readonly WrongServer[] = [
     caughtBy: ["0-read-mark"],
     breach: () => {
       let marks = 0;
-      return bendAnswer(
+      return bendBody(
         ({ path }, { status }) => path.endsWith("/read") && status === 200,
-        (answer) => withBody(answer, { ...bodyOf(answer), read_at: Date.now() + marks++ }),
+        (body) => ({ ...body, read_at: Date.now() + marks++ }),
       );
     },
   },
@@ -77,7 +72,7 @@ const answering: readonly WrongServer[] = [
     wrong: "a refused send consumes its id",
     section: "1.2",
     caughtBy: ["1.2-refusal-consumes-nothing"],
-    breach: consumeRefused,
+    breach: () => consumeRefused(isSend, (status) => status >= 400),
   },
   {
     wrong: "a done row is answered as if it were queued",
@@ -104,10 +99,7 @@ const answering: readonly WrongServer[] = [
     section: "1.3",
     caughtBy: ["1.3-pending-mismatch", "1.3-done-mismatch", "1.3-aborted"],
     breach: () =>
-      bendAnswer(isSend, (answer) => {
-        const { daemon_fingerprint_prefix: _daemon, stored_fingerprint_prefix: _stored, ...rest } = bodyOf(answer);
-        return withBody(answer, rest);
-      }),
+      bendBody(isSend, ({ daemon_fingerprint_prefix: _daemon, stored_fingerprint_prefix: _stored, ...rest }) => rest),
   },
   {
     wrong: "size is judged before the id is looked up",
@@ -125,9 +117,9 @@ const answering: readonly WrongServer[] = [
     section: "1.3",
     caughtBy: ["1.3-inflight-match"],
     breach: () =>
-      bendAnswer(
+      bendBody(
         (request, answer) => isSend(request) && bodyOf(answer).status === "inflight",
-        (answer) => withBody(answer, { ...bodyOf(answer), status: "queued" }),
+        (body) => ({ ...body, status: "queued" }),
       ),
   },
 ];
@@ -158,26 +150,16 @@ const keeping: readonly WrongServer[] = [
     wrong: "Retry-After is not heeded",
     section: "1.4",
     caughtBy: ["1.4-retry-after"],
-    breach: () => ({
-      // The daemon hears of no pause, and so keeps none.
-      down: (frame) => {
-        const { retry_after_s: _retry, ...body } = (frame.body ?? {}) as Record<string, unknown>;
-        return frame.status === 429 ? { ...frame, body } : frame;
-      },
-    }),
+    breach: hideRetryAfter,
   },
   {
     wrong: "what comes twice is in the inbox twice",
     section: "1.6",
     caughtBy: ["1.6-inbox", "1.6-redelivery"],
     breach: () =>
-      bendAnswer(
+      bendBody(
         ({ path }, { status }) => path.startsWith("/v1/inbox?") && status === 200,
-        (answer) =>
-          withBody(answer, {
-            ...bodyOf(answer),
-            items: (bodyOf(answer).items as object[]).flatMap((item) => [item, item]),
-          }),
+        (body) => ({ ...body, items: (body.items as object[]).flatMap((item) => [item, item]) }),
       ),
   },
   {
@@ -185,9 +167,9 @@ const keeping: readonly WrongServer[] = [
     section: "1.7",
     caughtBy: ["1.7-queued"],
     breach: () =>
-      bendAnswer(
+      bendBody(
         (_request, answer) => bodyOf(answer).state === "queued" || bodyOf(answer).state === "inflight",
-        (answer) => withBody(answer, { ...bodyOf(answer), state: "delivered" }),
+        (body) => ({ ...body, state: "delivered" }),
       ),
   },
   {

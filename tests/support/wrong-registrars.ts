@@ -1,7 +1,7 @@
 // Brokers whose registrar or `once` breaks one rule each: ours behind a proxy that bends a single thing. Each names the
 // section and a scenario that must catch it.
 import { type Breach, bodyOf, type ProxiedAnswer, type ProxiedRequest, withBody } from "./breaching-proxy.ts";
-import { answerWith, bendAnswer, bendRequest, refusal, type WrongServer } from "./wrong-brokers.ts";
+import { answerWith, bendAnswer, bendBody, bendRequest, refusal, type WrongServer } from "./wrong-server.ts";
 
 const isRegister = ({ method, path }: ProxiedRequest) => method === "POST" && path.endsWith("/registrar/requests");
 const isApprove = ({ method, path }: ProxiedRequest) => method === "POST" && path.endsWith("/registrar/approvals");
@@ -19,11 +19,6 @@ const insteadOf = (code: string, isMeant: (request: ProxiedRequest) => boolean, 
   );
 
 const newRegistration = { registration: { registration_id: "another" }, state: "registered_closed", duplicate: false };
-
-const bendBody = (
-  isMeant: (request: ProxiedRequest, answer: ProxiedAnswer) => boolean,
-  bend: (body: Record<string, unknown>, request: ProxiedRequest) => object,
-): Breach => bendAnswer(isMeant, (answer, request) => withBody(answer, bend(bodyOf(answer), request)));
 
 const retries: readonly WrongServer[] = [
   {

@@ -1,7 +1,7 @@
 // Brokers whose spaces break one rule each: ours behind a proxy that bends a single thing. Each names the section and a
 // scenario that must catch it.
 import { type Breach, bodyOf, type ProxiedAnswer, type ProxiedRequest, withBody } from "./breaching-proxy.ts";
-import { answerWith, bendAnswer, bendRequest, refusal, type WrongServer } from "./wrong-brokers.ts";
+import { answerWith, bendAnswer, bendBody, bendRequest, refusal, type WrongServer } from "./wrong-server.ts";
 
 type Commit = Record<string, unknown> & { readonly localSeq?: number };
 
@@ -17,11 +17,6 @@ const forgive = (error: string, isMeant: (request: ProxiedRequest) => boolean = 
     (request, answer) => errorOf(answer) === error && isMeant(request),
     () => accepted(),
   );
-
-const bendBody = (
-  isMeant: (request: ProxiedRequest, answer: ProxiedAnswer) => boolean,
-  bend: (body: Record<string, unknown>) => object,
-): Breach => bendAnswer(isMeant, (answer) => withBody(answer, bend(bodyOf(answer))));
 
 /** Whichever token comes, the session's last one goes on: nobody ever loses a session. */
 function forgetTokens(): Breach {

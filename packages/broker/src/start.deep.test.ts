@@ -17,6 +17,7 @@ import {
   makeTemporaryFolder,
   readAdminToken,
   startTestBroker,
+  startTestPair,
   type TestMember,
 } from "../../../tests/support/broker-harness.ts";
 
@@ -204,9 +205,7 @@ describe("a restart", () => {
 describe("a kill", () => {
   async function prepareStore(): Promise<{ folder: string; alice: TestMember; bob: TestMember }> {
     const folder = makeTemporaryFolder();
-    const broker = await startTestBroker({ folder });
-    const alice = await createTestMesh(broker);
-    const bob = await joinTestMesh(alice, "bob");
+    const { broker, alice, bob } = await startTestPair({ folder });
     await alice.token();
     await broker.stop();
     return { folder, alice, bob };

@@ -64,6 +64,15 @@ export type RuleStore = {
   readonly strayMeshes: () => Promise<string[]>;
 };
 
+/** One that SQL can tell. */
+export const rule = <Dialect extends RowDialect = RowDialect>(
+  table: string,
+  key: RowRule["key"],
+  text: string,
+  broken: (dialect: Dialect) => string,
+  invariant?: string,
+): RowRule<Dialect> => ({ table, key, rule: text, broken, invariant });
+
 /** Another row of the same mesh. */
 export const exists = (d: RowDialect, table: string, alias: string, condition: string): string =>
   `EXISTS (SELECT 1 FROM ${d.table(table)} ${alias} WHERE ${alias}.mesh_id = r.mesh_id AND ${condition})`;

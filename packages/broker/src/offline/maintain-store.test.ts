@@ -6,9 +6,9 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import {
   createTestMesh,
-  joinTestMesh,
   makeTemporaryFolder,
   startTestBroker,
+  startTestPair,
 } from "../../../../tests/support/broker-harness.ts";
 import { grant, register } from "../../../../tests/support/registrar-member.ts";
 import { Housekeeping } from "../background/housekeeping.ts";
@@ -27,9 +27,7 @@ const dayMs = 86_400_000;
 
 async function startWithMessages() {
   const folder = makeTemporaryFolder();
-  const broker = await startTestBroker({ folder });
-  const alice = await createTestMesh(broker);
-  const bob = await joinTestMesh(alice, "bob");
+  const { broker, alice, bob } = await startTestPair({ folder });
   for (const id of ["m1", "m2", "m3"]) await alice.send(id, bob);
   return { folder, broker, alice, bob, store: { kind: "sqlite", path: broker.storePath } as const };
 }

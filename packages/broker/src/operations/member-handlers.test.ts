@@ -1,19 +1,12 @@
 // The end of a membership as everyone sees it: the owner, the member on its connections, and those who wait for what it
 // held. Against a real broker.
 import { describe, expect, test } from "vitest";
-import {
-  callBroker,
-  createTestMesh,
-  joinTestMesh,
-  startTestBroker,
-  type TestMember,
-} from "../../../../tests/support/broker-harness.ts";
+import { callBroker, joinTestMesh, startTestPair, type TestMember } from "../../../../tests/support/broker-harness.ts";
 import { RawPeer } from "../../../../tests/support/raw-peer.ts";
 
 async function start(env: Record<string, string> = {}): Promise<Record<"alice" | "bob" | "carol", TestMember>> {
-  const broker = await startTestBroker({ env });
-  const alice = await createTestMesh(broker);
-  return { alice, bob: await joinTestMesh(alice, "bob"), carol: await joinTestMesh(alice, "carol") };
+  const { alice, bob } = await startTestPair({ env });
+  return { alice, bob, carol: await joinTestMesh(alice, "carol") };
 }
 
 const revoke = (owner: TestMember, { pubkey }: TestMember) => owner.call("DELETE", `/members/${pubkey}`);

@@ -4,9 +4,9 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import {
   createTestMesh,
-  joinTestMesh,
   makeTemporaryFolder,
   startTestBroker,
+  startTestPair,
   type TestMember,
 } from "../../../../tests/support/broker-harness.ts";
 
@@ -17,9 +17,7 @@ const claim = (member: TestMember, claim_id: string, more: object = {}, key = "k
 /** Alice and bob; `expire` ends every lease, as passing time would. */
 async function start() {
   const folder = makeTemporaryFolder();
-  const broker = await startTestBroker({ folder });
-  const alice = await createTestMesh(broker);
-  const bob = await joinTestMesh(alice, "bob");
+  const { broker, alice, bob } = await startTestPair({ folder });
   const expire = () => {
     const db = new DatabaseSync(`${folder}/broker.db`, { timeout: 5_000 });
     db.exec("DROP TRIGGER IF EXISTS once_claim_stands; UPDATE once_claim SET lease_until = 1");

@@ -1,18 +1,7 @@
 // Presence over the wire, against a real broker: who is listed, who is told of whom, and profiles.
 import { describe, expect, test } from "vitest";
-import {
-  createTestMesh,
-  joinTestMesh,
-  startTestBroker,
-  type TestMember,
-} from "../../../../tests/support/broker-harness.ts";
+import { startTestPair, type TestMember } from "../../../../tests/support/broker-harness.ts";
 import type { RawPeer } from "../../../../tests/support/raw-peer.ts";
-
-async function start(): Promise<{ alice: TestMember; bob: TestMember }> {
-  const broker = await startTestBroker();
-  const alice = await createTestMesh(broker);
-  return { alice, bob: await joinTestMesh(alice, "bob") };
-}
 
 const joined = (peer: RawPeer, { pubkey }: TestMember) =>
   peer.next((frame) => frame.type === "peer_join" && frame.pubkey === pubkey);
@@ -26,7 +15,7 @@ async function peersSeenBy(member: TestMember): Promise<string[]> {
 
 describe("peers", () => {
   test("are members whose daemon is connected; others hear them come and go", async () => {
-    const { alice, bob } = await start();
+    const { alice, bob } = await startTestPair();
     expect(await peersSeenBy(alice)).toEqual([]);
     const watcher = await alice.connect();
     await bob.connect("client");
@@ -53,7 +42,7 @@ describe("peers", () => {
   });
 
   test("are listed page by page, as they describe themselves", async () => {
-    const { alice, bob } = await start();
+    const { alice, bob } = await startTestPair();
     const watcher = await alice.connect();
     await bob.connect();
     await joined(watcher, bob);
@@ -68,7 +57,7 @@ describe("peers", () => {
   });
 
   test("that make themselves invisible leave, and are listed to nobody but themselves", async () => {
-    const { alice, bob } = await start();
+    const { alice, bob } = await startTestPair();
     const watcher = await alice.connect();
     const daemon = await bob.connect();
     await joined(watcher, bob);
@@ -82,7 +71,7 @@ describe("peers", () => {
   });
 
   test("that are revoked leave at once", async () => {
-    const { alice, bob } = await start();
+    const { alice, bob } = await startTestPair();
     const watcher = await alice.connect();
     await bob.connect();
     await joined(watcher, bob);
@@ -92,7 +81,7 @@ describe("peers", () => {
   });
 
   test("that are replaced by their newer daemon neither leave nor come again", async () => {
-    const { alice, bob } = await start();
+    const { alice, bob } = await startTestPair();
     const watcher = await alice.connect();
     const older = await bob.connect();
     await joined(watcher, bob);
@@ -117,13 +106,13 @@ describe("a profile", () => {
     [{ visible: "no" }, "visible"],
     [{ bio: "nul \0" }, "bio"],
   ])("with %j is refused", async (change, field) => {
-    const { alice } = await start();
+    const { alice } = await startTestPair();
     const refused = await alice.call("POST", "/profile", change);
     expect(refused).toMatchObject({ status: 400, body: { error: "invalid_request", field } });
   });
 
   test("of the largest size is taken and kept", async () => {
-    const { alice } = await start();
+    const { alice } = await startTestPair();
     const profile = {
       summary: "é".repeat(512),
       status: "x".repeat(64),

@@ -1,18 +1,7 @@
 // Queues over HTTP and WebSocket, against a real broker: routes, statuses and bodies. What leases promise is tested on
 // the stores.
 import { describe, expect, test } from "vitest";
-import {
-  createTestMesh,
-  joinTestMesh,
-  startTestBroker,
-  type TestMember,
-} from "../../../../tests/support/broker-harness.ts";
-
-async function start(): Promise<{ alice: TestMember; bob: TestMember }> {
-  const broker = await startTestBroker();
-  const alice = await createTestMesh(broker);
-  return { alice, bob: await joinTestMesh(alice, "bob") };
-}
+import { startTestPair, type TestMember } from "../../../../tests/support/broker-harness.ts";
 
 async function sendToQueue(sender: TestMember, ...clientIds: string[]): Promise<string[]> {
   const ids: string[] = [];
@@ -29,7 +18,7 @@ const lease = (member: TestMember, lease_request_id: string, max = 10, lease_s =
 
 describe("creating a queue", () => {
   test("is 201, 200 the same again, and 409 with other deliveries; five is the default", async () => {
-    const { alice, bob } = await start();
+    const { alice, bob } = await startTestPair();
     const created = { id: "jobs", max_deliveries: 5 };
     expect(await alice.call("POST", "/queues", { id: "jobs" })).toMatchObject({ status: 201, body: created });
     expect(await bob.call("POST", "/queues", created)).toMatchObject({ status: 200, body: created });
@@ -38,7 +27,7 @@ describe("creating a queue", () => {
   });
 
   test("names its field as the caller does: id in a body, queue in a frame", async () => {
-    const { alice } = await start();
+    const { alice } = await startTestPair();
     const peer = await alice.connect("client");
     expect((await peer.request("queue.create", { queue: "jobs" })).status).toBe(201);
     expect(await peer.request("queue.create", {})).toMatchObject({ status: 400, body: { field: "queue" } });
@@ -58,7 +47,7 @@ describe("creating a queue", () => {
   });
 
   test.each([0, 1_001, 1.5, "5"])("refuses %j deliveries", async (max_deliveries) => {
-    const { alice } = await start();
+    const { alice } = await startTestPair();
     const refused = await alice.call("POST", "/queues", { id: "jobs", max_deliveries });
     expect(refused).toMatchObject({ status: 400, body: { error: "invalid_request", field: "max_deliveries" } });
   });
@@ -66,7 +55,7 @@ describe("creating a queue", () => {
 
 describe("a consumer", () => {
   test("leases, settles, and gets the same answers again over either transport", async () => {
-    const { alice, bob } = await start();
+    const { alice, bob } = await startTestPair();
     await alice.call("POST", "/queues", { id: "jobs" });
     const [m1, m2] = await sendToQueue(alice, "m1", "m2");
     const leased = await lease(bob, "r1");
@@ -96,7 +85,7 @@ describe("a consumer", () => {
   });
 
   test("of an empty queue gets nothing to hold; of no queue, a 404", async () => {
-    const { alice } = await start();
+    const { alice } = await startTestPair();
     expect(await lease(alice, "r1")).toMatchObject({ status: 404, body: { error: "not_found" } });
     await alice.call("POST", "/queues", { id: "jobs" });
     expect(await lease(alice, "r1")).toMatchObject({
@@ -106,7 +95,7 @@ describe("a consumer", () => {
   });
 
   test("that asks under a used id with other terms, or settles what it does not hold, is refused", async () => {
-    const { alice, bob } = await start();
+    const { alice, bob } = await startTestPair();
     await alice.call("POST", "/queues", { id: "jobs" });
     const [m1] = await sendToQueue(alice, "m1");
     const { lease_token } = (await lease(bob, "r1", 1)).body;
@@ -128,13 +117,13 @@ describe("a consumer", () => {
     [{ lease_request_id: "r", max: 1, lease_s: 0 }, "lease_s"],
     [{ lease_request_id: "r", max: 1, lease_s: 43_201 }, "lease_s"],
   ])("cannot lease with %j", async (input, field) => {
-    const { alice } = await start();
+    const { alice } = await startTestPair();
     const refused = await alice.call("POST", "/queues/jobs/lease", input);
     expect(refused).toMatchObject({ status: 400, body: { error: "invalid_request", field } });
   });
 
   test("whose messages were parked lists them and revives them", async () => {
-    const { alice, bob } = await start();
+    const { alice, bob } = await startTestPair();
     await alice.call("POST", "/queues", { id: "jobs", max_deliveries: 1 });
     const [m1, m2] = await sendToQueue(alice, "m1", "m2");
     const { lease_token } = (await lease(bob, "r1")).body;

@@ -1,17 +1,11 @@
 // Mentions, search and the state of a message over the wire, against a real broker, from those who may see and those
 // who may not.
 import { describe, expect, test, vi } from "vitest";
-import {
-  createTestMesh,
-  joinTestMesh,
-  startTestBroker,
-  type TestMember,
-} from "../../../../tests/support/broker-harness.ts";
+import { joinTestMesh, startTestPair, type TestMember } from "../../../../tests/support/broker-harness.ts";
 
 async function start(): Promise<Record<"alice" | "bob" | "carol", TestMember>> {
-  const broker = await startTestBroker();
-  const alice = await createTestMesh(broker);
-  return { alice, bob: await joinTestMesh(alice, "bob"), carol: await joinTestMesh(alice, "carol") };
+  const { alice, bob } = await startTestPair();
+  return { alice, bob, carol: await joinTestMesh(alice, "carol") };
 }
 
 async function post(sender: TestMember, id: string, destination: object, rest: object = {}): Promise<string> {

@@ -1,6 +1,7 @@
 // Sealing direct messages end to end: nonce ‖ crypto_box between two members' keys. The same request always seals to
 // the same bytes, because its nonce follows from its id and fingerprint. libsodium is loaded on first use, not on import.
 import { decodeHex } from "@claudemesh/protocol/encoding/hex";
+import { encodeUtf8 } from "@claudemesh/protocol/encoding/utf8";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { fingerprintBytes } from "@claudemesh/protocol/messages/fingerprint";
 import type { MemberKeys } from "../keys/member-keys.ts";
@@ -32,13 +33,11 @@ const nonceBytes = 24;
 const nonceKeyLabel = "claudemesh-seal-nonce-1";
 const nonceKeyBytes = 32;
 const peersMax = 1_024;
-const utf8 = new TextEncoder();
-
 export async function loadSealer(keys: MemberKeys): Promise<Sealer> {
   const { default: sodium } = await import("libsodium-wrappers");
   await sodium.ready;
   const seed = mustDecodeHex(keys.ed25519.secret_key);
-  const nonceKey = sodium.crypto_generichash(nonceKeyBytes, utf8.encode(nonceKeyLabel), seed);
+  const nonceKey = sodium.crypto_generichash(nonceKeyBytes, encodeUtf8(nonceKeyLabel), seed);
   const sharedKeys = new SharedKeys(sodium, mustDecodeHex(keys.x25519.secret_key), peersMax);
 
   const nonceOf = (clientMessageId: string, requestFingerprint: Uint8Array): Uint8Array => {
@@ -46,7 +45,7 @@ export async function loadSealer(keys: MemberKeys): Promise<Sealer> {
     if (requestFingerprint.length !== fingerprintBytes) {
       throw new RangeError(`a fingerprint has ${fingerprintBytes} bytes`);
     }
-    const input = concat(utf8.encode(clientMessageId), requestFingerprint);
+    const input = concat(encodeUtf8(clientMessageId), requestFingerprint);
     return sodium.crypto_generichash(nonceBytes, input, nonceKey);
   };
 

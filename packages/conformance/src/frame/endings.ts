@@ -25,6 +25,12 @@ export class Skipped extends Error {
   override readonly name = "Skipped";
 }
 
+/** What a scenario cannot do without. */
+export function needed<T>(value: T | undefined, what: string): T {
+  if (value === undefined) throw new Skipped(`needs ${what}`);
+  return value;
+}
+
 /** The kit cannot begin: wrong options, or nothing answers there. */
 export class CannotBegin extends Error {
   override readonly name = "CannotBegin";

@@ -3,9 +3,11 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { Miss, Skipped } from "../frame/endings.ts";
+import { expectThat } from "../frame/expect.ts";
 import { describeCall, exchange, type HttpAnswer, type HttpCall, type HttpTarget, NoAnswer, readBody } from "./http.ts";
+import { type Frame, type PeerIdentity, SocketPeer } from "./socket-peer.ts";
 
-export type CuttingProxy = {
+type CuttingProxy = {
   readonly port: number;
   /** What the server answered and nobody heard. */
   readonly swallowed: () => Buffer;
@@ -13,7 +15,10 @@ export type CuttingProxy = {
 };
 
 /** With a marker it passes everything until a client's bytes hold it, and swallows what is answered from then on. */
-export async function startCuttingProxy(target: HttpTarget, marker?: string): Promise<CuttingProxy> {
+async function startCuttingProxy(target: HttpTarget, marker?: string): Promise<CuttingProxy> {
+  if (target.type === "tcp" && target.secure) {
+    throw new Skipped("the proxy that loses answers cannot look into TLS; give an http address");
+  }
   const sockets = new Set<Socket>();
   const replies: Buffer[] = [];
   const server = createServer((client) => {
@@ -56,11 +61,22 @@ export async function startCuttingProxy(target: HttpTarget, marker?: string): Pr
   };
 }
 
+/** Sends a frame that holds the marker, as a client, on a connection that is lost with the reply. */
+export async function loseReply(target: HttpTarget, member: PeerIdentity, frame: Frame, marker: string): Promise<void> {
+  const proxy = await startCuttingProxy(target, marker);
+  try {
+    const peer = await SocketPeer.dial(`http://127.0.0.1:${proxy.port}`, { unmasked: true });
+    await peer.sayHello(member, "client");
+    peer.sendText(JSON.stringify({ ...frame, id: 7 }));
+    await peer.closed();
+  } finally {
+    proxy.stop();
+  }
+  expectThat(proxy.swallowed().length > 0, "a reply that the proxy kept", "none", `frame ${frame.type} ${marker}`);
+}
+
 /** Sends a request whose answer gets lost on the way, and returns what it was. */
 export async function loseAnswer(target: HttpTarget, call: HttpCall): Promise<HttpAnswer> {
-  if (target.type === "tcp" && target.secure) {
-    throw new Skipped("the proxy that loses answers cannot look into TLS; give an http address");
-  }
   const proxy = await startCuttingProxy(target);
   const through: HttpTarget = { type: "tcp", host: "127.0.0.1", port: proxy.port, secure: false };
   try {

@@ -16,3 +16,16 @@ export class PageRoom {
     return true;
   }
 }
+
+/** As many of these items as fit, which were read with this limit, and where the next page begins. */
+export function cutToPage<Item extends object>(
+  read: readonly Item[],
+  limit: number,
+  cursorOf: (item: Item) => string,
+): { items: Item[]; nextCursor: string | undefined } {
+  const room = new PageRoom();
+  const full = read.findIndex((item) => !room.take(item));
+  const items = full === -1 ? [...read] : read.slice(0, full);
+  const last = full === -1 && read.length < limit ? undefined : items.at(-1);
+  return { items, nextCursor: last && cursorOf(last) };
+}

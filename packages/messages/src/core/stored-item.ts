@@ -11,8 +11,7 @@ export type StoredItem = {
   readonly destination_kind: DestinationKind;
   readonly destination_ref: string;
   readonly sender_pubkey: string;
-  /** In milliseconds. */
-  readonly accepted_at: number;
+  readonly accepted_at: Date | number;
   readonly envelope_version: EnvelopeVersion;
   readonly body: Uint8Array;
   /** Canonical JSON, or nothing. */
@@ -33,6 +32,6 @@ export function toHistoryItem(row: StoredItem): HistoryItem {
     meta: row.meta === "" ? null : (parseOwnJsonText(row.meta) as Meta),
     priority: row.priority,
     reply_to_id: row.reply_to_id,
-    accepted_at: row.accepted_at,
+    accepted_at: Number(row.accepted_at),
   };
 }

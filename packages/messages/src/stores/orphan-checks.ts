@@ -1,6 +1,6 @@
 // Every rule that ties rows of different tables together, as a condition on one row that breaks it. Both stores run the
 // same list; what differs between them is in the dialect. Rules that a table keeps by itself are not here.
-import { exists, lacks, type RowDialect, type RowRule, tablesOf } from "@claudemesh/storage/row-rules";
+import { exists, lacks, type RowDialect, type RowRule, rule, tablesOf } from "@claudemesh/storage/row-rules";
 
 export type Dialect = RowDialect & {
   readonly isFalse: (expression: string) => string;
@@ -25,13 +25,7 @@ const hasId = (d: Dialect) =>
     "c.client_message_id = r.client_message_id AND c.broker_message_id = r.broker_message_id",
   );
 
-const check = (
-  table: string,
-  key: OrphanCheck["key"],
-  rule: string,
-  broken: (dialect: Dialect) => string,
-  invariant?: string,
-): OrphanCheck => ({ table, key, rule, broken, invariant });
+const check = rule<Dialect>;
 
 const dedupeKey = { client_message_id: "text" } as const;
 const messageKey = { id: "id" } as const;

@@ -5,7 +5,7 @@ import { decodeBase64, encodeBase64 } from "./base64.ts";
 import { decodeBase64WithTable, encodeBase64WithTable } from "./base64-table.ts";
 import { decodeBase64Url, encodeBase64Url } from "./base64url.ts";
 import { decodeHex, encodeHex } from "./hex.ts";
-import { encodeUtf8 } from "./utf8.ts";
+import { encodeUtf8, utf8Length } from "./utf8.ts";
 
 // Long enough that both ways of base64.ts are taken.
 const bytes = fc.oneof(fc.uint8Array({ maxLength: 64 }), fc.uint8Array({ minLength: 380, maxLength: 1500 }));
@@ -176,6 +176,7 @@ describe("UTF-8", () => {
         const expected = new TextEncoder().encode(value);
         const encoded = encodeUtf8(value);
         expect(encoded).toEqual(expected);
+        expect(utf8Length(value)).toBe(expected.length);
         expect(encoded.constructor).toBe(Uint8Array);
         made.push({ bytes: encoded, expected });
       }),

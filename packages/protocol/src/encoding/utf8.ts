@@ -4,6 +4,7 @@
 /** The little of Node's Buffer that is used here. */
 interface BufferPort {
   from(text: string, encoding: "utf8"): Uint8Array<ArrayBuffer>;
+  byteLength(text: string, encoding: "utf8"): number;
 }
 
 const platformBuffer = (globalThis as { Buffer?: BufferPort }).Buffer;
@@ -14,4 +15,8 @@ export function encodeUtf8(text: string): Uint8Array<ArrayBuffer> {
   if (platformBuffer === undefined) return encoder.encode(text);
   const { buffer, byteOffset, byteLength } = platformBuffer.from(text, "utf8");
   return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+export function utf8Length(text: string): number {
+  return platformBuffer?.byteLength(text, "utf8") ?? encoder.encode(text).length;
 }

@@ -3,6 +3,7 @@
 // differently: bytes that are not UTF-8, a byte order mark, duplicate keys, lone surrogates, integers a double
 // cannot hold, numbers that overflow, too much depth. Rules about fields (0x00 in a string, unknown names, sizes
 // of parts) live with the messages.
+import { utf8Length } from "../encoding/utf8.ts";
 import { type JsonObject, type JsonOffence, type JsonValue, readByGrammar } from "./grammar-reader.ts";
 
 export type { JsonObject, JsonValue } from "./grammar-reader.ts";
@@ -34,8 +35,6 @@ export class StrictJsonError extends Error {
 // ignoreBOM keeps a byte order mark in the text, where the grammar refuses it.
 const fatalDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const replacingDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
-const utf8Encoder = new TextEncoder();
-
 export function parseStrictJson(bytes: Uint8Array, limits: StrictJsonLimits): JsonValue {
   if (limits.maxBytes !== undefined && bytes.length > limits.maxBytes) {
     throw new StrictJsonError("too_large", limits.maxBytes);
@@ -246,8 +245,4 @@ function findInvalidUtf8(bytes: Uint8Array): number {
     offset += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x1_0000 ? 3 : 4;
   }
   return offset;
-}
-
-function utf8Length(text: string): number {
-  return utf8Encoder.encode(text).length;
 }

@@ -2,6 +2,7 @@
 // not be confused with another request that hashes alike.
 
 import { canonicalMeta } from "../canonical/canonical-json.ts";
+import { utf8Length } from "../encoding/utf8.ts";
 import { MeshError } from "../errors/errors.ts";
 import type { JsonValue } from "../json/strict-json.ts";
 import type { Destination } from "./addresses.ts";
@@ -29,8 +30,6 @@ export type Envelope = {
 };
 
 const replyToIdPattern = /^[\x21-\x7e]{1,128}$/;
-const utf8 = new TextEncoder();
-
 /** Throws unless the id names something that could have been answered to: printable ASCII without spaces. */
 export function checkReplyToId(replyToId: string | undefined): void {
   if (replyToId === undefined || replyToIdPattern.test(replyToId)) return;
@@ -44,7 +43,7 @@ export function readMeta(meta: Meta | undefined): string {
   if (holdsNul(meta)) throw new MeshError("nul_in_field", undefined, { field: "meta" });
   readMentions(meta);
   const text = canonicalMeta(meta);
-  if (text.length > limits.metaBytes || utf8.encode(text).length > limits.metaBytes) {
+  if (text.length > limits.metaBytes || utf8Length(text) > limits.metaBytes) {
     throw new MeshError("payload_too_large", `meta is larger than ${limits.metaBytes} bytes.`, {
       field: "meta",
       limit_bytes: limits.metaBytes,

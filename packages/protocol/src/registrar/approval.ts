@@ -1,6 +1,7 @@
 // What an owner signs. The signature is over the canonical JSON of everything else in the request, so that an approval
 // cannot be stretched to another operation, target, artifact, run, window or purpose.
 import { canonicalJson } from "../canonical/canonical-json.ts";
+import { encodeUtf8 } from "../encoding/utf8.ts";
 import type { JsonObject } from "../json/strict-json.ts";
 
 export const approvalPurposes = ["register", "compensate"] as const;
@@ -20,10 +21,8 @@ export type ApprovalTerms = {
   readonly not_after: number;
 };
 
-const utf8 = new TextEncoder();
-
 /** RFC 8785 bytes of the terms. A field that is undefined is absent. */
 export function approvalBytes(terms: ApprovalTerms): Uint8Array {
   const present = Object.entries(terms).filter(([field, value]) => field !== "signature" && value !== undefined);
-  return utf8.encode(canonicalJson(Object.fromEntries(present) as JsonObject));
+  return encodeUtf8(canonicalJson(Object.fromEntries(present) as JsonObject));
 }

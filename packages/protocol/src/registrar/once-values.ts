@@ -1,12 +1,11 @@
 // What `once` makes of its two values: inputs become a fingerprint, which is all that a broker learns of them; a result
 // becomes canonical text, so that the same result again is the same text. Both are plain JSON of bounded depth.
 import { canonicalJson } from "../canonical/canonical-json.ts";
+import { utf8Length } from "../encoding/utf8.ts";
 import { MeshError } from "../errors/errors.ts";
 import type { JsonValue } from "../json/strict-json.ts";
 import type { Sha256 } from "../messages/fingerprint.ts";
 import { onceLimits } from "./once-limits.ts";
-
-const utf8 = new TextEncoder();
 
 /** SHA-256 over the canonical JSON of the inputs, in lower-case hex. */
 export function onceInputsFingerprint(sha256: Sha256, inputs: JsonValue): string {
@@ -16,7 +15,7 @@ export function onceInputsFingerprint(sha256: Sha256, inputs: JsonValue): string
 /** A result as it is stored and compared; refused where it is too large to be kept. */
 export function onceResultText(result: JsonValue): string {
   const text = canonicalText(result, "result");
-  if (utf8.encode(text).length > onceLimits.resultBytes) {
+  if (utf8Length(text) > onceLimits.resultBytes) {
     throw new MeshError("payload_too_large", "The result is larger than the limit; record where it is kept instead.", {
       field: "result",
       limit_bytes: onceLimits.resultBytes,

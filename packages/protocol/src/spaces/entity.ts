@@ -1,5 +1,6 @@
 // Entities: their ids, their documents, branches, and the bounds on sizes and counts that server and replica share.
 // How documents change is in apply.ts.
+import { utf8Length } from "../encoding/utf8.ts";
 import { MeshError } from "../errors/errors.ts";
 import { parseOwnJsonText } from "../json/strict-json.ts";
 import { isName } from "../messages/names.ts";
@@ -72,8 +73,6 @@ export function isEntityDocument(value: FabricValue): value is EntityDocument {
   return isFabricObject(value);
 }
 
-const utf8Encoder = new TextEncoder();
-
 /** The text in which a document is stored and counted. `fitsDocument` judges its size. */
 export function writeDocument(document: EntityDocument): string {
   // Fabric numbers have no integer that the strict reader refuses, so no marking is needed.
@@ -93,5 +92,5 @@ export function fitsDocument(text: string): boolean {
 /** Whether a text's UTF-8 form has at most so many bytes; most texts are judged without being encoded. */
 export function fitsBytes(text: string, maxBytes: number): boolean {
   if (text.length * 3 <= maxBytes) return true;
-  return text.length <= maxBytes && utf8Encoder.encode(text).length <= maxBytes;
+  return text.length <= maxBytes && utf8Length(text) <= maxBytes;
 }

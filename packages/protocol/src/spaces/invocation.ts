@@ -2,6 +2,7 @@
 // names the payload by its hash and the place that it is for, so that a signature is good for this write and no other.
 // Signing and checking are others'.
 import { canonicalJson } from "../canonical/canonical-json.ts";
+import { encodeUtf8 } from "../encoding/utf8.ts";
 import type { JsonValue } from "../json/strict-json.ts";
 import { canonicalCommitPayload, type EncodedCommit } from "./commit.ts";
 
@@ -76,9 +77,7 @@ export function envelopeOf(
   return { iss: publicKey, sub, cmd, args: { sessionId, localSeq, payloadHash } };
 }
 
-const utf8 = new TextEncoder();
-
 /** The label keeps a signature made for this from being good for anything else. */
 export function invocationBytes(envelope: JsonValue): Uint8Array {
-  return utf8.encode(`claudemesh-invocation-1\0${canonicalJson(envelope)}`);
+  return encodeUtf8(`claudemesh-invocation-1\0${canonicalJson(envelope)}`);
 }

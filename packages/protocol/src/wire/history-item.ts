@@ -1,5 +1,6 @@
 // One stored message as it is read back: in history, in pushes and in search. The same shape everywhere.
 import { encodeBase64 } from "../encoding/base64.ts";
+import { utf8Length } from "../encoding/utf8.ts";
 import type { Destination } from "../messages/addresses.ts";
 import type { EnvelopeVersion, Meta, Priority } from "../messages/envelope.ts";
 
@@ -19,7 +20,6 @@ export type HistoryItem = {
   readonly accepted_at: number;
 };
 
-const utf8 = new TextEncoder();
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Escaping can make a text six times as long; from this size on that could outgrow a frame. */
@@ -29,7 +29,7 @@ const escapingMattersBytes = 131_072;
 export function bodyFields(bytes: Uint8Array, sealed: boolean): { body: string } | { body_base64: string } {
   const text = sealed ? undefined : textOf(bytes);
   if (text !== undefined) {
-    const fits = bytes.length < escapingMattersBytes || utf8.encode(JSON.stringify(text)).length <= bytes.length * 1.5;
+    const fits = bytes.length < escapingMattersBytes || utf8Length(JSON.stringify(text)) <= bytes.length * 1.5;
     if (fits) return { body: text };
   }
   return { body_base64: encodeBase64(bytes) };

@@ -2,6 +2,7 @@
 // key in. The broker stores only a hash of the secret.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { decodeBase64Url, encodeBase64Url } from "../encoding/base64url.ts";
+import { encodeUtf8 } from "../encoding/utf8.ts";
 import { MeshError } from "../errors/errors.ts";
 import { isUuidV7 } from "../ids/ids.ts";
 import { parseStrictJson } from "../json/strict-json.ts";
@@ -17,10 +18,8 @@ export type Invite = {
 const prefix = "cmi1.";
 const inviteCharacters = 2_048;
 const secretCharacters = 128;
-const utf8 = new TextEncoder();
-
 export function encodeInvite(invite: Invite): string {
-  return prefix + encodeBase64Url(utf8.encode(JSON.stringify(invite)));
+  return prefix + encodeBase64Url(encodeUtf8(JSON.stringify(invite)));
 }
 
 export function decodeInvite(text: string): Invite {

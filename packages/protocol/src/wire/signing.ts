@@ -1,8 +1,7 @@
 // The exact bytes that a member signs to prove that it holds its key. Each purpose has its own label, so that a
 // signature made for one is never good for another. Fields are joined by 0x00; at most one of each purpose is free text
 // (the nonce, the secret) and the forms of the others exclude 0x00, so that the joining has one reading.
-
-const utf8 = new TextEncoder();
+import { encodeUtf8 } from "../encoding/utf8.ts";
 
 export type ConnectionKind = "daemon" | "client";
 export const connectionKinds = ["daemon", "client"] as const satisfies readonly ConnectionKind[];
@@ -34,5 +33,5 @@ export function createMeshBytes(create: {
 }
 
 function signable(...fields: readonly string[]): Uint8Array {
-  return utf8.encode(fields.join("\0"));
+  return encodeUtf8(fields.join("\0"));
 }

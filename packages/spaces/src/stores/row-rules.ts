@@ -2,7 +2,7 @@
 // Rules that a table keeps by itself are not here, and neither is what only reading a whole history could tell: that a
 // snapshot is what the revisions before it make. Whoever doubts snapshots can delete them all.
 import { hash } from "node:crypto";
-import { exists, lacks, type RowDialect, type RowRule, type RowValue } from "@claudemesh/storage/row-rules";
+import { exists, lacks, type RowDialect, type RowRule, type RowValue, rule } from "@claudemesh/storage/row-rules";
 import { branchDepthMax, type Segment } from "../core/branch-lineage.ts";
 
 const spaceKey = { space_id: "text" } as const;
@@ -16,14 +16,6 @@ const revisionKey = { ...snapshotKey, op_index: "integer" } as const;
 const branchKey = { ...spaceKey, name: "text" } as const;
 const mergeKey = { ...spaceKey, first_branch: "text", second_branch: "text", seq: "integer" } as const;
 const invocationKey = { ...spaceKey, hash: "text" } as const;
-
-const rule = (
-  table: string,
-  key: RowRule["key"],
-  text: string,
-  broken: (dialect: RowDialect) => string,
-  invariant?: string,
-): RowRule => ({ table, key, rule: text, broken, invariant });
 
 /** Another row of the same space. */
 const has = (d: RowDialect, table: string, alias: string, condition: string) =>

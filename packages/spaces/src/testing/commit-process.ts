@@ -15,7 +15,7 @@ import { createPostgresSpacesStore } from "../stores/postgres/spaces-store.ts";
 import { acceptSends as acceptOnPostgres } from "../stores/postgres/testing/postgres-harness.ts";
 import { createSqliteSpacesStore } from "../stores/sqlite/spaces-store.ts";
 import { acceptSends as acceptOnSqlite } from "../stores/sqlite/testing/sqlite-harness.ts";
-import { schedulePorts } from "./schedule.ts";
+import { schedulePorts } from "./schedule-services.ts";
 
 export type CommitProcessWork = {
   readonly space: SpaceRef;

@@ -8,14 +8,13 @@ import { entityIds } from "../../../../tests/support/random-space-work.ts";
 import { createRandom, type Random } from "../../../../tests/support/seed.ts";
 import type { Verdict } from "../core/verdict.ts";
 import type { SpaceRef } from "../ports/rows.ts";
-import type { SpacePorts, SpacesStore } from "../ports.ts";
+import type { SpacePorts } from "../ports.ts";
 import { createBranch, deleteBranch } from "../services/branches.ts";
 import { changesByPrefix } from "../services/changes.ts";
 import { commitToSpace } from "../services/commit/commit.ts";
 import { proposeMerge } from "../services/merges.ts";
 import { type OpenedSession, openSession } from "../services/open-session.ts";
 import { readLog, readMany } from "../services/query.ts";
-import { SessionTurns } from "../services/session-turns.ts";
 import { createSpace } from "../services/spaces.ts";
 import { SimulatedClient, type Work } from "./simulated-client.ts";
 
@@ -47,26 +46,6 @@ export interface ScheduleHost {
   restart(): Promise<void>;
   /** The next transaction fails before it is committed, or its answer is lost after. */
   failNext(when: Fault | undefined): void;
-}
-
-/** A service has several turns or many before the other one has one, so that what it remembers is used and overtaken. */
-export function nextService(services: readonly SpacePorts[], turn: number): SpacePorts | undefined {
-  const hasManyTurns = turn % 56 < 28;
-  return services[hasManyTurns || turn % 7 < 5 ? 0 : 1];
-}
-
-/** What a service needs besides its store, where nobody listens and the clock stands. */
-export function schedulePorts(store: SpacesStore, nextId: () => string): SpacePorts {
-  return {
-    store,
-    sends: { prepare: async (_, sends) => sends, onAccepted: () => undefined },
-    turns: new SessionTurns(),
-    nowMs: () => 1_700_000_000_000,
-    nextId,
-    randomBytes: (length) => new Uint8Array(length).fill(7),
-    onCommitted: () => undefined,
-    onSessionTaken: () => undefined,
-  };
 }
 
 export type Tally = Record<

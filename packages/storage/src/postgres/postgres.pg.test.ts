@@ -2,9 +2,9 @@
 // what every connection promises, and how long it waits.
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { type FaultyProxy, startFaultyProxy } from "../../../../tests/support/faulty-proxy.ts";
 import { createTestDatabase } from "../../../../tests/support/services.ts";
 import { type ConformanceStore, describeStorageConformance, type Row } from "../conformance.ts";
-import { startCuttingProxy } from "../testing/cutting-proxy.ts";
 import { type OpenPostgresOptions, openPostgres, type Postgres, type PostgresTransaction } from "./postgres.ts";
 import { migratePostgres } from "./postgres-migrations.ts";
 
@@ -21,6 +21,12 @@ function open(options: Partial<OpenPostgresOptions> = {}): Postgres {
   const postgres = openPostgres({ url, onIdleError: () => undefined, ...options });
   onTestFinished(() => postgres.close());
   return postgres;
+}
+
+async function startProxy(): Promise<FaultyProxy> {
+  const proxy = await startFaultyProxy(url);
+  onTestFinished(() => proxy.stop());
+  return proxy;
 }
 
 function toConformanceStore(): ConformanceStore {
@@ -185,14 +191,15 @@ suite("PostgreSQL", () => {
     });
 
     test("runs again when its connection is lost before COMMIT", async () => {
-      const proxy = await startCuttingProxy(url, "cut here", "lose_message");
+      const proxy = await startProxy();
+      proxy.breakAt("cut here", "before");
       let runs = 0;
       await open({ url: proxy.url }).transaction(async (tx) => {
         runs += 1;
         await insert(tx, runs);
         await tx.query("SELECT 'cut here'");
       });
-      expect(proxy.strikes).toBe(1);
+      expect(proxy.seen.strikes).toBe(1);
       expect(runs).toBe(2);
       expect(await selectIds()).toEqual([2]);
     });
@@ -248,48 +255,52 @@ suite("PostgreSQL", () => {
     });
 
     test.each([
-      ["lose_message", []],
-      ["lose_answer", [1]],
-    ] as const)("never runs again when its connection is lost during COMMIT (%s)", async (fault, expected) => {
-      const proxy = await startCuttingProxy(url, "COMMIT\0", fault);
+      ["before", []],
+      ["after", [1]],
+    ] as const)("never runs again when its connection is lost %s the server heard COMMIT", async (when, expected) => {
+      const proxy = await startProxy();
+      proxy.breakAt("COMMIT\0", when);
       let runs = 0;
       const work = open({ url: proxy.url }).transaction(async (tx) => {
         runs += 1;
         await insert(tx, runs);
       });
       await expect(work).rejects.toMatchObject({ kind: "commit_unknown" });
-      expect(proxy.strikes).toBe(1);
+      expect(proxy.seen.strikes).toBe(1);
       expect(runs).toBe(1);
       expect(await selectIds()).toEqual(expected);
     });
 
     test("that waits for no answer travels whole, and never runs again when it is lost", async () => {
-      const proxy = await startCuttingProxy(url, "BEGIN", "lose_message");
+      const proxy = await startProxy();
+      proxy.breakAt("BEGIN", "before");
       let runs = 0;
       const work = open({ url: proxy.url }).transaction(async (tx) => {
         runs += 1;
         insert(tx, runs).catch(() => undefined);
       });
       await expect(work).rejects.toMatchObject({ kind: "commit_unknown" });
-      expect(proxy.strikes).toBe(1);
+      expect(proxy.seen.strikes).toBe(1);
       expect(runs).toBe(1);
       expect(await selectIds()).toEqual([]);
     });
 
     test("whose answer never comes is taken for lost", async () => {
-      const proxy = await startCuttingProxy(url, "swallow this", "swallow");
+      const proxy = await startProxy();
+      proxy.swallowAt("swallow this");
       const postgres = open({ url: proxy.url, statementTimeoutMs: 200, answerGraceMs: 100 });
       let runs = 0;
       await postgres.transaction(async (tx) => {
         runs += 1;
         await tx.query("SELECT 'swallow this'");
       });
-      expect(proxy.strikes).toBe(1);
+      expect(proxy.seen.strikes).toBe(1);
       expect(runs).toBe(2);
     });
 
     test("whose COMMIT is never answered is unknown", async () => {
-      const proxy = await startCuttingProxy(url, "COMMIT\0", "swallow");
+      const proxy = await startProxy();
+      proxy.swallowAt("COMMIT\0");
       const postgres = open({ url: proxy.url, statementTimeoutMs: 200, answerGraceMs: 100 });
       const work = postgres.transaction((tx) => insert(tx, 1));
       await expect(work).rejects.toMatchObject({ kind: "commit_unknown" });
@@ -392,11 +403,11 @@ suite("PostgreSQL", () => {
     });
 
     test("is unavailable at once when the database does not exist", async () => {
-      const proxy = await startCuttingProxy(url, "no marker", "swallow");
+      const proxy = await startProxy();
       const missing = new URL(proxy.url);
       missing.pathname = "/claudemesh_test_no_such_database";
       await expect(open({ url: missing.href }).read("SELECT 1")).rejects.toMatchObject({ kind: "unavailable" });
-      expect(proxy.connections).toBe(1);
+      expect(proxy.seen.connections).toBe(1);
     });
   });
 

@@ -1,5 +1,6 @@
 // A wire whose writes carry their member's signature, for spaces that take no others. Signing waits, so that requests queue
 // here to leave in the order of the calls; one whose connection ended meanwhile does not leave at all.
+import { encodeUtf8 } from "@claudemesh/protocol/encoding/utf8";
 import type { EncodedCommit } from "@claudemesh/protocol/spaces/commit";
 import {
   type BranchCreation,
@@ -68,7 +69,7 @@ export async function signInput(signer: WriteSigner, type: SpaceRequestType, inp
 }
 
 async function signWrite(signer: WriteSigner, place: WriteInput, write: SignedWrite): Promise<Invocation> {
-  const payload = new TextEncoder().encode(write.payload);
+  const payload = encodeUtf8(write.payload);
   const payloadHash = toHex(new Uint8Array(await crypto.subtle.digest("SHA-256", payload)));
   const envelope = envelopeOf({ ...signer, space: place.space, sessionId: place.sessionId }, write, payloadHash);
   return { envelope, signature: toHex(await signer.sign(invocationBytes(envelope))) };

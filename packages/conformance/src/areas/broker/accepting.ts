@@ -213,9 +213,9 @@ const bounds: readonly Scenario<BrokerWorld>[] = [
     "rate-limit",
     "a spent budget is 429 with Retry-After and consumes no id; committed retries are 200",
     async (world) => {
-      if (world.budget === undefined) throw new Skipped("needs --budget <messages per window>, and --admin-token");
+      const { budget } = world;
       const spender = await world.createMesh(world.fresh("spender"), "olga");
-      const { first, accepted, refused, refusedSend } = await spendBudget(world, spender, world.budget);
+      const { first, accepted, refused, refusedSend } = await spendBudget(world, spender, budget);
       expectRefusal(refused, 429, "rate_limited", { retry_after_s: aCount });
       const path = `/messages/by-client-id/${refusedSend.client_message_id}?fingerprint=${fingerprintOf(refusedSend)}`;
       expectAnswer(await spender.call("GET", path), 200, { fate: "none" });

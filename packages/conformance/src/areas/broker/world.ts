@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import { type ConnectionKind, createMeshBytes, joinBytes } from "@claudemesh/protocol/wire/signing";
-import { CannotBegin, Miss, Skipped } from "../../frame/endings.ts";
+import { CannotBegin, Miss, needed, Skipped } from "../../frame/endings.ts";
 import { expectAnswer, fieldOf } from "../../frame/expect.ts";
 import type { OptionValues } from "../../frame/options.ts";
 import { aText, aUuidV7 } from "../../frame/pattern.ts";
@@ -43,7 +43,7 @@ export class BrokerWorld {
   readonly url: string;
   readonly target: HttpTarget & { readonly type: "tcp" };
   readonly adminToken: string | undefined;
-  readonly budget: number | undefined;
+  readonly #budget: number | undefined;
   /** A target that the registrar's verifier refuses. */
   readonly refusedTarget: string | undefined;
   place: MeshPlace = { mesh: "", meshId: "" };
@@ -64,7 +64,7 @@ export class BrokerWorld {
     if (budget !== undefined && !/^[1-9][0-9]{0,6}$/.test(budget)) {
       throw new CannotBegin("--budget takes the number of messages that the broker's rate limit allows in a window.");
     }
-    this.budget = budget === undefined ? undefined : Number(budget);
+    this.#budget = budget === undefined ? undefined : Number(budget);
     this.refusedTarget = options.one("refused-target");
     this.#invites = [...options.all("invite")];
   }
@@ -104,19 +104,21 @@ export class BrokerWorld {
   }
 
   get owner(): Caller {
-    if (this.#owner === undefined) throw new Skipped("needs an owner: give --admin-token, or --mesh and --owner-token");
-    return this.#owner;
+    return needed(this.#owner, "an owner: give --admin-token, or --mesh and --owner-token");
   }
 
   /** An owner who can sign. */
   get signingOwner(): MeshMember {
-    if (this.#ownerWithKey === undefined) throw new Skipped("needs an owner's key: give --admin-token");
-    return this.#ownerWithKey;
+    return needed(this.#ownerWithKey, "an owner's key: give --admin-token");
+  }
+
+  /** Messages per window, which a scenario is about to spend in a mesh of its own. */
+  get budget(): number {
+    return needed(this.#budget, "--budget <messages per window>, and --admin-token");
   }
 
   get admin(): string {
-    if (this.adminToken === undefined) throw new Skipped("needs --admin-token");
-    return this.adminToken;
+    return needed(this.adminToken, "--admin-token");
   }
 
   /** A name or id that nobody has used. */
@@ -181,9 +183,8 @@ export class BrokerWorld {
   async invite(): Promise<string> {
     const given = this.#owner === undefined ? this.#invites.shift() : undefined;
     if (given !== undefined) return decodeInvite(given).secret;
-    if (this.#owner === undefined) throw new Skipped("needs one more --invite, or an owner");
-    const answer = expectAnswer(await this.#owner.call("POST", "/invites", {}), 201, { invite: aText });
-    return decodeInvite(fieldOf(answer, "invite")).secret;
+    const owner = needed(this.#owner, "one more --invite, or an owner");
+    return decodeInvite(await inviteBy(owner)).secret;
   }
 
   async join(name: string): Promise<MeshMember> {
@@ -228,15 +229,10 @@ export class BrokerWorld {
       return;
     }
     this.#owner = ownerToken === undefined ? undefined : this.as(ownerToken, { mesh, meshId: "" });
-    const [first] = this.#invites;
-    const invite =
-      this.#owner === undefined
-        ? first
-        : fieldOf(expectAnswer(await this.#owner.call("POST", "/invites", {}), 201, { invite: aText }), "invite");
+    const invite = this.#owner === undefined ? this.#invites[0] : await inviteBy(this.#owner);
     if (invite === undefined) throw new CannotBegin("--mesh needs --owner-token, or three --invite.");
     this.place = { mesh, meshId: decodeInvite(invite).mesh_id };
-    if (this.#owner === undefined) return;
-    this.#owner = this.as(ownerToken);
+    if (this.#owner !== undefined) this.#owner = this.as(ownerToken);
   }
 
   async #createMember(place: MeshPlace, name: string, keys: MemberKeys): Promise<MeshMember> {
@@ -257,6 +253,11 @@ export class BrokerWorld {
     if (member === undefined) throw new Error("the mesh is not set up");
     return member;
   }
+}
+
+async function inviteBy(owner: Caller): Promise<string> {
+  const answer = await owner.call("POST", "/invites", {});
+  return fieldOf(expectAnswer(answer, 201, { invite: aText }), "invite");
 }
 
 export function meshRequest(name: string, ownerName: string, keys: MemberKeys): object {

@@ -2,7 +2,7 @@
 // another member of its mesh. Ids are fresh for every use.
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { CannotBegin, Miss, Skipped } from "../../frame/endings.ts";
+import { CannotBegin, Miss, needed, Skipped } from "../../frame/endings.ts";
 import { type Answer, eventually, expectAnswer, expectThat, fieldOf } from "../../frame/expect.ts";
 import type { OptionValues } from "../../frame/options.ts";
 import { findDifference, type Pattern } from "../../frame/pattern.ts";
@@ -69,18 +69,15 @@ export class DaemonWorld {
   }
 
   get socket(): Door {
-    if (this.#socket === undefined) throw new Skipped("needs --socket");
-    return this.#socket;
+    return needed(this.#socket, "--socket");
   }
 
   get tcp(): Door {
-    if (this.#tcp === undefined) throw new Skipped("needs --url and --token-file: the guards of the loopback");
-    return this.#tcp;
+    return needed(this.#tcp, "--url and --token-file: the guards of the loopback");
   }
 
   get link(): LinkProxy {
-    if (this.#link === undefined) throw new Skipped("needs --between and --broker: the kit on the wire to the broker");
-    return this.#link;
+    return needed(this.#link, "--between and --broker: the kit on the wire to the broker");
   }
 
   fresh(what: string): string {
@@ -123,11 +120,10 @@ export class DaemonWorld {
 
   /** Another member of the same mesh, over the broker's HTTP API. */
   async peer(method: string, path: string, json?: unknown): Promise<HttpAnswer> {
-    if (this.#broker === undefined || this.#peerToken === undefined) {
-      throw new Skipped("needs --broker and --peer-token: another member of the daemon's mesh");
-    }
+    const what = "--broker and --peer-token: another member of the daemon's mesh";
+    const [broker, token] = [needed(this.#broker, what), needed(this.#peerToken, what)];
     const mesh = fieldOf(await this.get("/v1/version"), "mesh");
-    return ask(readHttpUrl(this.#broker), { method, path: `/v1/meshes/${mesh}${path}`, token: this.#peerToken, json });
+    return ask(readHttpUrl(broker), { method, path: `/v1/meshes/${mesh}${path}`, token, json });
   }
 
   /** The daemon's own key. */
@@ -244,7 +240,7 @@ export class DaemonWorld {
 
   /** Starts the daemon again, where it has ended. */
   async comeBack(): Promise<void> {
-    if (this.#restart === undefined) throw new Skipped("needs --restart <command>: the daemon may end over this");
+    const restart = this.needRestart();
     const running = await exchange(this.door.target, {
       method: "GET",
       path: "/v1/version",
@@ -254,16 +250,16 @@ export class DaemonWorld {
       () => false,
     );
     if (!running) {
-      const child = spawn(this.#restart, { shell: true, stdio: "ignore" });
+      const child = spawn(restart, { shell: true, stdio: "ignore" });
       const code = await new Promise((resolve) => child.on("close", resolve));
-      expectThat(code === 0, "--restart ends with 0", code, this.#restart);
+      expectThat(code === 0, "--restart ends with 0", code, restart);
     }
     await this.untilOnline();
   }
 
-  /** Throws Skipped unless the daemon can be started again. */
-  needRestart(): void {
-    if (this.#restart === undefined) throw new Skipped("needs --restart <command>: the daemon may end over this");
+  /** The command that starts the daemon again; throws Skipped where there is none. */
+  needRestart(): string {
+    return needed(this.#restart, "--restart <command>: the daemon may end over this");
   }
 
   async tidy(): Promise<void> {

@@ -1,7 +1,7 @@
 // 4.4: the table of answers, by the names of its acceptance tests. RP-07 and compensation need a target that the
 // verifier refuses; RP-10 is in surface.ts.
 import { setTimeout as sleep } from "node:timers/promises";
-import { Skipped } from "../../frame/endings.ts";
+import { needed } from "../../frame/endings.ts";
 import { expectAnswer, expectEqual, expectRefusal, expectSameJson, expectThat } from "../../frame/expect.ts";
 import { aText, aTime } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
@@ -191,8 +191,7 @@ async function serverNowMs(world: BrokerWorld): Promise<number> {
 
 /** A registration whose verification failed. */
 async function failed(world: BrokerWorld) {
-  const target = world.refusedTarget;
-  if (target === undefined) throw new Skipped("needs --refused-target, a target that the broker's verifier refuses");
+  const target = needed(world.refusedTarget, "--refused-target, a target that the broker's verifier refuses");
   const effect = freshEffect(world, { target });
   const request = requestFor(world, await approve(world, effect));
   const first = expectAnswer(await register(world.alice, request), 201, { state: "verify_failed" });

@@ -1,5 +1,4 @@
 // 3.3: messages that go with a commit: accepted in its transaction, or not at all.
-import { Skipped } from "../../frame/endings.ts";
 import { expectAnswer, expectEqual, expectRefusal, itemsOf } from "../../frame/expect.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
 import { fingerprintOf } from "../../vectors.ts";
@@ -111,7 +110,7 @@ export const sendScenarios: readonly Scenario<BrokerWorld>[] = [
     "sends-over-budget",
     "a spent budget is 429 and no verdict; what committed is answered without it",
     async (world) => {
-      if (world.budget === undefined) throw new Skipped("needs --budget <messages per window>, and --admin-token");
+      const { budget } = world;
       const spender = await world.createMesh(world.fresh("spender"), "olga");
       const name = world.fresh("space");
       expectAnswer(await spender.call("POST", "/spaces", { name }), 201);
@@ -123,7 +122,7 @@ export const sendScenarios: readonly Scenario<BrokerWorld>[] = [
       const first = spend();
       let [last, answer] = [first, expectAccepted(await session.send(first))];
       // Twice, because a window may end meanwhile.
-      for (let spent = 0; answer.status === 200 && spent <= 2 * world.budget; spent += sendsMax) {
+      for (let spent = 0; answer.status === 200 && spent <= 2 * budget; spent += sendsMax) {
         last = spend();
         answer = await session.send(last);
       }

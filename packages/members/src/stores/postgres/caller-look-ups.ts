@@ -2,13 +2,12 @@
 // in one round trip: those that arrive while two others are on their way.
 import { NaturalBatches } from "@claudemesh/storage/natural-batches";
 import type { Postgres } from "@claudemesh/storage/postgres";
+import { comparable, isUuid } from "@claudemesh/storage/postgres-text";
 import type { MembersStore, Mesh, MeshMember } from "../../ports.ts";
-import { comparable, type MemberRow, memberColumns, toMember } from "./member-rows.ts";
+import { type MemberRow, memberColumns, toMember } from "../member-rows.ts";
 
 const perRead = 256;
 const readsAtOnce = 2;
-
-const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 type TokenKey = { readonly nameOrId: string; readonly tokenHash: Uint8Array };
 type Numbered<Row> = Row & { readonly n: number };
@@ -27,8 +26,7 @@ export function createCallerLookUps(postgres: Postgres): Pick<MembersStore, "fin
   const byToken = batches<TokenKey, MeshMember>((keys) => selectByTokens(postgres, keys));
   return {
     findMesh: async (nameOrId) => {
-      // Anything else is not a uuid to the server either, which would refuse the statement instead of finding nothing.
-      const byId = uuidPattern.test(nameOrId) ? await meshesById.submit(nameOrId) : undefined;
+      const byId = isUuid(nameOrId) ? await meshesById.submit(nameOrId) : undefined;
       return byId ?? meshesByName.submit(nameOrId);
     },
     findByToken: (nameOrId, tokenHash) => byToken.submit({ nameOrId, tokenHash }),
@@ -76,7 +74,7 @@ async function selectByTokens(postgres: Postgres, keys: readonly TokenKey[]): Pr
        SELECT ${memberColumns} FROM mesh.member m WHERE m.mesh_id = mesh.id AND m.pubkey = t.pubkey OFFSET 0
      ) AS m`,
     [
-      distinct.map(({ nameOrId }) => (uuidPattern.test(nameOrId) ? nameOrId : null)),
+      distinct.map(({ nameOrId }) => (isUuid(nameOrId) ? nameOrId : null)),
       distinct.flatMap(({ nameOrId }) => comparable(nameOrId)),
       distinct.map(({ tokenHash }) => Buffer.from(tokenHash)),
     ],

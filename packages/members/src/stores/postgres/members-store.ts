@@ -2,6 +2,7 @@
 // changes who belongs to a mesh holds the mesh's lock, since accepts read membership under it.
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
+import { beforeNul, comparable } from "@claudemesh/storage/postgres-text";
 import { decideRole, isLiveOwner } from "../../core/decide-role.ts";
 import type {
   CreateMeshOutcome,
@@ -15,8 +16,8 @@ import type {
   RoleOutcome,
   TokenRecord,
 } from "../../ports.ts";
+import { type MemberRow, memberColumns, pageOf, type TokenRow, toMember, toTokenRecord } from "../member-rows.ts";
 import { createCallerLookUps } from "./caller-look-ups.ts";
-import { comparable, type MemberRow, memberColumns, toMember } from "./member-rows.ts";
 
 export function postgresMembersMigrations(): Migration[] {
   return loadMigrations("members", new URL("./migrations/", import.meta.url));
@@ -229,27 +230,10 @@ async function selectTokens(
   after: string,
   limit: number,
 ): Promise<Page<TokenRecord>> {
-  const rows = await db.query<{ id: string; label: string; created_at: Date; revoked_at: Date | null }>(
+  const rows = await db.query<TokenRow>(
     `SELECT id, label, created_at, revoked_at FROM mesh.member_token
      WHERE mesh_id = $1 AND id > $2 AND pubkey = $3 ORDER BY id LIMIT $4`,
     [meshId, beforeNul(after), pubkey, limit],
   );
-  const records = rows.map((row) => ({
-    id: row.id,
-    label: row.label,
-    createdAt: row.created_at.getTime(),
-    revokedAt: row.revoked_at?.getTime(),
-  }));
-  return pageOf(records, limit, (record) => record.id);
-}
-
-function pageOf<T>(items: readonly T[], limit: number, cursorOf: (item: T) => string): Page<T> {
-  const last = items.length === limit ? items.at(-1) : undefined;
-  return { items, nextCursor: last === undefined ? undefined : cursorOf(last) };
-}
-
-/** The same for text that rows are listed after: nothing stored lies between the part before U+0000 and the whole. */
-function beforeNul(text: string): string {
-  const [before = ""] = text.split("\0", 1);
-  return before;
+  return pageOf(rows.map(toTokenRecord), limit, (record) => record.id);
 }

@@ -17,21 +17,11 @@ import type {
   RoleOutcome,
   TokenRecord,
 } from "../../ports.ts";
+import { type MemberRow, memberColumns, pageOf, type TokenRow, toMember, toTokenRecord } from "../member-rows.ts";
 
 export function membersMigrations(): Migration[] {
   return loadMigrations("members", new URL("./migrations/", import.meta.url));
 }
-
-type MemberRow = {
-  mesh_id: string;
-  pubkey: string;
-  name: string;
-  role: Role;
-  joined_at: number;
-  revoked_at: number | null;
-};
-
-const memberColumns = "mesh_id, pubkey, name, role, joined_at, revoked_at";
 
 export function createSqliteMembersStore(db: Sqlite, commit: GroupCommit): MembersStore {
   const tokens = new SnapshotTokens();
@@ -181,15 +171,16 @@ export function isLiveMember(tx: Sqlite, meshId: string, pubkey: string): boolea
 
 function selectMember(db: Sqlite, meshId: string, pubkey: string): Member | undefined {
   const row = db
-    .sql<MemberRow>(`SELECT ${memberColumns} FROM member WHERE mesh_id = ? AND pubkey = ?`)
+    .sql<MemberRow>(`SELECT ${memberColumns} FROM member m WHERE m.mesh_id = ? AND m.pubkey = ?`)
     .get(meshId, pubkey);
-  return row === undefined ? undefined : toMember(row);
+  return row && toMember(row);
 }
 
 function selectMembers(db: Sqlite, meshId: string, after: string, limit: number): Page<Member> {
   const rows = db
     .sql<MemberRow>(
-      `SELECT ${memberColumns} FROM member WHERE mesh_id = ? AND pubkey > ? AND revoked_at IS NULL ORDER BY pubkey LIMIT ?`,
+      `SELECT ${memberColumns} FROM member m
+       WHERE m.mesh_id = ? AND m.pubkey > ? AND m.revoked_at IS NULL ORDER BY m.pubkey LIMIT ?`,
     )
     .all(meshId, after, limit);
   return pageOf(rows.map(toMember), limit, (member) => member.pubkey);
@@ -226,7 +217,7 @@ function selectByToken(db: Sqlite, nameOrId: string, tokenHash: Uint8Array): Mes
 function selectTokenOfMesh(db: Sqlite, meshId: string, tokenHash: Uint8Array): MeshMember | undefined {
   const row = db
     .sql<MemberRow & { mesh_name: string }>(
-      `SELECT m.mesh_id, m.pubkey, m.name, m.role, m.joined_at, m.revoked_at, mesh.name AS mesh_name
+      `SELECT ${memberColumns}, mesh.name AS mesh_name
        FROM member_token t
        JOIN member m ON m.mesh_id = t.mesh_id AND m.pubkey = t.pubkey
        JOIN mesh ON mesh.id = t.mesh_id
@@ -238,31 +229,9 @@ function selectTokenOfMesh(db: Sqlite, meshId: string, tokenHash: Uint8Array): M
 
 function selectTokens(db: Sqlite, meshId: string, pubkey: string, after: string, limit: number): Page<TokenRecord> {
   const rows = db
-    .sql<{ id: string; label: string; created_at: number; revoked_at: number | null }>(
+    .sql<TokenRow>(
       "SELECT id, label, created_at, revoked_at FROM member_token WHERE mesh_id = ? AND id > ? AND pubkey = ? ORDER BY id LIMIT ?",
     )
     .all(meshId, after, pubkey, limit);
-  const records = rows.map((row) => ({
-    id: row.id,
-    label: row.label,
-    createdAt: row.created_at,
-    revokedAt: row.revoked_at ?? undefined,
-  }));
-  return pageOf(records, limit, (record) => record.id);
-}
-
-function toMember(row: MemberRow): Member {
-  return {
-    meshId: row.mesh_id,
-    pubkey: row.pubkey,
-    name: row.name,
-    role: row.role,
-    joinedAt: row.joined_at,
-    revoked: row.revoked_at !== null,
-  };
-}
-
-function pageOf<T>(items: readonly T[], limit: number, cursorOf: (item: T) => string): Page<T> {
-  const last = items.length === limit ? items.at(-1) : undefined;
-  return { items, nextCursor: last === undefined ? undefined : cursorOf(last) };
+  return pageOf(rows.map(toTokenRecord), limit, (record) => record.id);
 }

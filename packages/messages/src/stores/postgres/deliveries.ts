@@ -1,8 +1,9 @@
 // Deliveries on PostgreSQL: what a recipient has not confirmed, confirming it, and who has something waiting.
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import { type StoredItem, toHistoryItem } from "../../core/stored-item.ts";
 import type { Reading } from "./stored-accepts.ts";
-import { hasMessage, type ItemRow, itemColumns, joinMessages, toItem } from "./stored-items.ts";
+import { hasMessage, itemColumns, joinMessages } from "./stored-items.ts";
 
 export async function selectUnsettled(
   db: Reading,
@@ -11,7 +12,7 @@ export async function selectUnsettled(
   after: number,
   limit: number,
 ): Promise<HistoryItem[]> {
-  const rows = await db.query<ItemRow>(
+  const rows = await db.query<StoredItem>(
     `SELECT ${itemColumns} FROM mesh.delivery_queue d
      JOIN mesh.message_history h ON h.mesh_id = d.mesh_id AND h.history_id = d.history_id
      ${joinMessages}
@@ -19,7 +20,7 @@ export async function selectUnsettled(
      ORDER BY d.history_id LIMIT $4`,
     [meshId, recipient, after, limit],
   );
-  return rows.map(toItem);
+  return rows.map(toHistoryItem);
 }
 
 export type Settling = {

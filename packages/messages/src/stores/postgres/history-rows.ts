@@ -1,9 +1,10 @@
 // Reading history on PostgreSQL: what one reader may see, in commit order, a bounded amount per call.
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import { PageRoom } from "../../core/page-room.ts";
+import { type StoredItem, toHistoryItem } from "../../core/stored-item.ts";
 import type { HistoryQuery } from "../../ports.ts";
 import type { Reading } from "./stored-accepts.ts";
-import { hasMessage, type ItemRow, itemColumns, joinMessages, toItem, visibleTo } from "./stored-items.ts";
+import { hasMessage, itemColumns, joinMessages, visibleTo } from "./stored-items.ts";
 
 /** How many history rows one call may look at: a reader who sees little must not hold the store. */
 const scanRows = 10_000;
@@ -27,7 +28,7 @@ export async function selectHistory(db: Reading, query: HistoryQuery): Promise<H
     const wanted = Math.min(limit - items.length, readRows);
     const rows = await selectVisible(db, query, readUpTo, upTo, wanted);
     for (const row of rows) {
-      const item = toItem(row);
+      const item = toHistoryItem(row);
       if (!room.take(item)) return { items, nextAfter: readUpTo };
       items.push(item);
       readUpTo = row.history_id;
@@ -43,11 +44,11 @@ function selectVisible(
   after: number,
   upTo: number,
   limit: number,
-): Promise<ItemRow[]> {
+): Promise<StoredItem[]> {
   const { meshId, topic, reader } = query;
   // PostgreSQL refuses text with U+0000, and no topic has such a name.
   const wanted = topic?.includes("\0") === true ? "" : (topic ?? null);
-  return db.query<ItemRow>(
+  return db.query<StoredItem>(
     `SELECT ${itemColumns} FROM mesh.message_history h ${joinMessages}
      WHERE h.mesh_id = $1 AND h.history_id > $2 AND h.history_id <= $3
        AND ($4::text IS NULL OR (h.destination_kind = 'topic' AND h.destination_ref = $4))

@@ -1,7 +1,13 @@
 // What became of one message, on PostgreSQL: its deliveries, or its place in a queue.
-import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
-import { limits } from "@claudemesh/protocol/messages/limits";
-import { messageAt } from "../../core/queue-message.ts";
+import { beforeNul, isUuid } from "@claudemesh/storage/postgres-text";
+import {
+  countQueued,
+  fullState,
+  type StoredDelivery,
+  type StoredPlace,
+  toDeliveryState,
+  toQueuedState,
+} from "../../core/message-state.ts";
 import type {
   DeliveryCounts,
   DeliveryState,
@@ -9,20 +15,10 @@ import type {
   MessageStateQuery,
   QueuedState,
 } from "../../ports/reading.ts";
-import { isUuid, selectQueueMessage } from "./queue-rows.ts";
+import { selectQueueMessage } from "./queue-rows.ts";
 import { selectMaxDeliveries } from "./queues.ts";
 import type { Reading } from "./stored-accepts.ts";
 import { visibleTo } from "./stored-items.ts";
-
-type HistoryRow = {
-  history_id: number;
-  client_message_id: string;
-  destination_kind: DestinationKind;
-  destination_ref: string;
-  sender_pubkey: string;
-  accepted_at: Date;
-  visible: boolean;
-};
 
 export async function selectMessageState(
   db: Reading,
@@ -30,34 +26,19 @@ export async function selectMessageState(
   nowMs: number,
 ): Promise<MessageState | undefined> {
   const { meshId } = query;
-  const history = await selectHistoryOf(db, query);
-  if (history === undefined || !(history.visible || query.readerIsOwner)) return undefined;
-  const { kind, ref } = { kind: history.destination_kind, ref: history.destination_ref };
-  const historyId = history.history_id;
-  const queued = kind === "queue" ? await selectQueued(db, meshId, ref, historyId, nowMs) : undefined;
-  const counts = queued === undefined ? await countDeliveries(db, meshId, historyId) : countQueued(queued);
-  const acceptedAtMs = history.accepted_at.getTime();
-  if (!history.visible) return { sight: "counts", acceptedAtMs, counts };
-  const deliveries = await selectDeliveries(db, query, historyId);
-  return {
-    sight: "full",
-    clientMessageId: history.client_message_id,
-    historyId,
-    destination: { kind, ref },
-    senderPubkey: history.sender_pubkey,
-    acceptedAtMs,
-    counts,
-    deliveries,
-    nextCursor: deliveries.length === query.limit ? deliveries.at(-1)?.recipientPubkey : undefined,
-    queued,
-  };
+  const place = await selectPlace(db, query);
+  if (place === undefined || !(place.visible || query.readerIsOwner)) return undefined;
+  const queued = await selectQueued(db, meshId, place, nowMs);
+  const counts = queued === undefined ? await countDeliveries(db, meshId, place.history_id) : countQueued(queued);
+  if (!place.visible) return { sight: "counts", acceptedAtMs: Number(place.accepted_at), counts };
+  return fullState(place, counts, await selectDeliveries(db, query, place.history_id), queued, query);
 }
 
 /** By the message, which knows its place; one that retention removed has no state any more. */
-async function selectHistoryOf(db: Reading, query: MessageStateQuery): Promise<HistoryRow | undefined> {
+async function selectPlace(db: Reading, query: MessageStateQuery): Promise<StoredPlace | undefined> {
   const { meshId, brokerMessageId, reader } = query;
   if (!isUuid(brokerMessageId)) return undefined;
-  const [row] = await db.query<HistoryRow>(
+  const [row] = await db.query<StoredPlace>(
     `SELECT h.history_id, h.client_message_id, h.destination_kind, h.destination_ref, h.sender_pubkey, h.accepted_at,
        (${visibleTo("$3")} OR EXISTS (SELECT 1 FROM mesh.queue_message q WHERE q.mesh_id = h.mesh_id
           AND h.destination_kind = 'queue' AND q.queue = h.destination_ref AND q.history_id = h.history_id
@@ -73,22 +54,11 @@ async function selectHistoryOf(db: Reading, query: MessageStateQuery): Promise<H
 async function selectQueued(
   db: Reading,
   meshId: string,
-  queue: string,
-  historyId: number,
+  { destination_kind: kind, destination_ref: ref, history_id: historyId }: StoredPlace,
   nowMs: number,
 ): Promise<QueuedState | undefined> {
-  const row = await selectQueueMessage(db, meshId, queue, historyId);
-  if (row === undefined) return undefined;
-  const maxDeliveries = (await selectMaxDeliveries(db, meshId, queue)) ?? limits.maxDeliveriesDefault;
-  const message = messageAt(row.message, maxDeliveries, nowMs);
-  const settledAtMs = "settledAtMs" in message ? message.settledAtMs : undefined;
-  return { state: message.state, deliveries: message.deliveries, settledAtMs };
-}
-
-function countQueued({ state }: QueuedState): DeliveryCounts {
-  const delivered = state === "acked" ? 1 : 0;
-  const expired = state === "expired" ? 1 : 0;
-  return { unsettled: 1 - delivered - expired, delivered, expired };
+  const row = kind === "queue" ? await selectQueueMessage(db, meshId, ref, historyId) : undefined;
+  return row && toQueuedState(row.message, await selectMaxDeliveries(db, meshId, ref), nowMs);
 }
 
 async function countDeliveries(db: Reading, meshId: string, historyId: number): Promise<DeliveryCounts> {
@@ -103,20 +73,10 @@ async function countDeliveries(db: Reading, meshId: string, historyId: number): 
 }
 
 async function selectDeliveries(db: Reading, query: MessageStateQuery, historyId: number): Promise<DeliveryState[]> {
-  // PostgreSQL refuses text with U+0000; nothing stored lies between the part before it and the whole.
-  const [after = ""] = query.after.split("\0", 1);
-  const rows = await db.query<{
-    recipient_pubkey: string;
-    outcome: "delivered" | "expired" | null;
-    settled_at: Date | null;
-  }>(
+  const rows = await db.query<StoredDelivery>(
     `SELECT recipient_pubkey, outcome, settled_at FROM mesh.delivery_queue
      WHERE mesh_id = $1 AND history_id = $2 AND recipient_pubkey > $3 ORDER BY recipient_pubkey LIMIT $4`,
-    [query.meshId, historyId, after, query.limit],
+    [query.meshId, historyId, beforeNul(query.after), query.limit],
   );
-  return rows.map((row) => ({
-    recipientPubkey: row.recipient_pubkey,
-    state: row.outcome ?? "unsettled",
-    settledAtMs: row.settled_at?.getTime(),
-  }));
+  return rows.map(toDeliveryState);
 }

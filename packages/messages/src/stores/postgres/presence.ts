@@ -1,6 +1,7 @@
 // Presence leases and profiles on PostgreSQL.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
-import { PageRoom } from "../../core/page-room.ts";
+import { beforeNul } from "@claudemesh/storage/postgres-text";
+import { cutToPage } from "../../core/page-room.ts";
 import type { Peer, PresenceLease, Profile } from "../../ports/presence.ts";
 import type { Reading } from "./stored-accepts.ts";
 
@@ -61,8 +62,6 @@ export async function selectPeers(
   query: { meshId: string; reader: string | undefined; after: string; limit: number },
   nowMs: number,
 ): Promise<{ items: Peer[]; nextCursor: string | undefined }> {
-  // PostgreSQL refuses text with U+0000; nothing stored lies between the part before it and the whole.
-  const [after = ""] = query.after.split("\0", 1);
   const rows = await db.query<PeerRow>(
     `SELECT m.pubkey, m.name, m.role, l.connected_at, ${profileColumns}
      FROM (SELECT member_pubkey, min(connected_at) AS connected_at FROM mesh.presence_lease
@@ -71,17 +70,13 @@ export async function selectPeers(
      LEFT JOIN mesh.member_profile p ON p.mesh_id = $1 AND p.member_pubkey = l.member_pubkey
      WHERE coalesce(p.visible, true) OR l.member_pubkey = $4
      ORDER BY l.member_pubkey LIMIT $5`,
-    [query.meshId, after, new Date(nowMs), query.reader ?? null, query.limit],
+    [query.meshId, beforeNul(query.after), new Date(nowMs), query.reader ?? null, query.limit],
   );
-  const items: Peer[] = [];
-  const room = new PageRoom();
-  for (const row of rows) {
+  const peers = rows.map((row): Peer => {
     const { pubkey, name, role } = row;
-    const peer = { pubkey, name, role, connectedAtMs: row.connected_at.getTime(), profile: toProfile(row) };
-    if (!room.take(peer)) return { items, nextCursor: items.at(-1)?.pubkey };
-    items.push(peer);
-  }
-  return { items, nextCursor: rows.length === query.limit ? items.at(-1)?.pubkey : undefined };
+    return { pubkey, name, role, connectedAtMs: row.connected_at.getTime(), profile: toProfile(row) };
+  });
+  return cutToPage(peers, query.limit, ({ pubkey }) => pubkey);
 }
 
 export async function updateProfile(

@@ -2,41 +2,18 @@
 // at once. What the next state is, is decided in core/queue-message.ts.
 import assert from "node:assert/strict";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
-import type { Leased, QueueMessage, QueueMessageState } from "../../core/queue-message.ts";
-import { toQueueMessage } from "../../core/stored-queue-message.ts";
+import { isUuid } from "@claudemesh/storage/postgres-text";
+import type { Leased } from "../../core/queue-message.ts";
+import {
+  columnsOf,
+  isLeased,
+  type QueueMoment,
+  type QueueMove,
+  type QueueRow,
+  type StoredQueueMessage,
+  toQueueRow,
+} from "../../core/stored-queue-message.ts";
 import type { Reading } from "./stored-accepts.ts";
-
-export type QueueRow<M extends QueueMessage = QueueMessage> = {
-  readonly meshId: string;
-  readonly queue: string;
-  readonly historyId: number;
-  readonly brokerMessageId: string;
-  readonly message: M;
-};
-
-/** A queue as it is seen at one moment. */
-export type QueueMoment = {
-  readonly meshId: string;
-  readonly queue: string;
-  readonly maxDeliveries: number;
-  readonly nowMs: number;
-};
-
-export type QueueMove = { readonly from: QueueRow; readonly to: QueueMessage };
-
-type StoredRow = {
-  mesh_id: string;
-  queue: string;
-  history_id: number;
-  broker_message_id: string;
-  state: QueueMessageState;
-  deliveries: number;
-  lease_holder: string | null;
-  lease_token: string | null;
-  lease_expires_at: Date | null;
-  parked_at: Date | null;
-  settled_at: Date | null;
-};
 
 const columns = `q.mesh_id, q.queue, q.history_id, q.broker_message_id, q.state, q.deliveries, q.lease_holder,
   q.lease_token, q.lease_expires_at, q.parked_at, q.settled_at`;
@@ -44,7 +21,11 @@ const columns = `q.mesh_id, q.queue, q.history_id, q.broker_message_id, q.state,
 /** Compare-and-set: each row must still be as it was read. Under the queue's lock anything else is a bug. */
 export async function moveMessages(tx: PostgresTransaction, moves: readonly QueueMove[]): Promise<void> {
   if (moves.length === 0) return;
-  const column = (read: (move: QueueMove) => unknown) => moves.map(read);
+  const from = moves.map((move) => move.from);
+  const to = moves.map((move) => move.to);
+  const written = to.map(columnsOf);
+  const times = (column: "expiresAtMs" | "parkedAtMs" | "settledAtMs") =>
+    written.map(({ [column]: timeMs }) => (timeMs === null ? null : new Date(timeMs)));
   const changed = await tx.execute(
     `UPDATE mesh.queue_message q SET state = m.state, deliveries = m.deliveries, lease_holder = m.holder,
        lease_token = m.token, lease_expires_at = m.expires_at, parked_at = m.parked_at, settled_at = m.settled_at
@@ -55,26 +36,22 @@ export async function moveMessages(tx: PostgresTransaction, moves: readonly Queu
      WHERE q.mesh_id = m.mesh_id AND q.queue = m.queue AND q.history_id = m.history_id AND q.state = m.was_state
        AND q.deliveries = m.was_deliveries AND q.lease_token IS NOT DISTINCT FROM m.was_token`,
     [
-      column(({ from }) => from.meshId),
-      column(({ from }) => from.queue),
-      column(({ from }) => from.historyId),
-      column(({ from }) => from.message.state),
-      column(({ from }) => from.message.deliveries),
-      column(({ from }) => heldOf(from.message)?.leaseToken ?? null),
-      column(({ to }) => to.state),
-      column(({ to }) => to.deliveries),
-      column(({ to }) => heldOf(to)?.holder ?? null),
-      column(({ to }) => heldOf(to)?.leaseToken ?? null),
-      column(({ to }) => (to.state === "leased" ? new Date(to.expiresAtMs) : null)),
-      column(({ to }) => (to.state === "parked" ? new Date(to.parkedAtMs) : null)),
-      column(({ to }) => (to.state === "acked" || to.state === "expired" ? new Date(to.settledAtMs) : null)),
+      from.map((row) => row.meshId),
+      from.map((row) => row.queue),
+      from.map((row) => row.historyId),
+      from.map((row) => row.message.state),
+      from.map((row) => row.message.deliveries),
+      from.map((row) => columnsOf(row.message).leaseToken),
+      to.map((message) => message.state),
+      to.map((message) => message.deliveries),
+      written.map(({ holder }) => holder),
+      written.map(({ leaseToken }) => leaseToken),
+      times("expiresAtMs"),
+      times("parkedAtMs"),
+      times("settledAtMs"),
     ],
   );
   assert(changed === moves.length, "a message of a queue changed between reading and writing it");
-}
-
-function heldOf(message: QueueMessage): { holder: string; leaseToken: string } | undefined {
-  return message.state === "leased" || message.state === "acked" ? message : undefined;
 }
 
 export function selectReady(db: Reading, meshId: string, queue: string, limit: number): Promise<QueueRow[]> {
@@ -186,36 +163,7 @@ export function selectQueueMessages(
   return select(db, where, [meshId, queue, historyIds]);
 }
 
-const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
-/** The server would refuse the statement instead of finding nothing. */
-export function isUuid(text: string): boolean {
-  return uuidPattern.test(text);
-}
-
 async function select(db: Reading, rest: string, values: readonly unknown[]): Promise<QueueRow[]> {
-  const rows = await db.query<StoredRow>(`SELECT ${columns} FROM mesh.queue_message q ${rest}`, values);
-  return rows.map(toRow);
-}
-
-function isLeased(row: QueueRow): row is QueueRow<Leased> {
-  return row.message.state === "leased";
-}
-
-function toRow(row: StoredRow): QueueRow {
-  return {
-    meshId: row.mesh_id,
-    queue: row.queue,
-    historyId: row.history_id,
-    brokerMessageId: row.broker_message_id,
-    message: toQueueMessage({
-      state: row.state,
-      deliveries: row.deliveries,
-      leaseHolder: row.lease_holder,
-      leaseToken: row.lease_token,
-      leaseExpiresAtMs: row.lease_expires_at?.getTime() ?? null,
-      parkedAtMs: row.parked_at?.getTime() ?? null,
-      settledAtMs: row.settled_at?.getTime() ?? null,
-    }),
-  };
+  const rows = await db.query<StoredQueueMessage>(`SELECT ${columns} FROM mesh.queue_message q ${rest}`, values);
+  return rows.map(toQueueRow);
 }

@@ -4,16 +4,11 @@ import assert from "node:assert/strict";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import { isUuid } from "@claudemesh/storage/postgres-text";
 import { PageRoom } from "../../core/page-room.ts";
-import {
-  acknowledge,
-  expireMessage,
-  giveBack,
-  handOut,
-  type Leased,
-  messageAt,
-  revive,
-} from "../../core/queue-message.ts";
+import { expireMessage, giveBack, handOut, messageAt, revive } from "../../core/queue-message.ts";
+import { decideSettle } from "../../core/settle-decision.ts";
+import { byHistory, type QueueMoment, type QueueMove, type QueueRow } from "../../core/stored-queue-message.ts";
 import type {
   LeasedItem,
   LeaseOutcome,
@@ -27,11 +22,7 @@ import type {
   SettleRequest,
 } from "../../ports/queues.ts";
 import {
-  isUuid,
   moveMessages,
-  type QueueMoment,
-  type QueueMove,
-  type QueueRow,
   selectByIds,
   selectHeld,
   selectHeldBy,
@@ -219,30 +210,13 @@ export async function settleMessages(
   const { meshId, queue, holder, leaseToken } = request;
   const maxDeliveries = await openQueue(tx, meshId, queue, holder);
   if (typeof maxDeliveries !== "number") return maxDeliveries;
-  const held = new Map<string, QueueRow<Leased>>();
-  for (const row of await selectHeld(tx, meshId, holder, leaseToken)) {
-    if (row.queue === queue && row.message.expiresAtMs > nowMs) held.set(row.brokerMessageId, row);
-  }
+  const held = await selectHeld(tx, meshId, holder, leaseToken);
   const before = await selectSettlements(tx, request);
-  const settlements = new Map<string, Settlement>();
-  const toSettle: QueueRow<Leased>[] = [];
-  const lost: string[] = [];
-  for (const id of new Set(request.brokerMessageIds)) {
-    const settled = before.get(id);
-    const row = held.get(id);
-    if (settled === undefined && row === undefined) lost.push(id);
-    if (settled === undefined && row !== undefined) toSettle.push(row);
-    settlements.set(id, settled ?? request.settlement);
-  }
-  if (lost.length > 0) return { type: "lease_lost", lost };
-  const next = (message: Leased) =>
-    request.settlement === "acked" ? acknowledge(message, nowMs) : giveBack(message, maxDeliveries, nowMs);
-  await moveMessages(
-    tx,
-    toSettle.map((from) => ({ from, to: next(from.message) })),
-  );
-  await insertSettlements(tx, request, toSettle, nowMs);
-  return { type: "settled", settlements };
+  const decided = decideSettle(request, held, before, { meshId, queue, maxDeliveries, nowMs });
+  if (decided.type === "lease_lost") return decided;
+  await moveMessages(tx, decided.moves);
+  await insertSettlements(tx, request, decided.moves, nowMs);
+  return { type: "settled", settlements: decided.settlements };
 }
 
 async function selectSettlements(tx: PostgresTransaction, request: SettleRequest): Promise<Map<string, Settlement>> {
@@ -258,13 +232,13 @@ async function selectSettlements(tx: PostgresTransaction, request: SettleRequest
 async function insertSettlements(
   tx: PostgresTransaction,
   request: SettleRequest,
-  rows: readonly QueueRow[],
+  moves: readonly QueueMove[],
   nowMs: number,
 ): Promise<void> {
-  if (rows.length === 0) return;
+  if (moves.length === 0) return;
   const { meshId, queue, leaseToken, holder, settlement } = request;
-  const ids = rows.map((row) => row.brokerMessageId);
-  const historyIds = rows.map((row) => row.historyId);
+  const ids = moves.map(({ from }) => from.brokerMessageId);
+  const historyIds = moves.map(({ from }) => from.historyId);
   await tx.execute(
     `INSERT INTO mesh.queue_settlement
        (mesh_id, queue, lease_token, broker_message_id, holder_pubkey, settlement, settled_at, history_id)
@@ -341,8 +315,4 @@ export async function endLeases(
   });
   await moveMessages(tx, moves);
   return moves.length;
-}
-
-function byHistory(a: QueueRow, b: QueueRow): number {
-  return a.historyId - b.historyId;
 }

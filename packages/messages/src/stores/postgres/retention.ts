@@ -1,27 +1,18 @@
 // Removing messages that are older than they have to be, on PostgreSQL: one bounded piece of a mesh's history at a time,
 // inside a transaction that holds the mesh's housekeeping row. Nothing here waits for an accept, and no accept for it.
-import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { expireMessage } from "../../core/queue-message.ts";
-import { countRemovable } from "../../core/retention.ts";
+import { type AgedRow, countRemovable } from "../../core/retention.ts";
+import type { QueueMove } from "../../core/stored-queue-message.ts";
 import type { SweepTally } from "../sweep-tally.ts";
 import { deleteDeliveries, deleteHistory } from "./forgetting.ts";
-import { moveMessages, type QueueMove, selectQueueMessages } from "./queue-rows.ts";
+import { moveMessages, selectQueueMessages } from "./queue-rows.ts";
 import { selectMaxDeliveries } from "./queues.ts";
 import { deleteSearchRows, holdIndex } from "./search.ts";
 
 const messagesPerStep = 500;
 /** Of those messages together; a message with more recipients takes several steps. */
 const deliveriesPerStep = 2_000;
-
-type HistoryRow = {
-  historyId: number;
-  brokerMessageId: string;
-  clientMessageId: string;
-  kind: DestinationKind;
-  ref: string;
-  acceptedAtMs: number;
-};
 
 /** Returns how far it came; undefined: nothing went. */
 export async function removeMessages(
@@ -49,17 +40,17 @@ export async function removeMessages(
   return removable.at(-1)?.historyId;
 }
 
-function historyIdsOf(rows: readonly HistoryRow[]): number[] {
+function historyIdsOf(rows: readonly AgedRow[]): number[] {
   return rows.map((row) => row.historyId);
 }
 
-function upToFirst(rows: readonly HistoryRow[], blocked: ReadonlySet<number>): HistoryRow[] {
+function upToFirst(rows: readonly AgedRow[], blocked: ReadonlySet<number>): AgedRow[] {
   const end = rows.findIndex((row) => blocked.has(row.historyId));
   return end === -1 ? [...rows] : rows.slice(0, end);
 }
 
-function selectNext(tx: PostgresTransaction, meshId: string, after: number): Promise<HistoryRow[]> {
-  return tx.query<HistoryRow>(
+function selectNext(tx: PostgresTransaction, meshId: string, after: number): Promise<AgedRow[]> {
+  return tx.query<AgedRow>(
     `SELECT history_id AS "historyId", broker_message_id AS "brokerMessageId", client_message_id AS "clientMessageId",
        destination_kind AS kind, destination_ref AS ref,
        (extract(epoch FROM accepted_at) * 1000)::float8 AS "acceptedAtMs"
@@ -72,7 +63,7 @@ function selectNext(tx: PostgresTransaction, meshId: string, after: number): Pro
 async function expireQueued(
   tx: PostgresTransaction,
   meshId: string,
-  rows: readonly HistoryRow[],
+  rows: readonly AgedRow[],
   nowMs: number,
   tally: SweepTally,
 ): Promise<void> {
@@ -93,7 +84,7 @@ async function expireQueued(
 function expireDeliveries(
   tx: PostgresTransaction,
   meshId: string,
-  rows: readonly HistoryRow[],
+  rows: readonly AgedRow[],
   nowMs: number,
 ): Promise<number> {
   return tx.execute(
@@ -109,7 +100,7 @@ function expireDeliveries(
 async function selectUnsettled(
   tx: PostgresTransaction,
   meshId: string,
-  rows: readonly HistoryRow[],
+  rows: readonly AgedRow[],
 ): Promise<Set<number>> {
   const found = await tx.query<{ history_id: number }>(
     `SELECT h.history_id FROM unnest($2::bigint[]) AS h (history_id)
@@ -121,11 +112,7 @@ async function selectUnsettled(
 }
 
 /** Messages whose ids are remembered; an id may be forgotten, or stand for a later message. */
-async function selectKnownIds(
-  tx: PostgresTransaction,
-  meshId: string,
-  rows: readonly HistoryRow[],
-): Promise<Set<string>> {
+async function selectKnownIds(tx: PostgresTransaction, meshId: string, rows: readonly AgedRow[]): Promise<Set<string>> {
   const found = await tx.query<{ broker_message_id: string }>(
     `SELECT d.broker_message_id FROM unnest($2::text[], $3::uuid[]) AS m (client_message_id, broker_message_id)
      JOIN mesh.client_message_dedupe d ON d.mesh_id = $1 AND d.client_message_id = m.client_message_id
@@ -138,7 +125,7 @@ async function selectKnownIds(
 async function deleteMessages(
   tx: PostgresTransaction,
   meshId: string,
-  rows: readonly HistoryRow[],
+  rows: readonly AgedRow[],
   tally: SweepTally,
 ): Promise<void> {
   if (rows.length === 0) return;

@@ -1,7 +1,7 @@
 // Full text on PostgreSQL. The index is filled beside the accepts, step by step, from committed history; the cursor
 // moves in the same transaction, so that a crash repeats nothing and forgets nothing.
-import { textOf } from "@claudemesh/protocol/wire/history-item";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import { bytesPerMessage, clearText } from "../../core/search-text.ts";
 import type { FoundPage, SearchStore } from "../../ports/reading.ts";
 import { toQuery, toVector } from "./search-words.ts";
 import type { Reading } from "./stored-accepts.ts";
@@ -10,8 +10,6 @@ import { scanRows, selectVisiblePage } from "./visible-page.ts";
 
 const rowsPerStep = 100;
 const bytesPerStep = 131_072;
-/** Of one message; a longer text is found by its beginning. */
-const bytesPerMessage = 65_536;
 
 /** Looking first leaves everything alone while there is nothing to do. */
 export async function hasStaleMesh(db: Reading): Promise<boolean> {
@@ -97,16 +95,6 @@ export function deleteSearchRows(
     meshId,
     historyIds,
   ]);
-}
-
-/** Undefined for bytes that are no text. A cut may have gone through a character. */
-function clearText(body: Uint8Array): string | undefined {
-  const cuts = body.length < bytesPerMessage ? [0] : [0, 1, 2, 3];
-  for (const cut of cuts) {
-    const text = textOf(body.subarray(0, body.length - cut));
-    if (text !== undefined) return text;
-  }
-  return undefined;
 }
 
 export async function selectFound(db: Reading, query: Parameters<SearchStore["find"]>[0]): Promise<FoundPage> {

@@ -4,8 +4,6 @@ import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import { type StoredItem, toHistoryItem } from "../../core/stored-item.ts";
 import type { Reading } from "./stored-accepts.ts";
 
-export type ItemRow = Omit<StoredItem, "accepted_at"> & { readonly accepted_at: Date };
-
 /** Of `mesh.message_history h` with joinMessages. */
 export const itemColumns = `h.history_id, h.broker_message_id, h.client_message_id, h.destination_kind,
   h.destination_ref, h.sender_pubkey, h.accepted_at,
@@ -31,20 +29,16 @@ export function visibleTo(reader: string): string {
           WHERE d.mesh_id = h.mesh_id AND d.history_id = h.history_id AND d.recipient_pubkey = ${reader}))`;
 }
 
-export function toItem(row: ItemRow): HistoryItem {
-  return toHistoryItem({ ...row, accepted_at: row.accepted_at.getTime() });
-}
-
 /** Messages by history id; those that retention has removed are left out. */
 export async function selectItems(
   db: Reading,
   meshId: string,
   historyIds: readonly number[],
 ): Promise<Map<number, HistoryItem>> {
-  const rows = await db.query<ItemRow>(
+  const rows = await db.query<StoredItem>(
     `SELECT ${itemColumns} FROM mesh.message_history h ${joinMessages}
      WHERE h.mesh_id = $1 AND h.history_id = ANY ($2::bigint[]) AND ${hasMessage}`,
     [meshId, historyIds],
   );
-  return new Map(rows.map((row) => [row.history_id, toItem(row)]));
+  return new Map(rows.map((row) => [row.history_id, toHistoryItem(row)]));
 }

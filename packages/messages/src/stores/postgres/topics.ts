@@ -1,6 +1,7 @@
 // Topics and subscriptions on PostgreSQL.
 import { lockMesh } from "@claudemesh/members/postgres";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import { beforeNul } from "@claudemesh/storage/postgres-text";
 import type { PostPolicy, Topic } from "../../ports.ts";
 import type { Reading } from "./stored-accepts.ts";
 
@@ -30,13 +31,11 @@ export function selectTopics(
   after: string,
   limit: number,
 ): Promise<Topic[]> {
-  // PostgreSQL refuses text with U+0000; nothing stored lies between the part before it and the whole.
-  const [listedAfter = ""] = after.split("\0", 1);
   return db.query<Topic>(
     `SELECT t.name, t.post_policy AS "postPolicy", EXISTS (SELECT 1 FROM mesh.topic_subscription s
        WHERE s.mesh_id = t.mesh_id AND s.topic = t.name AND s.member_pubkey = $2) AS subscribed
      FROM mesh.topic t WHERE t.mesh_id = $1 AND t.name > $3 ORDER BY t.name LIMIT $4`,
-    [meshId, reader, listedAfter, limit],
+    [meshId, reader, beforeNul(after), limit],
   );
 }
 

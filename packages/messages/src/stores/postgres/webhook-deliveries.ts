@@ -5,13 +5,11 @@ import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { chooseWithinCaps } from "../../core/webhook-claims.ts";
 import type { JudgedTry } from "../../core/webhook-delivery.ts";
 import type { ClaimedDelivery, ClaimTerms, WebhookStore } from "../../ports/webhooks.ts";
-import { openDeliveriesMax } from "../webhook-bounds.ts";
+import { atCap, claimWindow, type DueRow, openDeliveriesMax, toClaimed } from "../webhook-rows.ts";
 import type { Reading } from "./stored-accepts.ts";
 import { selectItems } from "./stored-items.ts";
 
 const rowsPerStep = 500;
-/** Due rows that one claim looks at, beyond those of webhooks that have as many in hand as they may have. */
-const claimWindow = 256;
 
 type Behind = {
   mesh_id: string;
@@ -65,19 +63,7 @@ export async function writeNextDeliveries(tx: PostgresTransaction, nowMs: number
   return true;
 }
 
-type DueRow = {
-  mesh_id: string;
-  mesh_name: string;
-  webhook: string;
-  incarnation: string;
-  url: string;
-  secret: string;
-  history_id: number;
-  attempts: number;
-};
-
 async function selectDue(db: Reading, terms: ClaimTerms, nowMs: number, lock: string): Promise<DueRow[]> {
-  const atCap = [...terms.inHand].filter(([, count]) => count >= terms.perWebhook).map(([incarnation]) => incarnation);
   const rows = await db.query<DueRow>(
     `SELECT d.mesh_id, mesh.name AS mesh_name, w.id AS webhook, d.incarnation, w.url, w.secret, d.history_id,
        d.attempts
@@ -86,7 +72,7 @@ async function selectDue(db: Reading, terms: ClaimTerms, nowMs: number, lock: st
      JOIN mesh.mesh ON mesh.id = d.mesh_id
      WHERE d.state = 'pending' AND d.due_at <= $1 AND ${createdByOwner} AND NOT d.incarnation = ANY ($2::text[])
      ORDER BY d.due_at LIMIT ${claimWindow} ${lock}`,
-    [new Date(nowMs), atCap],
+    [new Date(nowMs), atCap(terms)],
   );
   return chooseWithinCaps(rows, terms);
 }
@@ -124,8 +110,7 @@ export async function claimDeliveries(
        WHERE mesh_id = $1 AND incarnation = $2 AND history_id = $3 AND state = 'pending'`,
       [...key, attempt, new Date(nowMs + terms.leaseMs)],
     );
-    const { webhook, incarnation, url, secret } = row;
-    claimed.push({ meshId: row.mesh_id, meshName: row.mesh_name, webhook, incarnation, url, secret, attempt, item });
+    claimed.push(toClaimed(row, attempt, item));
   }
   return claimed;
 }

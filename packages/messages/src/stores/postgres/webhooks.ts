@@ -2,8 +2,9 @@
 // deliveries is in webhook-deliveries.ts.
 import { lockMesh } from "@claudemesh/members/postgres";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
-import { PageRoom } from "../../core/page-room.ts";
-import type { NewWebhook, StoredWebhook, WebhookStore } from "../../ports/webhooks.ts";
+import { beforeNul } from "@claudemesh/storage/postgres-text";
+import type { NewWebhook, WebhookStore } from "../../ports/webhooks.ts";
+import { type DeliveryRow, toDeliveryItem, toWebhookPage, type WebhookRow } from "../webhook-rows.ts";
 import type { Reading } from "./stored-accepts.ts";
 
 type Found = { incarnation: string; fingerprint: Uint8Array; created_at: Date };
@@ -55,17 +56,6 @@ export async function insertWebhook(
   return "created";
 }
 
-type ListedRow = {
-  id: string;
-  url: string;
-  topics: string[] | null;
-  created_by: string;
-  created_at: Date;
-  written_up_to: number;
-  pending: number;
-  parked: number;
-};
-
 const countOf = (state: "pending" | "parked") => `(SELECT count(*) FROM mesh.webhook_delivery d
   WHERE d.mesh_id = w.mesh_id AND d.incarnation = w.incarnation AND d.state = '${state}') AS ${state}`;
 
@@ -75,24 +65,13 @@ export async function selectWebhooks(
   after: string,
   limit: number,
 ): ReturnType<WebhookStore["list"]> {
-  // PostgreSQL refuses text with U+0000; nothing stored lies between the part before it and the whole.
-  const [listedAfter = ""] = after.split("\0", 1);
-  const rows = await db.query<ListedRow>(
+  const rows = await db.query<WebhookRow>(
     `SELECT w.id, w.url, w.topics, w.created_by, w.created_at, w.written_up_to,
        ${countOf("pending")}, ${countOf("parked")}
      FROM mesh.webhook w WHERE w.mesh_id = $1 AND w.id > $2 AND w.deleted_at IS NULL ORDER BY w.id LIMIT $3`,
-    [meshId, listedAfter, limit],
+    [meshId, beforeNul(after), limit],
   );
-  const items: StoredWebhook[] = [];
-  const room = new PageRoom();
-  for (const row of rows) {
-    const { id, url, pending, parked } = row;
-    const head = { id, url, topics: row.topics ?? undefined, createdBy: row.created_by };
-    const item = { ...head, createdAtMs: row.created_at.getTime(), writtenUpTo: row.written_up_to, pending, parked };
-    if (!room.take(item)) return { items, nextCursor: items.at(-1)?.id };
-    items.push(item);
-  }
-  return { items, nextCursor: rows.length === limit ? items.at(-1)?.id : undefined };
+  return toWebhookPage(rows, limit);
 }
 
 export async function deleteWebhook(tx: PostgresTransaction, meshId: string, id: string, nowMs: number): Promise<void> {
@@ -116,18 +95,6 @@ export function deleteWebhooksOf(
   );
 }
 
-type DeliveryRow = {
-  history_id: number;
-  broker_message_id: string;
-  state: "pending" | "delivered" | "parked" | "expired";
-  attempts: number;
-  due_at: Date | null;
-  last_attempt_at: Date | null;
-  last_status: number | null;
-  last_error: string | null;
-  settled_at: Date | null;
-};
-
 export async function selectDeliveries(
   db: Reading,
   query: Parameters<WebhookStore["deliveries"]>[0],
@@ -141,18 +108,10 @@ export async function selectDeliveries(
      ORDER BY history_id LIMIT $5`,
     [query.meshId, webhook.incarnation, query.after, query.state ?? null, query.limit],
   );
-  const items = rows.map((row) => ({
-    historyId: row.history_id,
-    brokerMessageId: row.broker_message_id,
-    state: row.state,
-    attempts: row.attempts,
-    dueAtMs: row.due_at?.getTime(),
-    lastAttemptAtMs: row.last_attempt_at?.getTime(),
-    lastStatus: row.last_status ?? undefined,
-    lastError: row.last_error ?? undefined,
-    settledAtMs: row.settled_at?.getTime(),
-  }));
-  return { items, nextAfter: rows.length === query.limit ? rows.at(-1)?.history_id : undefined };
+  return {
+    items: rows.map(toDeliveryItem),
+    nextAfter: rows.length === query.limit ? rows.at(-1)?.history_id : undefined,
+  };
 }
 
 export async function replayDeliveries(

@@ -1,7 +1,7 @@
 // Presence leases and profiles on SQLite.
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import { PageRoom } from "../../core/page-room.ts";
+import { cutToPage } from "../../core/page-room.ts";
 import type { Peer, PresenceLease, Profile } from "../../ports/presence.ts";
 
 export function upsertLeases(tx: Sqlite, leases: readonly PresenceLease[], nowMs: number, expiresAtMs: number): void {
@@ -54,15 +54,11 @@ export function selectPeers(
        GROUP BY l.member_pubkey ORDER BY l.member_pubkey LIMIT ?`,
     )
     .all(query.meshId, query.after, nowMs, query.reader ?? null, query.limit);
-  const items: Peer[] = [];
-  const room = new PageRoom();
-  for (const row of rows) {
+  const peers = rows.map((row): Peer => {
     const { pubkey, name, role } = row;
-    const peer = { pubkey, name, role, connectedAtMs: row.connected_at, profile: toProfile(row) };
-    if (!room.take(peer)) return { items, nextCursor: items.at(-1)?.pubkey };
-    items.push(peer);
-  }
-  return { items, nextCursor: rows.length === query.limit ? items.at(-1)?.pubkey : undefined };
+    return { pubkey, name, role, connectedAtMs: row.connected_at, profile: toProfile(row) };
+  });
+  return cutToPage(peers, query.limit, ({ pubkey }) => pubkey);
 }
 
 export function updateProfile(

@@ -5,16 +5,9 @@ import { isLiveMember } from "@claudemesh/members/sqlite";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { PageRoom } from "../../core/page-room.ts";
-import {
-  acknowledge,
-  expireMessage,
-  giveBack,
-  handOut,
-  type Leased,
-  type LeaseTerms,
-  messageAt,
-  revive,
-} from "../../core/queue-message.ts";
+import { expireMessage, giveBack, handOut, type LeaseTerms, messageAt, revive } from "../../core/queue-message.ts";
+import { decideSettle } from "../../core/settle-decision.ts";
+import { byHistory, type QueueMoment, type QueueMove, type QueueRow } from "../../core/stored-queue-message.ts";
 import type {
   LeasedItem,
   LeaseOutcome,
@@ -28,9 +21,7 @@ import type {
   SettleRequest,
 } from "../../ports/queues.ts";
 import {
-  moveMessage,
-  type QueueMoment,
-  type QueueRow,
+  moveMessages,
   selectHeld,
   selectHeldBy,
   selectParked,
@@ -84,9 +75,11 @@ export function leaseMessages(tx: Sqlite, request: LeaseRequest, nowMs: number):
   if (made !== undefined) return repeatLease(tx, request, made, nowMs);
 
   const at: QueueMoment = { meshId, queue, maxDeliveries, nowMs };
-  for (const row of selectRunOut(tx, at, "to_park", 0, parkPerLease)) {
-    moveMessage(tx, row, messageAt(row.message, maxDeliveries, nowMs));
-  }
+  const toPark = selectRunOut(tx, at, "to_park", 0, parkPerLease);
+  moveMessages(
+    tx,
+    toPark.map((from) => ({ from, to: messageAt(from.message, maxDeliveries, nowMs) })),
+  );
   const terms = { holder, leaseToken, expiresAtMs: nowMs + request.leaseSeconds * 1000 };
   let items: LeasedItem[] | undefined;
   for (let round = 0; items === undefined && round < roundsMax; round++)
@@ -103,21 +96,23 @@ function handOutNext(tx: Sqlite, at: QueueMoment, max: number, terms: LeaseTerms
     byHistory,
   );
   const items: LeasedItem[] = [];
+  const moves: QueueMove[] = [];
   const room = new PageRoom();
-  for (const row of available.slice(0, max)) {
-    const message = messageAt(row.message, maxDeliveries, nowMs);
+  for (const from of available.slice(0, max)) {
+    const message = messageAt(from.message, maxDeliveries, nowMs);
     assert(message.state === "ready", "a message that is not available was found to be");
-    const item = selectItem(tx, meshId, row.historyId);
+    const item = selectItem(tx, meshId, from.historyId);
     if (item === undefined) {
-      moveMessage(tx, row, expireMessage(message, nowMs));
+      moves.push({ from, to: expireMessage(message, nowMs) });
       continue;
     }
     const leased = handOut(message, terms);
     const leasedItem = { ...item, deliveries: leased.deliveries };
     if (!room.take(leasedItem)) break;
-    moveMessage(tx, row, leased);
+    moves.push({ from, to: leased });
     items.push(leasedItem);
   }
+  moveMessages(tx, moves);
   return items.length === 0 && available.length > 0 ? undefined : items;
 }
 
@@ -166,37 +161,26 @@ export function settleMessages(tx: Sqlite, request: SettleRequest, nowMs: number
   const { meshId, queue, holder, leaseToken } = request;
   const maxDeliveries = openQueue(tx, meshId, queue, holder);
   if (typeof maxDeliveries !== "number") return maxDeliveries;
-  const held = new Map<string, QueueRow<Leased>>();
-  for (const row of selectHeld(tx, meshId, holder, leaseToken)) {
-    if (row.queue === queue && row.message.expiresAtMs > nowMs) held.set(row.brokerMessageId, row);
-  }
-  const settlements = new Map<string, Settlement>();
-  const toSettle: QueueRow<Leased>[] = [];
-  const lost: string[] = [];
-  for (const id of new Set(request.brokerMessageIds)) {
-    const settled = selectSettlement(tx, request, id);
-    const row = held.get(id);
-    if (settled === undefined && row === undefined) lost.push(id);
-    if (settled === undefined && row !== undefined) toSettle.push(row);
-    settlements.set(id, settled ?? request.settlement);
-  }
-  if (lost.length > 0) return { type: "lease_lost", lost };
-  for (const row of toSettle) {
-    const { message } = row;
-    const next = request.settlement === "acked" ? acknowledge(message, nowMs) : giveBack(message, maxDeliveries, nowMs);
-    moveMessage(tx, row, next);
-    insertSettlement(tx, request, row, nowMs);
-  }
-  return { type: "settled", settlements };
+  const held = selectHeld(tx, meshId, holder, leaseToken);
+  const before = selectSettlements(tx, request);
+  const decided = decideSettle(request, held, before, { meshId, queue, maxDeliveries, nowMs });
+  if (decided.type === "lease_lost") return decided;
+  moveMessages(tx, decided.moves);
+  for (const { from } of decided.moves) insertSettlement(tx, request, from, nowMs);
+  return { type: "settled", settlements: decided.settlements };
 }
 
-function selectSettlement(tx: Sqlite, request: SettleRequest, brokerMessageId: string): Settlement | undefined {
-  return tx
-    .sql<{ settlement: Settlement }>(
-      `SELECT settlement FROM queue_settlement
-       WHERE mesh_id = ? AND queue = ? AND lease_token = ? AND broker_message_id = ? AND holder_pubkey = ?`,
-    )
-    .get(request.meshId, request.queue, request.leaseToken, brokerMessageId, request.holder)?.settlement;
+function selectSettlements(tx: Sqlite, request: SettleRequest): Map<string, Settlement> {
+  const select = tx.sql<{ settlement: Settlement }>(
+    `SELECT settlement FROM queue_settlement
+     WHERE mesh_id = ? AND queue = ? AND lease_token = ? AND broker_message_id = ? AND holder_pubkey = ?`,
+  );
+  const settlements = new Map<string, Settlement>();
+  for (const id of request.brokerMessageIds) {
+    const row = select.get(request.meshId, request.queue, request.leaseToken, id, request.holder);
+    if (row !== undefined) settlements.set(id, row.settlement);
+  }
+  return settlements;
 }
 
 function insertSettlement(tx: Sqlite, request: SettleRequest, row: QueueRow, nowMs: number): void {
@@ -245,21 +229,19 @@ export function reviveMessages(
   const maxDeliveries = openQueue(tx, meshId, queue, member);
   if (typeof maxDeliveries !== "number") return maxDeliveries;
   const unknown: string[] = [];
-  const rows: QueueRow[] = [];
+  const moves: QueueMove[] = [];
   for (const id of new Set(request.brokerMessageIds)) {
-    const row = selectById(tx, meshId, queue, id);
-    if (row === undefined) unknown.push(id);
-    else rows.push(row);
+    const from = selectById(tx, meshId, queue, id);
+    if (from === undefined) {
+      unknown.push(id);
+      continue;
+    }
+    const message = messageAt(from.message, maxDeliveries, nowMs);
+    if (message.state === "parked") moves.push({ from, to: revive(message) });
   }
   if (unknown.length > 0) return { type: "message_not_found", unknown };
-  let revived = 0;
-  for (const row of rows) {
-    const message = messageAt(row.message, maxDeliveries, nowMs);
-    if (message.state !== "parked") continue;
-    moveMessage(tx, row, revive(message));
-    revived += 1;
-  }
-  return { type: "revived", revived };
+  moveMessages(tx, moves);
+  return { type: "revived", revived: moves.length };
 }
 
 function selectById(tx: Sqlite, meshId: string, queue: string, brokerMessageId: string): QueueRow | undefined {
@@ -274,14 +256,10 @@ function selectById(tx: Sqlite, meshId: string, queue: string, brokerMessageId: 
 
 /** Gives back up to `limit` messages that a former member holds; returns how many. */
 export function endLeases(tx: Sqlite, meshId: string, holder: string, nowMs: number, limit: number): number {
-  const held = selectHeldBy(tx, meshId, holder, limit);
-  for (const row of held) {
-    const maxDeliveries = selectMaxDeliveries(tx, meshId, row.queue) ?? limits.maxDeliveriesDefault;
-    moveMessage(tx, row, giveBack(row.message, maxDeliveries, nowMs));
-  }
-  return held.length;
-}
-
-function byHistory(a: QueueRow, b: QueueRow): number {
-  return a.historyId - b.historyId;
+  const moves = selectHeldBy(tx, meshId, holder, limit).map((from): QueueMove => {
+    const maxDeliveries = selectMaxDeliveries(tx, meshId, from.queue) ?? limits.maxDeliveriesDefault;
+    return { from, to: giveBack(from.message, maxDeliveries, nowMs) };
+  });
+  moveMessages(tx, moves);
+  return moves.length;
 }

@@ -1,28 +1,18 @@
 // Removing messages that are older than they have to be, on SQLite: one bounded piece of a mesh's history at a time,
 // inside the caller's transaction, whose write lock keeps everybody else out.
-import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { expireMessage } from "../../core/queue-message.ts";
-import { countRemovable } from "../../core/retention.ts";
+import { type AgedRow, countRemovable } from "../../core/retention.ts";
 import type { SweepTerms } from "../../ports/housekeeping.ts";
 import type { SweepTally } from "../sweep-tally.ts";
 import { deleteDeliveries, deleteHistory } from "./forgetting.ts";
-import { moveMessage, selectQueueMessage } from "./queue-rows.ts";
+import { moveMessages, selectQueueMessage } from "./queue-rows.ts";
 import { deleteSearchRow } from "./search.ts";
 
 /** One step is one job among the accepts: short enough that they do not notice. */
 const messagesPerStep = 64;
 /** Of those messages together; a message with more recipients takes several steps. */
 const deliveriesPerStep = 512;
-
-type HistoryRow = {
-  historyId: number;
-  brokerMessageId: string;
-  clientMessageId: string;
-  kind: DestinationKind;
-  ref: string;
-  acceptedAtMs: number;
-};
 
 export function removeMessages(
   tx: Sqlite,
@@ -66,9 +56,9 @@ function updateRemovedUpTo(tx: Sqlite, meshId: string, historyId: number): void 
   ).run(meshId, historyId);
 }
 
-function selectNext(tx: Sqlite, meshId: string, after: number): HistoryRow[] {
+function selectNext(tx: Sqlite, meshId: string, after: number): AgedRow[] {
   return tx
-    .sql<HistoryRow>(
+    .sql<AgedRow>(
       `SELECT history_id AS historyId, broker_message_id AS brokerMessageId, client_message_id AS clientMessageId,
          destination_kind AS kind, destination_ref AS ref, accepted_at AS acceptedAtMs
        FROM message_history WHERE mesh_id = ? AND history_id > ? ORDER BY history_id LIMIT ?`,
@@ -95,7 +85,7 @@ function hasUnsettled(tx: Sqlite, meshId: string, historyId: number): boolean {
 }
 
 /** False: the id is forgotten, or stands for a later message. */
-function markUnavailable(tx: Sqlite, meshId: string, row: HistoryRow): boolean {
+function markUnavailable(tx: Sqlite, meshId: string, row: AgedRow): boolean {
   const { changes } = tx
     .sql(
       `UPDATE client_message_dedupe SET history_available = 0
@@ -105,7 +95,7 @@ function markUnavailable(tx: Sqlite, meshId: string, row: HistoryRow): boolean {
   return changes > 0;
 }
 
-function removeMessage(tx: Sqlite, meshId: string, row: HistoryRow, nowMs: number, tally: SweepTally): void {
+function removeMessage(tx: Sqlite, meshId: string, row: AgedRow, nowMs: number, tally: SweepTally): void {
   if (row.kind === "queue") tally.add("expired_queue_messages", expireQueued(tx, meshId, row, nowMs));
   const table = row.kind === "topic" ? "topic_message" : "message_queue";
   tally.add(
@@ -119,11 +109,11 @@ function removeMessage(tx: Sqlite, meshId: string, row: HistoryRow, nowMs: numbe
   tally.add("search_rows", deleteSearchRow(tx, meshId, row.historyId));
 }
 
-function expireQueued(tx: Sqlite, meshId: string, { ref, historyId }: HistoryRow, nowMs: number): number {
+function expireQueued(tx: Sqlite, meshId: string, { ref, historyId }: AgedRow, nowMs: number): number {
   const stored = selectQueueMessage(tx, meshId, ref, historyId);
   if (stored === undefined) return 0;
   const next = expireMessage(stored.message, nowMs);
   if (next === stored.message) return 0;
-  moveMessage(tx, stored, next);
+  moveMessages(tx, [{ from: stored, to: next }]);
   return 1;
 }

@@ -1,7 +1,7 @@
 // Full text on SQLite with FTS5. The index is filled beside the accepts, step by step, from committed history; the
 // cursor moves in the same transaction, so that a crash repeats nothing and forgets nothing.
-import { textOf } from "@claudemesh/protocol/wire/history-item";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
+import { bytesPerMessage, clearText } from "../../core/search-text.ts";
 import type { FoundPage, SearchStore } from "../../ports/reading.ts";
 import { hasMessage, joinMessages } from "./stored-items.ts";
 import { scanRows, selectVisiblePage } from "./visible-page.ts";
@@ -11,8 +11,6 @@ const rowsPerStep = 32;
 const bytesPerStep = 32_768;
 /** Of the index, put together with every step; more than a step writes, so that merging keeps up. */
 const mergePagesPerStep = 64;
-/** Of one message; a longer text is found by its beginning. */
-const bytesPerMessage = 65_536;
 
 /** A row's number, see the table. Computed by the database: it does not fit the numbers of this language. */
 const rowNumber = (meshNumber: string, historyId: string) =>
@@ -80,16 +78,6 @@ function indexStretch(
     if (bytes >= bytesPerStep) return history_id;
   }
   return stretch.upTo;
-}
-
-/** Undefined for bytes that are no text. A cut may have gone through a character. */
-function clearText(body: Uint8Array): string | undefined {
-  const cuts = body.length < bytesPerMessage ? [0] : [0, 1, 2, 3];
-  for (const cut of cuts) {
-    const text = textOf(body.subarray(0, body.length - cut));
-    if (text !== undefined) return text;
-  }
-  return undefined;
 }
 
 /** Returns how many rows went: a message that is no text has none. */

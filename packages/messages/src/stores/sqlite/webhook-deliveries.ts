@@ -4,13 +4,11 @@ import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { chooseWithinCaps } from "../../core/webhook-claims.ts";
 import type { JudgedTry } from "../../core/webhook-delivery.ts";
 import type { ClaimedDelivery, ClaimTerms, WebhookStore } from "../../ports/webhooks.ts";
-import { openDeliveriesMax } from "../webhook-bounds.ts";
+import { atCap, claimWindow, type DueRow, openDeliveriesMax, toClaimed } from "../webhook-rows.ts";
 import { selectItem } from "./stored-items.ts";
 
 /** History rows that one step looks at: short enough that accepts do not notice. */
 const rowsPerStep = 100;
-/** Due rows that one claim looks at, beyond those of webhooks that have as many in hand as they may have. */
-const claimWindow = 256;
 
 type Behind = {
   mesh_id: string;
@@ -61,19 +59,7 @@ export function writeNextDeliveries(tx: Sqlite, nowMs: number): boolean {
   return true;
 }
 
-type DueRow = {
-  mesh_id: string;
-  mesh_name: string;
-  webhook: string;
-  incarnation: string;
-  url: string;
-  secret: string;
-  history_id: number;
-  attempts: number;
-};
-
 export function selectDue(db: Sqlite, terms: ClaimTerms, nowMs: number): DueRow[] {
-  const atCap = [...terms.inHand].filter(([, count]) => count >= terms.perWebhook).map(([incarnation]) => incarnation);
   const rows = db
     .sql<DueRow>(
       `SELECT d.mesh_id, mesh.name AS mesh_name, w.id AS webhook, d.incarnation, w.url, w.secret, d.history_id,
@@ -85,7 +71,7 @@ export function selectDue(db: Sqlite, terms: ClaimTerms, nowMs: number): DueRow[
          AND d.incarnation NOT IN (SELECT value FROM json_each(?))
        ORDER BY d.due_at LIMIT ?`,
     )
-    .all(nowMs, JSON.stringify(atCap), claimWindow);
+    .all(nowMs, JSON.stringify(atCap(terms)), claimWindow);
   return chooseWithinCaps(rows, terms);
 }
 
@@ -105,8 +91,7 @@ export function claimDeliveries(tx: Sqlite, terms: ClaimTerms, nowMs: number): C
       `UPDATE webhook_delivery SET attempts = ?, due_at = ?, last_attempt_at = ?
        WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending'`,
     ).run(attempt, nowMs + terms.leaseMs, nowMs, row.mesh_id, row.incarnation, row.history_id);
-    const { webhook, incarnation, url, secret } = row;
-    claimed.push({ meshId: row.mesh_id, meshName: row.mesh_name, webhook, incarnation, url, secret, attempt, item });
+    claimed.push(toClaimed(row, attempt, item));
   }
   return claimed;
 }

@@ -2,8 +2,8 @@
 // deliveries is in webhook-deliveries.ts.
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import { PageRoom } from "../../core/page-room.ts";
-import type { NewWebhook, StoredWebhook, WebhookStore } from "../../ports/webhooks.ts";
+import type { NewWebhook, WebhookStore } from "../../ports/webhooks.ts";
+import { type DeliveryRow, toDeliveryItem, toWebhookPage, type WebhookRow } from "../webhook-rows.ts";
 
 type Found = { incarnation: string; fingerprint: Uint8Array; created_at: number };
 
@@ -48,17 +48,6 @@ export function insertWebhook(
   return "created";
 }
 
-type ListedRow = {
-  id: string;
-  url: string;
-  topics: string | null;
-  created_by: string;
-  created_at: number;
-  written_up_to: number;
-  pending: number;
-  parked: number;
-};
-
 const countOf = (state: "pending" | "parked") => `(SELECT count(*) FROM webhook_delivery d
   WHERE d.mesh_id = w.mesh_id AND d.incarnation = w.incarnation AND d.state = '${state}') AS ${state}`;
 
@@ -69,22 +58,16 @@ export function selectWebhooks(
   limit: number,
 ): Awaited<ReturnType<WebhookStore["list"]>> {
   const rows = db
-    .sql<ListedRow>(
+    .sql<Omit<WebhookRow, "topics"> & { readonly topics: string | null }>(
       `SELECT w.id, w.url, w.topics, w.created_by, w.created_at, w.written_up_to, ${countOf("pending")}, ${countOf("parked")}
        FROM webhook w WHERE w.mesh_id = ? AND w.id > ? AND w.deleted_at IS NULL ORDER BY w.id LIMIT ?`,
     )
     .all(meshId, after, limit);
-  const items: StoredWebhook[] = [];
-  const room = new PageRoom();
-  for (const row of rows) {
-    const { id, url, pending, parked } = row;
-    const topics = row.topics === null ? undefined : (parseOwnJsonText(row.topics) as string[]);
-    const head = { id, url, topics, createdBy: row.created_by, createdAtMs: row.created_at };
-    const item = { ...head, writtenUpTo: row.written_up_to, pending, parked };
-    if (!room.take(item)) return { items, nextCursor: items.at(-1)?.id };
-    items.push(item);
-  }
-  return { items, nextCursor: rows.length === limit ? items.at(-1)?.id : undefined };
+  const topicsOf = (text: string | null) => (text === null ? null : (parseOwnJsonText(text) as string[]));
+  return toWebhookPage(
+    rows.map((row) => ({ ...row, topics: topicsOf(row.topics) })),
+    limit,
+  );
 }
 
 export function deleteWebhook(tx: Sqlite, meshId: string, id: string, nowMs: number): void {
@@ -102,18 +85,6 @@ export function deleteWebhooksOf(tx: Sqlite, meshId: string, pubkey: string, now
     .run(nowMs, meshId, pubkey).changes;
 }
 
-type DeliveryRow = {
-  history_id: number;
-  broker_message_id: string;
-  state: "pending" | "delivered" | "parked" | "expired";
-  attempts: number;
-  due_at: number | null;
-  last_attempt_at: number | null;
-  last_status: number | null;
-  last_error: string | null;
-  settled_at: number | null;
-};
-
 export function selectDeliveries(
   db: Sqlite,
   query: Parameters<WebhookStore["deliveries"]>[0],
@@ -128,18 +99,10 @@ export function selectDeliveries(
        ORDER BY history_id LIMIT ?5`,
     )
     .all(query.meshId, webhook.incarnation, query.after, query.state ?? null, query.limit);
-  const items = rows.map((row) => ({
-    historyId: row.history_id,
-    brokerMessageId: row.broker_message_id,
-    state: row.state,
-    attempts: row.attempts,
-    dueAtMs: row.due_at ?? undefined,
-    lastAttemptAtMs: row.last_attempt_at ?? undefined,
-    lastStatus: row.last_status ?? undefined,
-    lastError: row.last_error ?? undefined,
-    settledAtMs: row.settled_at ?? undefined,
-  }));
-  return { items, nextAfter: rows.length === query.limit ? rows.at(-1)?.history_id : undefined };
+  return {
+    items: rows.map(toDeliveryItem),
+    nextAfter: rows.length === query.limit ? rows.at(-1)?.history_id : undefined,
+  };
 }
 
 export function replayDeliveries(

@@ -1,25 +1,12 @@
 // Branches and merges of a space on PostgreSQL.
-import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
-import type { Branch, MergeRow, Segment, SpaceRef } from "../../ports/rows.ts";
+import type { Branch, MergeRow, SpaceRef } from "../../ports/rows.ts";
+import { type BranchColumns, branchColumns, toBranch } from "../rows.ts";
 import type { Reading } from "./reading.ts";
-
-type BranchColumns = { name: string; lineage: string; created_seq: number; deleted_seq: number | null };
-
-const columns = "name, lineage, created_seq, deleted_seq";
-
-function toBranch(row: BranchColumns): Branch {
-  return {
-    name: row.name,
-    lineage: parseOwnJsonText(row.lineage) as Segment[],
-    createdSeq: row.created_seq,
-    deletedSeq: row.deleted_seq ?? undefined,
-  };
-}
 
 export async function selectBranches(db: Reading, space: SpaceRef, names: readonly string[]): Promise<Branch[]> {
   const rows = await db.query<BranchColumns>(
-    `SELECT ${columns} FROM mesh.space_branch WHERE mesh_id = $1 AND space_id = $2 AND name = ANY ($3::text[])`,
+    `SELECT ${branchColumns} FROM mesh.space_branch WHERE mesh_id = $1 AND space_id = $2 AND name = ANY ($3::text[])`,
     [space.meshId, space.spaceId, names],
     "space_branches",
   );
@@ -33,7 +20,7 @@ export async function selectBranchPage(
   limit: number,
 ): Promise<Branch[]> {
   const rows = await db.query<BranchColumns>(
-    `SELECT ${columns} FROM mesh.space_branch
+    `SELECT ${branchColumns} FROM mesh.space_branch
      WHERE mesh_id = $1 AND space_id = $2 AND ($3::text IS NULL OR name > $3) ORDER BY name LIMIT $4`,
     [space.meshId, space.spaceId, after ?? null, limit],
   );

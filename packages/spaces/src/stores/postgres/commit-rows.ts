@@ -1,40 +1,16 @@
 // The commit log and what members signed, on PostgreSQL.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { CommitRow, InvocationRow, SpaceRef } from "../../ports/rows.ts";
+import { type CommitColumns, commitColumns, toCommit } from "../rows.ts";
 import type { Reading } from "./reading.ts";
-
-type CommitColumns = {
-  seq: number;
-  branch: string;
-  session_id: string;
-  local_seq: number;
-  member_pubkey: string;
-  original: string;
-  resolution: string;
-  invocation_ref: string | null;
-  authorization_ref: string | null;
-  committed_at: Date;
-};
 
 export async function selectLog(db: Reading, space: SpaceRef, after: number, limit: number): Promise<CommitRow[]> {
   const rows = await db.query<CommitColumns>(
-    `SELECT seq, branch, session_id, local_seq, member_pubkey, original, resolution, invocation_ref,
-       authorization_ref, committed_at
+    `SELECT ${commitColumns}
      FROM mesh.space_commit WHERE mesh_id = $1 AND space_id = $2 AND seq > $3 ORDER BY seq LIMIT $4`,
     [space.meshId, space.spaceId, after, limit],
   );
-  return rows.map((row) => ({
-    seq: row.seq,
-    branch: row.branch,
-    sessionId: row.session_id,
-    localSeq: row.local_seq,
-    memberPubkey: row.member_pubkey,
-    original: row.original,
-    resolution: row.resolution,
-    invocationRef: row.invocation_ref ?? undefined,
-    authorizationRef: row.authorization_ref ?? undefined,
-    committedAtMs: row.committed_at.getTime(),
-  }));
+  return rows.map(toCommit);
 }
 
 export async function selectInvocation(db: Reading, space: SpaceRef, hash: string): Promise<InvocationRow | undefined> {

@@ -1,18 +1,8 @@
 // Revisions, heads and snapshots of a space on PostgreSQL, each statement for all that is asked at once.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
-import type {
-  EntityIdQuery,
-  LayerAsk,
-  RevisionRow,
-  SpaceRef,
-  Tail,
-  TailAsk,
-  Write,
-  WriteAsk,
-} from "../../ports/rows.ts";
+import type { EntityIdQuery, LayerAsk, SpaceRef, Tail, TailAsk, Write, WriteAsk } from "../../ports/rows.ts";
+import { type RevisionColumns, toRevision } from "../rows.ts";
 import type { Reading } from "./reading.ts";
-
-type RevisionColumns = { seq: number; op_index: number; op: RevisionRow["op"]; body: string | null };
 
 type TailColumns = { n: number; snapshot_seq: number | null; document: string | null } & (
   | RevisionColumns
@@ -66,10 +56,6 @@ export async function selectTails(
     if (row.seq !== null) tail.revisions.push(toRevision(row));
   }
   return tails;
-}
-
-function toRevision({ seq, op_index: opIndex, op, body }: RevisionColumns) {
-  return { seq, opIndex, op, body: body ?? undefined };
 }
 
 type WriteColumns = { n: number; seq: number; op_index: number; footprint: string };

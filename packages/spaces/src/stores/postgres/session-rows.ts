@@ -9,28 +9,20 @@ import type {
   SpaceSettings,
   VerdictRow,
 } from "../../ports/rows.ts";
+import {
+  type SessionColumns,
+  type SpaceColumns,
+  sessionColumns,
+  spaceColumns,
+  toSession,
+  toSpace,
+  toVerdict,
+  type VerdictColumns,
+  verdictColumns,
+} from "../rows.ts";
 import type { Reading } from "./reading.ts";
 
-type SpaceColumns = {
-  space_id: string;
-  signed_writes: SignedWrites;
-  last_seq: number;
-  created_by: string;
-  created_at: Date;
-};
-
-const spaceColumns = "space_id, signed_writes, last_seq, created_by, created_at";
 const selectSpaceText = `SELECT ${spaceColumns} FROM mesh.space WHERE mesh_id = $1 AND space_id = $2`;
-
-function toSpace(row: SpaceColumns): SpaceRow {
-  return {
-    spaceId: row.space_id,
-    signedWrites: row.signed_writes,
-    lastSeq: row.last_seq,
-    createdBy: row.created_by,
-    createdAtMs: row.created_at.getTime(),
-  };
-}
 
 export async function selectSpace(db: Reading, space: SpaceRef): Promise<SpaceRow | undefined> {
   const [row] = await db.query<SpaceColumns>(selectSpaceText, [space.meshId, space.spaceId], "space");
@@ -92,27 +84,8 @@ export async function updateSignedWrites(
   return updated > 0;
 }
 
-const selectSessionText = `SELECT member_pubkey, epoch, token_hash, last_local_seq, used_at FROM mesh.space_session
+const selectSessionText = `SELECT ${sessionColumns} FROM mesh.space_session
   WHERE mesh_id = $1 AND space_id = $2 AND session_id = $3`;
-
-type SessionColumns = {
-  member_pubkey: string;
-  epoch: number;
-  token_hash: Uint8Array;
-  last_local_seq: number;
-  used_at: Date;
-};
-
-function toSession(sessionId: string, row: SessionColumns): SessionRow {
-  return {
-    sessionId,
-    memberPubkey: row.member_pubkey,
-    epoch: row.epoch,
-    tokenHash: row.token_hash,
-    lastLocalSeq: row.last_local_seq,
-    usedAtMs: row.used_at.getTime(),
-  };
-}
 
 export async function selectSession(db: Reading, space: SpaceRef, sessionId: string): Promise<SessionRow | undefined> {
   const values = [space.meshId, space.spaceId, sessionId];
@@ -145,7 +118,7 @@ export async function lockWriters(
          WHERE m.mesh_id = $1 AND m.pubkey = w.pubkey AND m.revoked_at IS NULL) AS live
      FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS w (session_id, pubkey, n)
      LEFT JOIN LATERAL (
-       SELECT member_pubkey, epoch, token_hash, last_local_seq, used_at FROM mesh.space_session
+       SELECT ${sessionColumns} FROM mesh.space_session
        WHERE mesh_id = $1 AND space_id = $2 AND session_id = w.session_id FOR NO KEY UPDATE) s ON true
      ORDER BY w.n`,
     [space.meshId, space.spaceId, sessionIds, writers.map(({ memberPubkey }) => memberPubkey)],
@@ -243,16 +216,6 @@ export async function deleteUnusedSessions(
   return rows.length;
 }
 
-type VerdictColumns = {
-  local_seq: number;
-  member_pubkey: string;
-  fingerprint: Uint8Array;
-  branch: string;
-  seq: number | null;
-  result: string;
-  decided_at: Date;
-};
-
 export async function selectVerdicts(
   db: Reading,
   space: SpaceRef,
@@ -260,19 +223,10 @@ export async function selectVerdicts(
   localSeqs: readonly number[],
 ): Promise<VerdictRow[]> {
   const rows = await db.query<VerdictColumns>(
-    `SELECT local_seq, member_pubkey, fingerprint, branch, seq, result, decided_at FROM mesh.space_verdict
+    `SELECT ${verdictColumns} FROM mesh.space_verdict
      WHERE mesh_id = $1 AND space_id = $2 AND session_id = $3 AND local_seq = ANY ($4::bigint[])`,
     [space.meshId, space.spaceId, sessionId, localSeqs],
     "space_verdicts",
   );
-  return rows.map((row) => ({
-    sessionId,
-    localSeq: row.local_seq,
-    memberPubkey: row.member_pubkey,
-    fingerprint: row.fingerprint,
-    branch: row.branch,
-    seq: row.seq ?? undefined,
-    result: row.result,
-    decidedAtMs: row.decided_at.getTime(),
-  }));
+  return rows.map((row) => toVerdict(sessionId, row));
 }

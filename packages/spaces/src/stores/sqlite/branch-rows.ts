@@ -1,24 +1,11 @@
 // Branches and merges of a space on SQLite.
-import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import type { Branch, MergeRow, Segment, SpaceRef } from "../../ports/rows.ts";
-
-type BranchColumns = { name: string; lineage: string; created_seq: number; deleted_seq: number | null };
-
-const columns = "name, lineage, created_seq, deleted_seq";
-
-function toBranch(row: BranchColumns): Branch {
-  return {
-    name: row.name,
-    lineage: parseOwnJsonText(row.lineage) as Segment[],
-    createdSeq: row.created_seq,
-    deletedSeq: row.deleted_seq ?? undefined,
-  };
-}
+import type { Branch, MergeRow, SpaceRef } from "../../ports/rows.ts";
+import { type BranchColumns, branchColumns, toBranch } from "../rows.ts";
 
 export function selectBranches(db: Sqlite, space: SpaceRef, names: readonly string[]): Branch[] {
   const select = db.sql<BranchColumns>(
-    `SELECT ${columns} FROM space_branch WHERE mesh_id = ? AND space_id = ? AND name = ?`,
+    `SELECT ${branchColumns} FROM space_branch WHERE mesh_id = ? AND space_id = ? AND name = ?`,
   );
   return names.flatMap((name) => {
     const row = select.get(space.meshId, space.spaceId, name);
@@ -29,7 +16,7 @@ export function selectBranches(db: Sqlite, space: SpaceRef, names: readonly stri
 export function selectBranchPage(db: Sqlite, space: SpaceRef, after: string | undefined, limit: number): Branch[] {
   const rows = db
     .sql<BranchColumns>(
-      `SELECT ${columns} FROM space_branch WHERE mesh_id = ? AND space_id = ? AND (? IS NULL OR name > ?)
+      `SELECT ${branchColumns} FROM space_branch WHERE mesh_id = ? AND space_id = ? AND (? IS NULL OR name > ?)
        ORDER BY name LIMIT ?`,
     )
     .all(space.meshId, space.spaceId, after ?? null, after ?? null, limit);

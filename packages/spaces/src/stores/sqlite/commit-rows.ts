@@ -1,40 +1,16 @@
 // The commit log and what members signed, on SQLite.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { CommitRow, InvocationRow, SpaceRef } from "../../ports/rows.ts";
-
-type CommitColumns = {
-  seq: number;
-  branch: string;
-  session_id: string;
-  local_seq: number;
-  member_pubkey: string;
-  original: string;
-  resolution: string;
-  invocation_ref: string | null;
-  authorization_ref: string | null;
-  committed_at: number;
-};
+import { type CommitColumns, commitColumns, toCommit } from "../rows.ts";
 
 export function selectLog(db: Sqlite, space: SpaceRef, after: number, limit: number): CommitRow[] {
   const rows = db
     .sql<CommitColumns>(
-      `SELECT seq, branch, session_id, local_seq, member_pubkey, original, resolution, invocation_ref,
-         authorization_ref, committed_at
+      `SELECT ${commitColumns}
        FROM space_commit WHERE mesh_id = ? AND space_id = ? AND seq > ? ORDER BY seq LIMIT ?`,
     )
     .all(space.meshId, space.spaceId, after, limit);
-  return rows.map((row) => ({
-    seq: row.seq,
-    branch: row.branch,
-    sessionId: row.session_id,
-    localSeq: row.local_seq,
-    memberPubkey: row.member_pubkey,
-    original: row.original,
-    resolution: row.resolution,
-    invocationRef: row.invocation_ref ?? undefined,
-    authorizationRef: row.authorization_ref ?? undefined,
-    committedAtMs: row.committed_at,
-  }));
+  return rows.map(toCommit);
 }
 
 export function insertCommits(tx: Sqlite, space: SpaceRef, commits: readonly CommitRow[]): void {

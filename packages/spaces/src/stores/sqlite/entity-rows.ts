@@ -12,8 +12,7 @@ import type {
   Write,
   WriteAsk,
 } from "../../ports/rows.ts";
-
-type RevisionColumns = { seq: number; op_index: number; op: RevisionRow["op"]; body: string | null };
+import { type RevisionColumns, toRevision } from "../rows.ts";
 
 export function selectTail(db: Sqlite, space: SpaceRef, ask: TailAsk, limit: number): Tail {
   const key = [space.meshId, space.spaceId, ask.branch, ask.entityId] as const;
@@ -39,10 +38,6 @@ function countNeeded(db: Sqlite, range: readonly (string | number)[], limit: num
   const ops = db.sql<Pick<RevisionColumns, "op">>(`SELECT op ${tailRows}`).all(...range, limit);
   const full = ops.findIndex(({ op }) => op !== "patch");
   return full < 0 ? ops.length : full + 1;
-}
-
-function toRevision({ seq, op_index: opIndex, op, body }: RevisionColumns) {
-  return { seq, opIndex, op, body: body ?? undefined };
 }
 
 export function selectWrites(db: Sqlite, space: SpaceRef, ask: WriteAsk, limit: number): Write[] {

@@ -9,26 +9,17 @@ import type {
   SpaceSettings,
   VerdictRow,
 } from "../../ports/rows.ts";
-
-type SpaceColumns = {
-  space_id: string;
-  signed_writes: SignedWrites;
-  last_seq: number;
-  created_by: string;
-  created_at: number;
-};
-
-const spaceColumns = "space_id, signed_writes, last_seq, created_by, created_at";
-
-function toSpace(row: SpaceColumns): SpaceRow {
-  return {
-    spaceId: row.space_id,
-    signedWrites: row.signed_writes,
-    lastSeq: row.last_seq,
-    createdBy: row.created_by,
-    createdAtMs: row.created_at,
-  };
-}
+import {
+  type SessionColumns,
+  type SpaceColumns,
+  sessionColumns,
+  spaceColumns,
+  toSession,
+  toSpace,
+  toVerdict,
+  type VerdictColumns,
+  verdictColumns,
+} from "../rows.ts";
 
 export function selectSpace(db: Sqlite, space: SpaceRef): SpaceRow | undefined {
   const row = db
@@ -75,20 +66,11 @@ export function raiseLastSeq(tx: Sqlite, space: SpaceRef, seq: number): void {
 
 export function selectSession(db: Sqlite, space: SpaceRef, sessionId: string): SessionRow | undefined {
   const row = db
-    .sql<{ member_pubkey: string; epoch: number; token_hash: Uint8Array; last_local_seq: number; used_at: number }>(
-      `SELECT member_pubkey, epoch, token_hash, last_local_seq, used_at FROM space_session
-       WHERE mesh_id = ? AND space_id = ? AND session_id = ?`,
+    .sql<SessionColumns>(
+      `SELECT ${sessionColumns} FROM space_session WHERE mesh_id = ? AND space_id = ? AND session_id = ?`,
     )
     .get(space.meshId, space.spaceId, sessionId);
-  if (row === undefined) return undefined;
-  return {
-    sessionId,
-    memberPubkey: row.member_pubkey,
-    epoch: row.epoch,
-    tokenHash: row.token_hash,
-    lastLocalSeq: row.last_local_seq,
-    usedAtMs: row.used_at,
-  };
+  return row && toSession(sessionId, row);
 }
 
 export function upsertSession(tx: Sqlite, space: SpaceRef, session: SessionRow): void {
@@ -163,16 +145,6 @@ export function deleteUnusedSessions(tx: Sqlite, unusedSinceMs: number, limit: n
   return sessions.length;
 }
 
-type VerdictColumns = {
-  local_seq: number;
-  member_pubkey: string;
-  fingerprint: Uint8Array;
-  branch: string;
-  seq: number | null;
-  result: string;
-  decided_at: number;
-};
-
 export function selectVerdicts(
   db: Sqlite,
   space: SpaceRef,
@@ -180,14 +152,12 @@ export function selectVerdicts(
   localSeqs: readonly number[],
 ): VerdictRow[] {
   const select = db.sql<VerdictColumns>(
-    `SELECT local_seq, member_pubkey, fingerprint, branch, seq, result, decided_at FROM space_verdict
+    `SELECT ${verdictColumns} FROM space_verdict
      WHERE mesh_id = ? AND space_id = ? AND session_id = ? AND local_seq = ?`,
   );
   return localSeqs.flatMap((localSeq) => {
     const row = select.get(space.meshId, space.spaceId, sessionId, localSeq);
-    if (row === undefined) return [];
-    const { member_pubkey: memberPubkey, fingerprint, branch, seq, result, decided_at: decidedAtMs } = row;
-    return [{ sessionId, localSeq, memberPubkey, fingerprint, branch, seq: seq ?? undefined, result, decidedAtMs }];
+    return row === undefined ? [] : [toVerdict(sessionId, row)];
   });
 }
 

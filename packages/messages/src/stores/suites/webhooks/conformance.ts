@@ -5,7 +5,7 @@ import type { JudgedTry } from "../../../core/webhook-delivery.ts";
 import type { ClaimedDelivery, ClaimTerms, NewWebhook, WebhookStore } from "../../../ports/webhooks.ts";
 import { endMembership } from "../../../services/end-membership.ts";
 import { dm, queue, send, topic, type World } from "../../conformance-world.ts";
-import { openDeliveriesMax } from "../../webhook-bounds.ts";
+import { openDeliveriesMax } from "../../webhook-rows.ts";
 
 export function describeWebhooks(world: () => World): void {
   let owner: string;
@@ -41,6 +41,14 @@ export function describeWebhooks(world: () => World): void {
   };
   const writeAll = async () => {
     while (await webhooks().writeNext(world().nowMs));
+  };
+  /** The webhook with so many deliveries that are due; their places in history. */
+  const createWithDue = async (count = 1) => {
+    await create();
+    const ids: number[] = [];
+    for (let n = 0; n < count; n++) ids.push(await post());
+    await writeAll();
+    return ids;
   };
   const terms = (overrides: Partial<ClaimTerms> = {}): ClaimTerms => ({
     limit: 100,
@@ -149,9 +157,7 @@ export function describeWebhooks(world: () => World): void {
     });
 
     test("waits where a webhook has as many open deliveries as it may have", async () => {
-      await create();
-      for (let n = 0; n < 3; n++) await post();
-      await writeAll();
+      await createWithDue(3);
       // As if the rows of a long outage were there.
       const columns = "mesh_id, incarnation, history_id, broker_message_id, state, attempts, due_at";
       const values = Array.from(
@@ -171,10 +177,7 @@ export function describeWebhooks(world: () => World): void {
 
   describe("a claim", () => {
     test("gives all it takes to try, oldest first, and counts the try", async () => {
-      await create();
-      const historyId = await post();
-      await post();
-      await writeAll();
+      const [historyId] = await createWithDue(2);
       const [first, ...rest] = await claim({ limit: 1 });
       expect(rest).toEqual([]);
       expect(first).toMatchObject({
@@ -189,9 +192,7 @@ export function describeWebhooks(world: () => World): void {
     });
 
     test("is nobody else's until its lease has run out", async () => {
-      await create();
-      await post();
-      await writeAll();
+      await createWithDue();
       const other = await world().openAnother();
       expect(await claim()).toHaveLength(1);
       world().nowMs += 9_999;
@@ -201,9 +202,7 @@ export function describeWebhooks(world: () => World): void {
     });
 
     test("gives each delivery to one of many brokers that ask at once", async () => {
-      await create();
-      for (let n = 0; n < 20; n++) await post();
-      await writeAll();
+      await createWithDue(20);
       const stores = [webhooks(), (await world().openAnother()).webhooks, (await world().openAnother()).webhooks];
       const claimed = await Promise.all(stores.map((store) => claim({ limit: 8 }, store)));
       const ids = claimed.flat().map(({ item }) => item.history_id);
@@ -225,18 +224,14 @@ export function describeWebhooks(world: () => World): void {
     });
 
     test("finds messages that retention removed expired, and tries none of them", async () => {
-      await create();
-      const historyId = await post();
-      await writeAll();
+      const [historyId] = await createWithDue();
       await world().query(`DELETE FROM ${world().table("topic_message")}`);
       expect(await claim()).toEqual([]);
       expect(await list()).toEqual([[historyId, "expired"]]);
     });
 
     test("passes over webhooks whose creator is no owner any more", async () => {
-      await create();
-      await post();
-      await writeAll();
+      await createWithDue();
       await world().query(`UPDATE ${world().table("member")} SET role = 'member' WHERE pubkey = '${owner}'`);
       expect(await claim()).toEqual([]);
       await post();
@@ -246,9 +241,7 @@ export function describeWebhooks(world: () => World): void {
 
   describe("settling", () => {
     test("a success is for good, from whichever try it comes", async () => {
-      await create();
-      const historyId = await post();
-      await writeAll();
+      const [historyId] = await createWithDue();
       const [first] = await claim();
       world().nowMs += 10_000;
       const [second] = await claim();
@@ -261,9 +254,7 @@ export function describeWebhooks(world: () => World): void {
     });
 
     test("a failure counts for its own try only, and sets when the next one is due", async () => {
-      await create();
-      await post();
-      await writeAll();
+      await createWithDue();
       const [first] = await claim();
       world().nowMs += 10_000;
       const [second] = await claim();
@@ -286,9 +277,7 @@ export function describeWebhooks(world: () => World): void {
     });
 
     test("what is parked is listed and counted, and tried no more", async () => {
-      await create();
-      const historyId = await post();
-      await writeAll();
+      const [historyId] = await createWithDue();
       for (const delivery of await claim()) await settle(delivery, parked);
       world().nowMs += 1_000_000;
       expect(await claim()).toEqual([]);
@@ -300,9 +289,7 @@ export function describeWebhooks(world: () => World): void {
 
   describe("a replay", () => {
     test("of what is parked puts it back with all tries before it", async () => {
-      await create();
-      for (let n = 0; n < 3; n++) await post();
-      await writeAll();
+      await createWithDue(3);
       for (const delivery of await claim()) await settle(delivery, parked);
       const { meshId } = world();
       expect(await webhooks().replay(meshId, "ci", { parkedLimit: 2 }, world().nowMs)).toBe(2);
@@ -313,9 +300,7 @@ export function describeWebhooks(world: () => World): void {
     });
 
     test("of named deliveries takes those of any end, and leaves open ones alone", async () => {
-      await create();
-      const ids = [await post(), await post(), await post()];
-      await writeAll();
+      const ids = await createWithDue(3);
       const [one, two] = await claim({ limit: 2 });
       if (one === undefined || two === undefined) throw new Error("nothing was due");
       await settle(one, delivered);
@@ -352,9 +337,7 @@ export function describeWebhooks(world: () => World): void {
 
   describe("the end of a webhook", () => {
     test("a deleted one delivers nothing more, and its id is free for another", async () => {
-      await create();
-      await post();
-      await writeAll();
+      await createWithDue();
       for (let again = 0; again < 2; again++) await webhooks().delete(world().meshId, "ci", world().nowMs);
       expect(await claim()).toEqual([]);
       expect(await list()).toBeUndefined();
@@ -378,9 +361,7 @@ export function describeWebhooks(world: () => World): void {
     });
 
     test("settled deliveries are forgotten after their time, parked ones never", async () => {
-      await create();
-      for (let n = 0; n < 3; n++) await post();
-      await writeAll();
+      await createWithDue(3);
       const [one, two, three] = await claim();
       if (one === undefined || two === undefined || three === undefined) throw new Error("nothing was due");
       await settle(one, delivered);
@@ -395,9 +376,7 @@ export function describeWebhooks(world: () => World): void {
     });
 
     test("comes with the end of its creator's membership", async () => {
-      await create();
-      await post();
-      await writeAll();
+      await createWithDue();
       await world().revoke(owner);
       expect(await claim()).toEqual([]);
       const { memberships } = world().store;

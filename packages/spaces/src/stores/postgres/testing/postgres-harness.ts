@@ -1,6 +1,5 @@
 // The spaces suites' harness over one PostgreSQL database: empty tables for each test, stores over shared pools.
 import { postgresMembersMigrations } from "@claudemesh/members/postgres";
-import { StorageError } from "@claudemesh/storage/errors";
 import {
   openPostgres,
   Postgres,
@@ -10,9 +9,9 @@ import {
 } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import pg from "pg";
-import type { PreparedSends, SendsOutcome, SpacePorts, SpacesStore } from "../../../ports.ts";
+import type { PreparedSends, SendsOutcome, SpacesStore } from "../../../ports.ts";
 import type { ScheduleRuns } from "../../../testing/run-schedules.ts";
-import { type Fault, nextService, type ScheduleHost, schedulePorts } from "../../../testing/schedule.ts";
+import { ScheduleServices } from "../../../testing/schedule-services.ts";
 import { type OpenSpaces, type Row, refusalOf, type SpacesHarness, toTestSends } from "../../conformance-world.ts";
 import { createPostgresSpaceRules } from "../rules.ts";
 import { createPostgresSpacesStore, postgresSpacesMigrations } from "../spaces-store.ts";
@@ -113,16 +112,12 @@ export class PostgresHarness implements SpacesHarness {
 const scheduleMembers = ["a", "b", "c"].map((letter) => letter.repeat(64));
 
 /** For schedules: restarting makes another service over the same rows. */
-export class PostgresHost implements ScheduleHost {
+export class PostgresHost extends ScheduleServices {
   readonly #harness: PostgresHarness;
-  #services: readonly SpacePorts[];
-  #turn = 0;
-  #fault: Fault | undefined;
-  #ids = 0;
 
   private constructor(harness: PostgresHarness) {
+    super();
     this.#harness = harness;
-    this.#services = this.#createServices();
   }
 
   static async start(harness: PostgresHarness): Promise<PostgresHost> {
@@ -131,36 +126,16 @@ export class PostgresHost implements ScheduleHost {
       await harness.query(`INSERT INTO mesh.member (mesh_id, pubkey, name, role, joined_at)
         VALUES ('${harness.meshId}', '${pubkey}', 'm', 'member', now())`);
     }
-    return new PostgresHost(harness);
+    const host = new PostgresHost(harness);
+    await host.restart();
+    return host;
   }
 
   get runs(): Pick<ScheduleRuns, "members" | "meshId" | "host"> {
     return { members: scheduleMembers, meshId: this.#harness.meshId, host: async () => this };
   }
 
-  #createServices(): SpacePorts[] {
-    const hit = (when: Fault) => () => {
-      if (this.#fault !== when) return;
-      this.#fault = undefined;
-      throw new StorageError("io", `told to fail ${when} the commit`);
-    };
-    return ["first", "second"].map(() => {
-      const store = this.#harness.createStore({ beforeCommit: hit("before"), afterCommit: hit("after") });
-      return schedulePorts(store, () => `session-${String(++this.#ids).padStart(8, "0")}`);
-    });
-  }
-
-  async restart(): Promise<void> {
-    this.#services = this.#createServices();
-  }
-
-  ports(): SpacePorts {
-    const ports = nextService(this.#services, this.#turn++);
-    if (ports === undefined) throw new Error("there is a service");
-    return ports;
-  }
-
-  failNext(when: Fault | undefined): void {
-    this.#fault = when;
+  protected override createStore(probe: LaneProbe): SpacesStore {
+    return this.#harness.createStore(probe);
   }
 }

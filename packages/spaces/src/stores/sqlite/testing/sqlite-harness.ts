@@ -3,13 +3,12 @@ import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { membersMigrations } from "@claudemesh/members/sqlite";
-import { StorageError } from "@claudemesh/storage/errors";
 import { GroupCommit, type GroupCommitOptions } from "@claudemesh/storage/group-commit";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
-import type { PreparedSends, SendsOutcome, SpacePorts, SpacesStore } from "../../../ports.ts";
+import type { PreparedSends, SendsOutcome, SpacesStore } from "../../../ports.ts";
 import type { ScheduleRuns } from "../../../testing/run-schedules.ts";
-import { type Fault, nextService, type ScheduleHost, schedulePorts } from "../../../testing/schedule.ts";
+import { ScheduleServices } from "../../../testing/schedule-services.ts";
 import { type OpenSpaces, refusalOf, type SpacesHarness, toTestSends } from "../../conformance-world.ts";
 import { createSqliteSpaceRules } from "../rules.ts";
 import { createSqliteSpacesStore, spacesMigrations } from "../spaces-store.ts";
@@ -89,12 +88,8 @@ export const scheduleMembers = ["a", "b", "c"].map((letter) => letter.repeat(64)
 const schedulesPerDatabase = 200;
 
 /** Databases in memory for schedules: restarting makes another service over the same rows. */
-export class MemoryHost implements ScheduleHost {
+export class MemoryHost extends ScheduleServices {
   #db: Sqlite | undefined;
-  #services: readonly SpacePorts[] = [];
-  #turn = 0;
-  #fault: Fault | undefined;
-  #ids = 0;
 
   runs(given: Pick<ScheduleRuns, "count" | "seed" | "members">): ScheduleRuns {
     let runs = 0;
@@ -116,27 +111,8 @@ export class MemoryHost implements ScheduleHost {
     await this.restart();
   }
 
-  async restart(): Promise<void> {
+  protected override createStore(faults: GroupCommitOptions): SpacesStore {
     if (this.#db === undefined) throw new Error("the host has not been reset");
-    const hit = (when: Fault) => () => {
-      if (this.#fault !== when) return;
-      this.#fault = undefined;
-      throw new StorageError("io", `told to fail ${when} the commit`);
-    };
-    const db = this.#db;
-    this.#services = ["first", "second"].map(() => {
-      const { store } = sqliteStoreOn(db, { beforeCommit: hit("before"), afterCommit: hit("after") });
-      return schedulePorts(store, () => `session-${String(++this.#ids).padStart(8, "0")}`);
-    });
-  }
-
-  ports(): SpacePorts {
-    const ports = nextService(this.#services, this.#turn++);
-    if (ports === undefined) throw new Error("the host has not been reset");
-    return ports;
-  }
-
-  failNext(when: Fault | undefined): void {
-    this.#fault = when;
+    return sqliteStoreOn(this.#db, faults).store;
   }
 }
