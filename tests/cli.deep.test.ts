@@ -55,6 +55,8 @@ describe("in an empty home", () => {
     ["an unknown subcommand", ["daemon", "frobnicate"]],
     ["an unknown option", ["mesh", "list", "--frobnicate"]],
     ["a missing argument", ["send", "@self"]],
+    ["a recipient beside --batch", ["send", "@self", "hello", "--batch", "-"]],
+    ["an option that no line of --batch takes", ["send", "--batch", "-", "--priority", "now"]],
     ["one argument too many", ["mesh", "list", "more"]],
     ["a group alone", ["daemon"]],
     ["options that exclude each other", ["daemon", "outbox", "list", "--failed", "--done"]],

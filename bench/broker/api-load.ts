@@ -29,7 +29,7 @@ export type ApiResult = LatencyFigures & { readonly answered: number; readonly p
 const host = "127.0.0.1";
 
 /** One of the outstanding sends: goes out again and again, each time with another id. */
-type Sender = { readonly send: (id: string, nowMs: number) => void };
+type Sender = { readonly send: (nextId: () => string, nowMs: number) => void };
 type Heard = {
   readonly onAnswer: (sender: Sender, latencyMs: number) => void;
   readonly onFailed: (what: string) => void;
@@ -62,8 +62,8 @@ async function openWebSocket(order: ApiOrder, heard: Heard): Promise<Opened> {
     const socket = sockets[at % sockets.length];
     if (socket === undefined) throw new Error("an order names at least one mesh");
     const sender: Sender = {
-      send: (id, nowMs) =>
-        socket.request(`"send","client_message_id":"${id}",${rest}`, (status, text) => {
+      send: (nextId, nowMs) =>
+        socket.request(`"send","client_message_id":"${nextId()}",${rest}`, (status, text) => {
           if (status !== expected) heard.onFailed(`an answer that is not ${expected}: ${text}`);
           else heard.onAnswer(sender, performance.now() - nowMs);
         }),
@@ -101,7 +101,7 @@ async function generate(order: ApiOrder): Promise<ApiResult> {
       latencies.add(latencyMs);
       const nowMs = performance.now();
       if (nowMs < endsAtMs) {
-        sender.send(nextId(), nowMs);
+        sender.send(nextId, nowMs);
         return;
       }
       inFlight--;
@@ -116,7 +116,7 @@ async function generate(order: ApiOrder): Promise<ApiResult> {
     latencies = new Latencies();
     idle = Promise.withResolvers<void>();
     inFlight = opened.senders.length;
-    for (const sender of opened.senders) sender.send(nextId(), performance.now());
+    for (const sender of opened.senders) sender.send(nextId, performance.now());
     await Promise.race([idle.promise, failed]);
     return latencies;
   };

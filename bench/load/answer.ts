@@ -13,3 +13,9 @@ export function hasStatus(bytes: Buffer, status: number): boolean {
   const line = `HTTP/1.1 ${status} `;
   return bytes.toString("latin1", 0, line.length) === line;
 }
+
+export function timesIn(bytes: Buffer, text: string): number {
+  let times = 0;
+  for (let at = bytes.indexOf(text); at >= 0; at = bytes.indexOf(text, at + text.length)) times++;
+  return times;
+}

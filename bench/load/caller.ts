@@ -1,7 +1,7 @@
 // One caller: a connection that stays open, with one request in flight. It knows nothing about the others; when the
 // next request leaves is decided by whoever hears about the answer.
 import { connect, type Socket } from "node:net";
-import { answerLength, hasStatus } from "./answer.ts";
+import { answerLength, hasStatus, timesIn } from "./answer.ts";
 import type { SendRequestBytes } from "./send-request.ts";
 
 export type CallerEvents = {
@@ -43,8 +43,8 @@ export class Caller {
     });
   }
 
-  send(id: string, nowMs: number): void {
-    this.#request.setId(id);
+  send(nextId: () => string, nowMs: number): void {
+    this.#request.setIds(nextId);
     this.#sentAtMs = nowMs;
     this.#socket.write(this.#request.bytes);
   }
@@ -62,8 +62,9 @@ export class Caller {
       return;
     }
     this.#partial = undefined;
-    const { expectedStatus } = this.#request;
-    if (!hasStatus(answer, expectedStatus) || answer.length > length) {
+    const { expectedStatus, expectedOfEach, sends } = this.#request;
+    const isWhole = expectedOfEach === undefined || timesIn(answer, expectedOfEach) === sends;
+    if (!hasStatus(answer, expectedStatus) || !isWhole || answer.length > length) {
       this.#events.onFailed(`an answer that is not one ${expectedStatus}:\n${answer.toString()}`);
       return;
     }

@@ -7,6 +7,8 @@ import { Closing } from "../processes/closing.ts";
 import { MeasuringProcess } from "../processes/measuring-process.ts";
 import type { LoadOrder, LoadResult } from "./generator.ts";
 
+type Send = { readonly client_message_id: string };
+
 let folder: string;
 let closing: Closing;
 let load: MeasuringProcess<LoadOrder, LoadResult>;
@@ -20,8 +22,14 @@ beforeEach(async () => {
 
 afterEach(() => closing.closeAll());
 
-/** Answers each send with what `statusFor` says about the number of its arrival, and keeps the ids. */
-async function listen(statusFor: (arrival: number) => number): Promise<{ socketPath: string; ids: string[] }> {
+/**
+ * Answers each request with what `statusFor` says about the number of sends that have arrived, each of many sends with what
+ * `ofEach` says about its own, and keeps the ids.
+ */
+async function listen(
+  statusFor: (arrival: number) => number,
+  ofEach: (arrival: number) => number = () => 202,
+): Promise<{ socketPath: string; ids: string[] }> {
   const ids: string[] = [];
   const server: Server = createServer((request, response) => {
     let body = "";
@@ -29,8 +37,15 @@ async function listen(statusFor: (arrival: number) => number): Promise<{ socketP
       body += text;
     });
     request.on("end", () => {
-      ids.push((JSON.parse(body) as { client_message_id: string }).client_message_id);
-      const answer = '{"error":"insufficient_storage"}';
+      const read = JSON.parse(body) as Send | { sends: Send[] };
+      const results = ("sends" in read ? read.sends : [read]).map(({ client_message_id: id }) => ({
+        status: ofEach(ids.push(id)),
+      }));
+      const answer = JSON.stringify(
+        "sends" in read
+          ? { results: results.map((each) => ({ ...each, body: {} })) }
+          : { error: "insufficient_storage" },
+      );
       response.writeHead(statusFor(ids.length), { "content-length": answer.length });
       response.end(answer);
     });
@@ -55,6 +70,24 @@ describe("the load", () => {
     expect(new Set(ids).size).toBe(accepted);
     expect(perSecond).toBeGreaterThan(0);
     expect(p99Ms).toBeGreaterThanOrEqual(p50Ms);
+  });
+
+  it("counts every send of a request that carries many, each with an id of its own", async () => {
+    const { socketPath, ids } = await listen(() => 200);
+    const order32 = { ...order, sendsPerRequest: 32, socketPath, ids: "random" } as const;
+    const { accepted } = await load.ask(order32);
+    expect(accepted).toBeGreaterThanOrEqual(order.callers * 32);
+    expect(ids).toHaveLength(accepted);
+    expect(new Set(ids).size).toBe(accepted);
+  });
+
+  it("ends when one send among many was not taken", async () => {
+    const { socketPath } = await listen(
+      () => 200,
+      (arrival) => (arrival === 100 ? 507 : 202),
+    );
+    const ended = load.ask({ ...order, sendsPerRequest: 32, durationMs: 60_000, socketPath, ids: "random" });
+    await expect(ended).rejects.toThrow(/an answer that is not one 200.*"status":507/s);
   });
 
   it("has ids in the order of time where one caller asks for them", async () => {

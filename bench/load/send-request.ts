@@ -1,4 +1,5 @@
-// One send as the bytes of an HTTP request, ready to be written again and again: only the id inside changes, in place.
+// One send, or many, as the bytes of an HTTP request, ready to be written again and again: only the ids inside change, in
+// place.
 import assert from "node:assert/strict";
 import { idsOf, requestOf } from "../registrar/bench-request.ts";
 import { clientIdCharacters } from "./client-ids.ts";
@@ -8,14 +9,24 @@ const placeholder = "-".repeat(clientIdCharacters);
 
 export type SendRequestBytes = {
   readonly bytes: Buffer;
-  readonly setId: (id: string) => void;
+  /** How many sends it carries, each with an id of its own. */
+  readonly sends: number;
+  readonly setIds: (nextId: () => string) => void;
   /** Every other answer ends the run. */
   readonly expectedStatus: number;
+  /** Stands in the answer once for each send, where one answer is about many. */
+  readonly expectedOfEach?: string;
 };
 
 /** To a daemon's POST /v1/send. */
 export function formatSendRequest(to: string, message: string): SendRequestBytes {
   return formatRequest("/v1/send", [], { to, message }, 202);
+}
+
+/** To a daemon's POST /v1/send/many. */
+export function formatManyRequest(to: string, message: string, sends: number): SendRequestBytes {
+  const fields = { sends: Array(sends).fill({ to, message, client_message_id: placeholder }) };
+  return { ...formatBody("/v1/send/many", [], fields, 200, sends), expectedOfEach: '{"status":202,' };
 }
 
 /** To a broker, as a member with a token; an id that was accepted before is answered 200 instead of 201. */
@@ -50,6 +61,7 @@ function formatBody(
   headers: readonly string[],
   fields: object,
   expectedStatus: number,
+  sends = 1,
 ): SendRequestBytes {
   const body = JSON.stringify(fields);
   const head = [
@@ -63,13 +75,19 @@ function formatBody(
   const bytes = Buffer.from(head + body, "utf8");
   const idOffsets: number[] = [];
   for (let at = bytes.indexOf(placeholder); at >= 0; at = bytes.indexOf(placeholder, at + 1)) idOffsets.push(at);
-  assert(idOffsets.length > 0);
+  const placesPerSend = idOffsets.length / sends;
+  assert(placesPerSend >= 1 && Number.isInteger(placesPerSend));
   return {
     bytes,
+    sends,
     expectedStatus,
-    setId: (id) => {
-      assert(id.length === clientIdCharacters, `an id of the load has ${clientIdCharacters} characters: ${id}`);
-      for (const offset of idOffsets) bytes.write(id, offset, "latin1");
+    setIds: (nextId) => {
+      let id = "";
+      for (const [at, offset] of idOffsets.entries()) {
+        if (at % placesPerSend === 0) id = nextId();
+        assert(id.length === clientIdCharacters, `an id of the load has ${clientIdCharacters} characters: ${id}`);
+        bytes.write(id, offset, "latin1");
+      }
     },
   };
 }

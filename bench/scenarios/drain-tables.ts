@@ -1,19 +1,34 @@
 // What the rounds of the drain scenario come to, as ratios and as a table of each way to drain.
 import { combineRates, summarise } from "../method/statistics.ts";
 import { formatMs, formatRate, formatRatio, formatSummary } from "../report.ts";
-import { type BacklogFigures, type LiveFigures, share } from "./drain-world.ts";
+import { type BacklogFigures, type LiveFigures, manyAtOnce, share } from "./drain-world.ts";
 
-export type DrainRound = { readonly live: LiveFigures; readonly backlog: BacklogFigures };
+export type DrainRound = {
+  /** Sends that come one by one. */
+  readonly live: LiveFigures;
+  /** Many in each request. */
+  readonly many: LiveFigures;
+  readonly backlog: BacklogFigures;
+};
+
+export type Feed = "live" | "many";
 
 /** Of what the bar asks for. */
-export const takenRatios = (rounds: readonly DrainRound[]) =>
-  rounds.map(({ live }) => live.taken / (live.broker * share));
-export const leftRows = (rounds: readonly DrainRound[]) => rounds.map(({ live }) => live.left);
+export const takenRatios = (rounds: readonly DrainRound[], feed: Feed) =>
+  rounds.map(({ [feed]: { taken, broker } }) => taken / (broker * share));
+export const leftRows = (rounds: readonly DrainRound[], feed: Feed) => rounds.map(({ [feed]: { left } }) => left);
 export const drainedRatios = (rounds: readonly DrainRound[]) =>
   rounds.map(({ backlog }) => backlog.drained / backlog.broker);
 
 /** Each had the machine to itself, senders included; where both share it, their times add up. */
 const boundOf = ({ live, backlog }: DrainRound) => combineRates([backlog.acceptAlone, live.broker]);
+
+const none = "–";
+
+export const feeds = [
+  { feed: "live", name: "one by one" },
+  { feed: "many", name: `${manyAtOnce.sendsPerRequest} in a request` },
+] as const;
 
 export function drainTables(rounds: readonly DrainRound[]) {
   return [liveTable(rounds), backlogTable(rounds)];
@@ -24,6 +39,7 @@ function liveTable(rounds: readonly DrainRound[]) {
   return {
     caption: "Sends while rows leave, per second",
     columns: [
+      "sends come",
       "broker alone",
       "taken by the daemon",
       "taken ÷ broker alone",
@@ -36,21 +52,25 @@ function liveTable(rounds: readonly DrainRound[]) {
       "daemon",
       "load",
     ],
-    rows: [
-      [
-        cell(({ live }) => live.broker, formatRate),
-        cell(({ live }) => live.taken, formatRate),
-        cell(({ live }) => live.taken / live.broker, formatRatio),
-        cell(({ backlog }) => backlog.acceptAlone, formatRate),
-        cell(boundOf, formatRate),
-        cell((round) => round.live.taken / boundOf(round), formatRatio),
-        cell(({ live }) => live.p99Ms, formatMs),
-        cell(({ live }) => live.left, formatRate),
-        ...(["broker", "daemon", "load"] as const).map((name) =>
-          cell(({ live }) => microseconds(live.cpu[name], live.sends), formatRate),
-        ),
-      ],
-    ],
+    rows: feeds.map(({ feed, name }) => [
+      name,
+      cell(({ [feed]: figures }) => figures.broker, formatRate),
+      cell(({ [feed]: figures }) => figures.taken, formatRate),
+      cell(({ [feed]: figures }) => figures.taken / figures.broker, formatRatio),
+      // The bound is of accepts one by one.
+      ...(feed === "many"
+        ? [none, none, none]
+        : [
+            cell(({ backlog }) => backlog.acceptAlone, formatRate),
+            cell(boundOf, formatRate),
+            cell((round) => round.live.taken / boundOf(round), formatRatio),
+          ]),
+      cell(({ [feed]: figures }) => figures.p99Ms, formatMs),
+      cell(({ [feed]: figures }) => figures.left, formatRate),
+      ...(["broker", "daemon", "load"] as const).map((process) =>
+        cell(({ [feed]: figures }) => microseconds(figures.cpu[process], figures.sends), formatRate),
+      ),
+    ]),
   };
 }
 

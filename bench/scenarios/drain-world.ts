@@ -1,14 +1,24 @@
-// One round's broker and daemon, and the two ways in which rows come to be drained: fed while they leave, and waiting
-// from a time when the broker was away.
+// One round's broker and daemon, and the ways in which rows come to be drained: fed while they leave, one by one or many in
+// a request, and waiting from a time when the broker was away.
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Peer, until, type World } from "../../tests/support/world.ts";
 import { type CpuSecondsOf, countCpu } from "../method/process-cpu.ts";
-import { countOpenRows, type Load, message, openMesh, type Socket, sendOrder, topic } from "./mesh-world.ts";
+import {
+  type Callers,
+  countOpenRows,
+  type Load,
+  message,
+  openMesh,
+  type Socket,
+  sendOrder,
+  topic,
+} from "./mesh-world.ts";
 import type { RunSettings } from "./scenario.ts";
 
 export const share = 0.7;
-export const callers = 64;
+export const oneByOne = { callers: 64 };
+export const manyAtOnce = { callers: 8, sendsPerRequest: 32 };
 export const inFlight = 256;
 /** The daemon comes back to its broker after at most a minute, and then has the rows to drain. */
 const patienceMs = 300_000;
@@ -71,13 +81,16 @@ export class DrainWorld {
     const mesh = await openMesh(settings, ["sender", "direct"]);
     const world = new DrainWorld(lengths, processes, mesh);
     await world.#brokerRate(lengths.warmUpMs);
-    await processes.load.ask(sendOrder(world.#sender, callers, lengths.warmUpMs));
+    for (const callers of [oneByOne, manyAtOnce]) {
+      await processes.load.ask(sendOrder(world.#sender, callers, lengths.warmUpMs));
+    }
     await world.#untilEmpty();
     return world;
   }
 
-  async live(): Promise<LiveFigures> {
+  async live(callers: Callers): Promise<LiveFigures> {
     const { segmentMs, feedMs } = this.#lengths;
+    await this.#untilEmpty();
     const broker = await this.#brokerRate(segmentMs);
     const pids = { broker: this.#world.broker.pid, daemon: this.#sender.process.pid, load: this.#load.pid };
     const { result, cpu } = await countCpu(pids, () =>
@@ -94,7 +107,7 @@ export class DrainWorld {
     const before = lastRow(this.#sender);
     await this.#world.broker.kill("SIGTERM");
     // An accept alone is about one and a half times as fast as the share asks for.
-    const { perSecond: acceptAlone } = await this.#load.ask(sendOrder(this.#sender, callers, feedMs / 2));
+    const { perSecond: acceptAlone } = await this.#load.ask(sendOrder(this.#sender, oneByOne, feedMs / 2));
     // The daemon stands still until the broker is as warm as it was, and its rate is known.
     const daemon = this.#sender.process;
     daemon.signal("SIGSTOP");

@@ -46,10 +46,13 @@ export type Socket = MeasuringProcess<SocketOrder, SocketResult>;
 export const startSocket = (closing: Closing): Promise<Socket> =>
   MeasuringProcess.start(closing, new URL("../layers/broker-socket.ts", import.meta.url));
 
-export function sendOrder(peer: Peer, callers: number, durationMs: number, perSecond?: number): LoadOrder {
+/** How many send at a time, and how many at once where they do not send one by one. */
+export type Callers = Pick<LoadOrder, "callers" | "sendsPerRequest">;
+
+export function sendOrder(peer: Peer, callers: Callers, durationMs: number, perSecond?: number): LoadOrder {
   const paced = perSecond === undefined ? {} : { perSecond };
   const socketPath = `${peer.folder}/sock`;
-  return { socketPath, callers, durationMs, ids: "time_ordered", to: `#${topic}`, message, ...paced };
+  return { socketPath, ...callers, durationMs, ids: "time_ordered", to: `#${topic}`, message, ...paced };
 }
 
 /** Rows that are due or out, read past the daemon so that asking costs it nothing. */

@@ -93,7 +93,7 @@ function tableOf(rounds: readonly Round[]) {
 
 async function acceptAndDrain(load: Load, peer: Peer, durationMs: number): Promise<Figures> {
   const startedAtMs = performance.now();
-  const { accepted, perSecond } = await load.ask(sendOrder(peer, callers, durationMs));
+  const { accepted, perSecond } = await load.ask(sendOrder(peer, { callers }, durationMs));
   await until("the broker has all of them", () => countOpenRows(peer, farFuture) === 0 || undefined);
   return { accept: perSecond, drain: accepted / ((performance.now() - startedAtMs) / 1_000) };
 }

@@ -4,7 +4,9 @@ import type { MemberKeys } from "@claudemesh/client/keys";
 import type { Link } from "@claudemesh/client/link-contract";
 import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { loadSealer, type Sealer } from "@claudemesh/client/seal";
+import { createSchemaCompiler } from "@claudemesh/http/validation";
 import { createUlidGenerator } from "@claudemesh/protocol/ids";
+import { sendRequestSchema } from "@claudemesh/protocol/messages/send-request";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type { DaemonConfig } from "./config.ts";
@@ -116,6 +118,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
     inlineBytes,
     store,
   };
+  const checkSend = createSchemaCompiler()(sendRequestSchema);
   const member = { name: mesh.member_name, pubkey: ownPubkey };
   const ownName = mesh.member_name;
   const operator = wireOperator({ stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs });
@@ -128,7 +131,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
       ...operator,
       ...control.api,
       ...facts,
-      ...{ mesh, ownPubkey, accept, outbox, inbox, directory, health },
+      ...{ mesh, ownPubkey, accept, checkSend, outbox, inbox, directory, health },
     }),
     start: () => {
       link.start();

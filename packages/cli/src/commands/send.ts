@@ -8,7 +8,7 @@ import { DaemonUnreachable, type SendBody } from "@claudemesh/client/daemon";
 import type { MeshPaths } from "@claudemesh/client/home";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { createUlidGenerator } from "@claudemesh/protocol/ids";
-import type { SendRequest } from "@claudemesh/protocol/messages/send-request";
+import type { IdentifiedSend, SendRequest } from "@claudemesh/protocol/messages/send-request";
 import { type Command, Option } from "commander";
 import { examples, type Outcome, run, withMesh } from "../command.ts";
 import { callDaemon, tellIfVersionsDiffer } from "../daemon-access.ts";
@@ -16,6 +16,7 @@ import { expectBody, Refused } from "../exit-codes.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 type Options = {
+  batch?: string;
   mesh?: string;
   json?: boolean;
   id?: string;
@@ -28,13 +29,33 @@ type Meta = NonNullable<SendRequest["meta"]>;
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
-    .argument("<to>", "@name, @self, #topic, dm:<public key> or queue:<id>")
-    .argument("<message>", "the text, or - to read it from standard input")
-    .option("--id <client-message-id>", "the message's identity; sending again with the same id is safe")
+    .usage("[options] <to> <message>\n       claudemesh send [options] --batch <path>")
+    .argument("[to]", "@name, @self, #topic, dm:<public key> or queue:<id>")
+    .argument("[message]", "the text, or - to read it from standard input")
+    .option(
+      "--id <client-message-id>",
+      "the message's identity; sending again with the same id is safe. With --batch: line n without an id is <id>-n",
+    )
     .addOption(new Option("--priority <priority>", "what receivers see").choices(["now", "next", "low"]))
     .option("--reply-to <broker-message-id>", "the message that this one answers")
     .option("--meta <json>", "a JSON object that travels in clear beside the message")
-    .action(async (to: string, message: string, options: Options) => {
+    .addOption(
+      new Option(
+        "--batch <path>",
+        'many messages through the daemon, a {"to", "message", "client_message_id", …} per line; - is standard input',
+      ).conflicts(["priority", "replyTo", "meta"]),
+    )
+    .action(async (to: string | undefined, message: string | undefined, options: Options) => {
+      const { batch, id, json } = options;
+      if (batch !== undefined) {
+        if (to !== undefined) command.error("error: with --batch the lines say where each message goes");
+        const { sendBatch } = await import("../send-batch.ts");
+        await run(shell, options, () => sendBatch(shell, pathsFor(shell, options), { batch, id, json }));
+        return;
+      }
+      if (to === undefined || message === undefined) {
+        command.error(`error: missing required argument '${to === undefined ? "to" : "message"}'`);
+      }
       const meta = options.meta === undefined ? undefined : await parseMeta(command, options.meta);
       await run(shell, options, () => send(shell, options, requestOf(to, message, options, meta)));
     });
@@ -43,11 +64,9 @@ export function define(command: Command, shell: Shell): void {
     'claudemesh send @self "hello"',
     'claudemesh send "#builds" "build 42 is green" --id build-42',
     "git log -1 | claudemesh send @reviewer -",
+    "claudemesh send --batch messages.ndjson --id nightly-7",
   );
 }
-
-/** A send whose identity is known before anybody hears of it: whatever becomes of it, one can ask again. */
-type IdentifiedSend = SendRequest & { readonly client_message_id: string };
 
 function requestOf(to: string, message: string, options: Options, meta: Meta | undefined): IdentifiedSend {
   const { id, priority, replyTo } = options;

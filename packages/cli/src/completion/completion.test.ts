@@ -44,6 +44,7 @@ describe("the model", () => {
       "--priority": { kind: "words", words: ["now", "next", "low"] },
       "--reply-to": { kind: "any" },
       "--meta": { kind: "any" },
+      "--batch": { kind: "files" },
       "--help": undefined,
     });
     expect(commands.find(({ path }) => path === " completion")?.argumentWords).toEqual(["bash", "zsh", "fish"]);

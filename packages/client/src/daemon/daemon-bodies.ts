@@ -1,5 +1,6 @@
 // The shapes of what a daemon's local API answers about inbox, outbox and events. Fields that a newer daemon adds are
 // simply not named here.
+import type { ErrorBody } from "@claudemesh/protocol/errors";
 import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
 import type { EnvelopeVersion, Meta, Priority } from "@claudemesh/protocol/messages/envelope";
 import type { Fate } from "@claudemesh/protocol/messages/fate";
@@ -17,6 +18,11 @@ export type SendBody = {
   /** From here on: only once the broker has it. */
   readonly broker_message_id?: string;
   readonly history_id?: number;
+};
+
+/** What each send would have been answered alone, in their order. */
+export type SendManyBody = {
+  readonly results: readonly { readonly status: number; readonly body: SendBody | ErrorBody }[];
 };
 
 export type InboxItem = {

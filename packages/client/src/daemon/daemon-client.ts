@@ -38,12 +38,14 @@ import { bodyOf, DaemonRefused, DaemonUnreachable } from "./daemon-failures.ts";
 import type { FollowOptions, WaitOptions } from "./inbox-arrivals.ts";
 import type { Lease, ParkedPage, ParkedQuery, Peer, Profile, Settlements, Subscription, Topic } from "./mesh-bodies.ts";
 import type { AuditReport, CompatBody, HealthBody, MessageFacts, VersionBody } from "./report-bodies.ts";
+import type { SendManyOptions, SendOutcome } from "./send-many.ts";
 
 export type { SendRequest } from "@claudemesh/protocol/messages/send-request";
 export type * from "./daemon-bodies.ts";
 export type { CallOptions, DaemonAnswer, DaemonCall, DaemonClientOptions, DaemonMethod } from "./daemon-call.ts";
 export type * from "./mesh-bodies.ts";
 export type * from "./report-bodies.ts";
+export type { SendManyOptions, SendOutcome } from "./send-many.ts";
 export { bodyOf, DaemonRefused, DaemonUnreachable };
 
 type Answer<Body> = Promise<DaemonAnswer<Body>>;
@@ -57,6 +59,11 @@ export type DaemonClient = {
 
   /** Durable on this host when it answers 202. The same id with the same content is always safe to send again. */
   readonly send: (request: SendRequest, options?: SendOptions) => Answer<SendBody>;
+  /**
+   * Any number of sends, in few requests. Each gets an id where it brings none, is asked about again under that id while it
+   * has no final answer, and has an outcome of its own, in their order. Rejects only where the caller is at fault.
+   */
+  readonly sendMany: (sends: readonly SendRequest[], options?: SendManyOptions) => Promise<SendOutcome[]>;
   /** The same as a send to `#topic`. */
   readonly post: (request: TopicPost, options?: SendOptions) => Answer<SendBody>;
   /** Where a message is, by client, outbox, inbox or broker id. */
@@ -124,6 +131,7 @@ export function createDaemonClient(options: DaemonClientOptions): DaemonClient {
   return {
     call,
     send: (request, given) => call("POST", "/v1/send", request, idempotencyHeader(given)),
+    sendMany: async (sends, given) => (await import("./send-many.ts")).sendMany(call, sends, given),
     post: (request, given) => call("POST", "/v1/topic/post", request, idempotencyHeader(given)),
     message: (id) => call("GET", `/v1/messages/${encodeURIComponent(id)}`),
     inbox,

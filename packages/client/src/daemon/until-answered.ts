@@ -13,7 +13,7 @@ export type UntilAnsweredOptions = {
   readonly onRetry?: (why: DaemonUnreachable | DaemonAnswer<unknown>) => void;
 };
 
-const backoff = { minMs: 100, maxMs: 5_000 };
+export const retryBackoff = { minMs: 100, maxMs: 5_000 };
 
 /** The first answer that does not say "later". A daemon that is away, restarts or is busy is waited for. */
 export async function untilAnswered<Body>(
@@ -28,7 +28,11 @@ export async function untilAnswered<Body>(
     });
     if (!(end instanceof DaemonUnreachable) && !saysLater(end)) return end;
     onRetry?.(end);
-    await sleep(backoffDelayMs(failures, Math.random(), backoff), undefined, signal === undefined ? {} : { signal });
+    await sleep(
+      backoffDelayMs(failures, Math.random(), retryBackoff),
+      undefined,
+      signal === undefined ? {} : { signal },
+    );
   }
 }
 

@@ -40,13 +40,14 @@ export type ClaimedRow = {
   readonly replyToId: string | undefined;
   readonly envelopeVersion: EnvelopeVersion;
   readonly payload: Uint8Array;
+  readonly enqueuedAt: number;
 };
 
 /** A new row that was inflight from the start. */
 export function firstTryOf(row: NewOutboxRow): ClaimedRow {
   const { id, clientMessageId, destination, priority, canonicalMeta, replyToId, envelopeVersion, payload } = row;
   const content = { destination, priority, canonicalMeta, replyToId, envelopeVersion, payload };
-  return { id, clientMessageId, attempts: 0, ...content };
+  return { id, clientMessageId, attempts: 0, ...content, enqueuedAt: row.enqueuedAt };
 }
 
 /** A row whose fate is asked of the broker. */

@@ -7,8 +7,12 @@ import { newRow } from "../testing/test-stores.ts";
 
 const accepted = { broker_message_id: "b", client_message_id: "x", history_id: 7, duplicate: false };
 
-/** A drain that is online and has found nothing due. */
-async function flowing(windowRows = 256, outboxWith: (store: OutboxStore) => OutboxStore = (store) => store) {
+/** A drain that is online and has found nothing due. Nothing is held beyond its window where no more is said. */
+async function flowing(
+  windowRows = 256,
+  outboxWith: (store: OutboxStore) => OutboxStore = (store) => store,
+  heldRows = windowRows,
+) {
   let claims = 0;
   const counting = (store: OutboxStore): OutboxStore => ({
     ...outboxWith(store),
@@ -17,7 +21,7 @@ async function flowing(windowRows = 256, outboxWith: (store: OutboxStore) => Out
       return store.claimDue(query);
     },
   });
-  const world = await openDrainWorld({ windowRows }, counting);
+  const world = await openDrainWorld({ windowRows, heldRows }, counting);
   world.drain.linkUp();
   await settle();
   const claimsBefore = claims;
@@ -116,5 +120,84 @@ describe("a send that arrives while rows flow", () => {
     await send("c");
     await settle();
     expect(sent()).toEqual(["a", "c"]);
+  });
+});
+
+describe("a send that finds every place at the broker taken", () => {
+  /** One frame at the broker, two rows behind it. */
+  async function holding() {
+    const world = await flowing(1, undefined, 3);
+    for (const id of ["a", "b", "c"]) await world.send(id);
+    expect(world.sent()).toEqual(["a"]);
+    const statuses = () => ["a", "b", "c"].map(world.statusOf);
+    expect(statuses()).toEqual(["inflight", "inflight", "inflight"]);
+    const first = await world.link.requested("send");
+    const expectUntried = (id: string) => expect(world.rowOf(id)).toMatchObject({ attempts: 0, unanswered: 0 });
+    return { ...world, statuses, first, expectUntried };
+  }
+
+  it("is inflight at once, leaves in its order as places come, and costs no claim", async () => {
+    const { link, send, sent, first, statusOf, claims } = await holding();
+    await send("d");
+    expect(statusOf("d")).toBe("pending");
+    first.answer(201, accepted);
+    await settle();
+    expect(sent()).toEqual(["a", "b"]);
+    expect(claims()).toBe(0);
+    link.automatic.set("send", () => ({ type: "answered", status: 201, body: accepted }));
+    (await link.requested("send")).answer(201, accepted);
+    await settle(30);
+    expect(sent()).toEqual(["a", "b", "c", "d"]);
+    expect(["a", "b", "c", "d"].map(statusOf)).toEqual(["done", "done", "done", "done"]);
+  });
+
+  it.each([
+    { what: "asks for a rest", status: 429, error: "rate_limited" },
+    { what: "is in trouble", status: 503, error: "storage_unavailable" },
+    { what: "refuses this member", status: 401, error: "unauthorized" },
+  ])("is pending again, untried, when the broker $what, and is not sent to it", async ({ status, error }) => {
+    const { link, drain, clock, sent, first, statuses, expectUntried } = await holding();
+    first.answer(status, { error, message: "", retryable: true });
+    await settle();
+    expect(statuses()).toEqual(["pending", "pending", "pending"]);
+    for (const id of ["b", "c"]) expectUntried(id);
+    expect(sent()).toEqual(["a"]);
+    link.automatic.set("send", () => ({ type: "answered", status: 201, body: accepted }));
+    if (status === 401) drain.linkUp();
+    for (let turn = 0; turn < 3; turn++) {
+      clock.advance(120_000);
+      await settle(30);
+    }
+    expect(statuses()).toEqual(["done", "done", "done"]);
+  });
+
+  it("is pending again, untried, when the link goes down", async () => {
+    const { drain, first, statuses, expectUntried } = await holding();
+    drain.linkDown();
+    await settle();
+    expect(statuses()).toEqual(["inflight", "pending", "pending"]);
+    for (const id of ["b", "c"]) expectUntried(id);
+    first.end({ type: "connection_lost" });
+    await settle();
+    expect(statuses()).toEqual(["pending", "pending", "pending"]);
+  });
+
+  it("is pending again, untried, when the daemon stops, and that is recorded before it has stopped", async () => {
+    const { drain, sent, first, statuses, expectUntried } = await holding();
+    drain.stop();
+    first.answer(201, accepted);
+    await drain.settled();
+    expect(statuses()).toEqual(["done", "pending", "pending"]);
+    for (const id of ["b", "c"]) expectUntried(id);
+    expect(sent()).toEqual(["a"]);
+  });
+
+  it("does not leave once it is too old, whatever the clock did meanwhile (MSG-11)", async () => {
+    const { clock, sent, first, statuses } = await holding();
+    clock.advance(366 * 86_400_000);
+    first.answer(201, accepted);
+    await settle();
+    expect(sent()).toEqual(["a"]);
+    expect(statuses()).toEqual(["done", "pending", "pending"]);
   });
 });

@@ -1,7 +1,7 @@
 // Moves accepted rows to the broker. States: waiting (nothing due, or the link is down), claiming (rows are being made
-// inflight), trying (frames are out), resting (the broker asked for or needs a pause), halted (the broker refuses this
-// member; the next hello ends it). A row is inflight on disk before its first byte leaves, and leaves that state only
-// through a recorded end.
+// inflight), trying (frames are out, and new rows may be held behind them), resting (the broker asked for or needs a pause),
+// halted (the broker refuses this member; the next hello ends it). A row is inflight on disk before its first byte leaves,
+// and leaves that state only through a recorded end.
 import { type BackoffBounds, backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
 import { judgeLateAnswer } from "@claudemesh/protocol/messages/outbox-row";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
@@ -29,8 +29,11 @@ export type DrainPorts = {
 export type DrainOptions = {
   readonly backoff: BackoffBounds;
   readonly requestTimeoutMs: number;
-  /** Tries in flight, and the sum of their payloads. */
+  /** Frames at the broker. */
   readonly windowRows?: number;
+  /** New rows that may be inflight, those held here until there is a place for their frames included. */
+  readonly heldRows?: number;
+  /** The payloads of all rows that are inflight. */
   readonly windowBytes?: number;
 };
 
@@ -41,8 +44,10 @@ export type DrainStatus =
   | { readonly state: "halted"; readonly reason: "unauthorized"; readonly detail: string }
   | { readonly state: "stopped" };
 
-/** Half of what a broker answers at once on one connection. With fewer, rows that find no place cost a second claim. */
+/** Half of what a broker answers at once on one connection. */
 const defaultWindowRows = 512;
+/** A row that finds no room here is stored as pending and costs a second transaction: what comes in gusts finds some. */
+const defaultHeldRows = 4_096;
 const defaultWindowBytes = 8 * 1_048_576;
 
 export class Drain {
@@ -50,13 +55,18 @@ export class Drain {
   readonly #backoff: BackoffBounds;
   readonly #requestTimeoutMs: number;
   readonly #windowRows: number;
+  readonly #heldRows: number;
   readonly #windowBytes: number;
   readonly #failingRows = createLogLimiter(20, 60_000);
   /** Work that was begun and has not ended, and who waits until there is none. */
   #working = 0;
   #settling: (() => void)[] = [];
+  /** Rows that this drain made inflight and whose end is not recorded. */
   #openRows = 0;
   #openBytes = 0;
+  #framesOut = 0;
+  /** Those without a frame yet, in their order. While there are any, every place at the broker is taken. */
+  readonly #held: ClaimedRow[] = [];
   #online = false;
   #stopped = false;
   #halted: string | undefined;
@@ -75,6 +85,7 @@ export class Drain {
     this.#backoff = options.backoff;
     this.#requestTimeoutMs = options.requestTimeoutMs;
     this.#windowRows = options.windowRows ?? defaultWindowRows;
+    this.#heldRows = options.heldRows ?? defaultHeldRows;
     this.#windowBytes = options.windowBytes ?? defaultWindowBytes;
   }
 
@@ -99,11 +110,12 @@ export class Drain {
   linkDown(): void {
     this.#online = false;
     this.#cancelTimer();
+    this.#startHeld();
   }
 
   /** Something may be due. */
   wake(): void {
-    if (!this.#mayClaim()) return;
+    if (!this.#mayClaim(this.#windowRows)) return;
     if (this.#claiming) {
       this.#wokenWhileClaiming = true;
       return;
@@ -118,7 +130,7 @@ export class Drain {
    */
   accept(row: NewOutboxRow): Promise<StoredSend | undefined> {
     // A claim that is to fill the window leaves no place.
-    const hasPlace = !(this.#claiming && this.#moreIsDue) && this.#mayClaim();
+    const hasPlace = !(this.#claiming && this.#moreIsDue) && this.#mayClaim(this.#heldRows);
     return hasPlace ? this.#storeAndTry(row) : this.#storeForLater(row);
   }
 
@@ -126,6 +138,7 @@ export class Drain {
   stop(): void {
     this.#stopped = true;
     this.#cancelTimer();
+    this.#startHeld();
   }
 
   /** Resolves when every open try has ended and its end is recorded. */
@@ -146,7 +159,7 @@ export class Drain {
     if (accepted === "pending") this.wake();
     if (typeof accepted === "object") return accepted;
     if (accepted === "inflight") {
-      this.#track(this.#try(firstTryOf(row)));
+      this.#start(firstTryOf(row));
       if (failpoints.active) this.#track(this.#passFailpoint());
     }
     return undefined;
@@ -158,9 +171,9 @@ export class Drain {
     return stored;
   }
 
-  #mayClaim(): boolean {
+  #mayClaim(rowsMax: number): boolean {
     if (this.#stopped || !this.#online || this.#halted !== undefined) return false;
-    if (this.#openRows >= this.#windowRows || this.#openBytes >= this.#windowBytes) {
+    if (this.#openRows >= rowsMax || this.#openBytes >= this.#windowBytes) {
       this.#moreIsDue = true;
       return false;
     }
@@ -189,7 +202,7 @@ export class Drain {
     this.#moreIsDue = claimed.more;
     for (const row of claimed.rows) {
       this.#takePlace(row);
-      this.#track(this.#try(row));
+      this.#start(row);
     }
     if (claimed.rows.length > 0 && failpoints.active) await this.#passFailpoint();
     this.#claiming = false;
@@ -223,15 +236,47 @@ export class Drain {
     if (this.#moreIsDue) this.wake();
   }
 
+  #start(row: ClaimedRow): void {
+    if (this.#framesOut < this.#windowRows) this.#track(this.#try(row));
+    else this.#held.push(row);
+  }
+
+  /** As many as there are places for; where nothing may leave any more, all of them are pending again, untried. */
+  #startHeld(): void {
+    if (this.#held.length === 0) return;
+    const { clock, expiredAtOrBefore } = this.#ports;
+    const nowMs = clock.nowMs();
+    const mayLeave = this.#online && !this.#stopped && this.#halted === undefined && nowMs >= this.#restUntilMs;
+    while (this.#framesOut < this.#windowRows || !mayLeave) {
+      const row = this.#held.shift();
+      if (row === undefined) return;
+      // The clock may have jumped since it was claimed (MSG-11).
+      const isTooOld = row.enqueuedAt <= expiredAtOrBefore(nowMs);
+      this.#track(mayLeave && !isTooOld ? this.#try(row) : this.#putBack(row));
+    }
+  }
+
+  async #putBack(row: ClaimedRow): Promise<void> {
+    const end: TryEnd = { next: "put_back" };
+    this.#ports.onTryEnd?.(end);
+    const { outbox, clock } = this.#ports;
+    await this.#record(row.id, "end of a try", () => outbox.endTry(row.id, row.attempts, end, clock.nowMs()));
+    this.#moreIsDue = true;
+    this.#leavePlace(row);
+  }
+
   async #try(row: ClaimedRow): Promise<void> {
     const { link, clock, random } = this.#ports;
+    this.#framesOut++;
     const outcome = await link.request("send", sendFrame(row), {
       timeoutMs: this.#requestTimeoutMs,
       onLateAnswer: (answer) => this.#track(this.#answerLate(row, answer)),
     });
     const facts = { attempts: row.attempts, nowMs: clock.nowMs(), random: random(), backoff: this.#backoff };
     const { end, signal } = endTry(outcome, facts);
+    this.#framesOut--;
     this.#heed(signal);
+    this.#startHeld();
     this.#logEnd(row, end);
     this.#ports.onTryEnd?.(end);
     await this.#record(row.id, "end of a try", () =>

@@ -83,8 +83,11 @@ describe("GET /v1/metrics", () => {
     const send = (json: object) => daemon.send({ to: "#general", message: "m", ...json });
     await send({ client_message_id: "secret-1" });
     await send({ client_message_id: "secret-1" });
-    await send({ client_message_id: "secret-1", message: "other" });
-    await send({ to: "nonsense" });
+    const many = [{ message: "other" }, { to: "nonsense" }].map((each) => ({
+      ...{ to: "#general", message: "m", client_message_id: "secret-1" },
+      ...each,
+    }));
+    await daemon.call("POST", "/v1/send/many", { json: { sends: many } });
     daemon.link.goOnline();
     (await daemon.link.requested("send")).answer(201, { broker_message_id: "b", history_id: 1 });
     await send({ client_message_id: "secret-2" });

@@ -1,9 +1,10 @@
 // Routes for messages: sending them, reading what arrived, looking at what was sent.
+import type { IncomingHttpHeaders } from "node:http";
+import type { Validator } from "@claudemesh/http/validation";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type TopicPost, topicPostSchema } from "@claudemesh/protocol/messages/local-requests";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
-import { type SendRequest, sendRequestSchema } from "@claudemesh/protocol/messages/send-request";
-import type { FastifyRequest } from "fastify";
+import { type SendRequest, sendManyRequestSchema, sendRequestSchema } from "@claudemesh/protocol/messages/send-request";
 import { type InboxRecord, showInboxItem } from "../core/inbox-message.ts";
 import { showOutboxRow } from "../core/outbox-row.ts";
 import type { InboxStore, OutboxStore, Page } from "../ports.ts";
@@ -26,11 +27,14 @@ import {
   searchQuery,
 } from "./queries.ts";
 import { type Answer, ok, type Route } from "./route.ts";
+import { answerEach, readItem, refuseIdempotencyKey, sendListDepth, sendListSchema } from "./send-many.ts";
 
 export type MessageApi = {
   readonly mesh: { readonly id: string; readonly name: string };
   readonly ownPubkey: string;
   readonly accept: AcceptPorts;
+  /** Says what is wrong with a value that is to be a send. */
+  readonly checkSend: Validator;
   readonly counters: DaemonCounters;
   readonly outbox: Pick<OutboxStore, "list" | "inspect">;
   readonly inbox: Pick<InboxStore, "list" | "search">;
@@ -48,7 +52,21 @@ export const messageRoutes: readonly Route<MessageApi>[] = [
     summary: "Send a message; it is durable here when this answers 202",
     schema: { querystring: noQuery, body: sendRequestSchema },
     headers: sendHeaders,
-    handle: (api, { body, headers }) => send(api, body as SendRequest, headers),
+    handle: (api, { body, headers }) => send(api, body as SendRequest, keyIn(headers)),
+  },
+  {
+    method: "POST",
+    url: "/v1/send/many",
+    summary: "Send up to 100 messages; each is answered as if it had come alone, in their order",
+    schema: { querystring: noQuery, body: sendManyRequestSchema },
+    looserBody: sendListSchema,
+    jsonDepth: sendListDepth,
+    handle: async (api, { body, headers }, onRefused) => {
+      refuseIdempotencyKey(keyIn(headers));
+      const { sends } = body as { readonly sends: readonly unknown[] };
+      const answer = (item: unknown) => send(api, readItem(api.checkSend, item), undefined);
+      return ok({ results: await answerEach(sends, answer, onRefused) });
+    },
   },
   {
     method: "POST",
@@ -58,7 +76,7 @@ export const messageRoutes: readonly Route<MessageApi>[] = [
     headers: sendHeaders,
     handle: (api, { body, headers }) => {
       const { topic, ...content } = body as TopicPost;
-      return send(api, { to: `#${readTopicName(topic)}`, ...content }, headers);
+      return send(api, { to: `#${readTopicName(topic)}`, ...content }, keyIn(headers));
     },
   },
   {
@@ -94,9 +112,11 @@ export const messageRoutes: readonly Route<MessageApi>[] = [
   },
 ];
 
-async function send(api: MessageApi, request: SendRequest, headers: FastifyRequest["headers"]): Promise<Answer> {
+const keyIn = (headers: IncomingHttpHeaders) => headers["idempotency-key"] as string | undefined;
+
+async function send(api: MessageApi, request: SendRequest, idempotencyKey: string | undefined): Promise<Answer> {
   try {
-    const answer = await acceptSend(api.accept, request, headers["idempotency-key"] as string | undefined);
+    const answer = await acceptSend(api.accept, request, idempotencyKey);
     countSend(api.counters, answer);
     return answer;
   } catch (error) {

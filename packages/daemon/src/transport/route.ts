@@ -1,5 +1,6 @@
 // What a route of the local API is: where it stands, what it takes, and the service that it calls. The tables are in the
 // files beside this one, each with the part of the API that its handlers need.
+import type { MeshError } from "@claudemesh/protocol/errors";
 import type { FastifyReply, FastifyRequest } from "fastify";
 
 export type Answer = {
@@ -19,13 +20,24 @@ export type RouteFacts = {
   readonly schema: { readonly querystring: object; readonly body?: object; readonly params?: object };
   /** Headers that mean something to this route, for /openapi.json. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** What is asked of a body before the handler sees it, where the handler answers for the rest of the schema itself. */
+  readonly looserBody?: object;
+  /** How deep a body may be nested, where that is more than elsewhere. */
+  readonly jsonDepth?: number;
   /** Refused over TCP, with a token or without. */
   readonly unixSocketOnly?: true;
 };
 
 type AnsweringRoute<Api> = RouteFacts & {
-  readonly handle: (api: Api, request: FastifyRequest) => Answer | TextAnswer | Promise<Answer | TextAnswer>;
+  readonly handle: (
+    api: Api,
+    request: FastifyRequest,
+    onRefused: OnRefused,
+  ) => Answer | TextAnswer | Promise<Answer | TextAnswer>;
 };
+
+/** To be told of refusals that stand inside an answer; those that are the whole answer are thrown. */
+export type OnRefused = (error: MeshError) => void;
 
 /** A route whose answer goes on until one side has enough. It does not count as a request in flight. */
 type StreamingRoute<Api> = RouteFacts & {

@@ -1,5 +1,6 @@
 // The whole local API, put together from its tables, and how a table becomes a server: call, encode, tell failures.
 // What a route does is in the services; who may call it in guards.ts.
+import type { HttpServerOptions } from "@claudemesh/http/server";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { toMeshError } from "../storage-failure.ts";
 import { type AuditApi, auditRoutes } from "./audit-route.ts";
@@ -9,7 +10,7 @@ import { type MessageApi, messageRoutes } from "./message-routes.ts";
 import { describeApi } from "./openapi.ts";
 import { type OperatorApi, operatorRoutes } from "./operator-routes.ts";
 import { noQuery } from "./queries.ts";
-import { type Answer, ok, type Route, type TextAnswer } from "./route.ts";
+import { type Answer, type OnRefused, ok, type Route, type TextAnswer } from "./route.ts";
 
 export type LocalApi = MessageApi & OperatorApi & AuditApi & BrokerApi & ControlApi;
 
@@ -28,17 +29,18 @@ export const routes: readonly Route<LocalApi>[] = [
   },
 ];
 
-export function registerRoutes(server: FastifyInstance, api: LocalApi): void {
+export function registerRoutes(server: FastifyInstance, api: LocalApi, onError: HttpServerOptions["onError"]): void {
   for (const route of routes) {
-    const { method, url, schema, unixSocketOnly = false } = route;
+    const { method, url, schema, looserBody, jsonDepth, unixSocketOnly = false } = route;
+    const onRefused: OnRefused = (error) => onError(error, { method, route: url });
     server.route({
       method,
       url,
-      schema,
-      config: { unixSocketOnly, longLived: "stream" in route },
+      schema: looserBody === undefined ? schema : { ...schema, body: looserBody },
+      config: { unixSocketOnly, longLived: "stream" in route, ...(jsonDepth === undefined ? {} : { jsonDepth }) },
       handler: async (request, reply) => {
         try {
-          if ("handle" in route) return send(reply, await route.handle(api, request));
+          if ("handle" in route) return send(reply, await route.handle(api, request, onRefused));
           route.stream(api, request, reply);
           return reply;
         } catch (error) {

@@ -17,6 +17,7 @@ const calls: Record<
   (daemon: DaemonClient) => unknown
 > = {
   send: (daemon) => daemon.send({ to: "@bob", message: "hello" }),
+  sendMany: (daemon) => daemon.sendMany([{ to: "@bob", message: "hello" }], { retryForMs: 0 }),
   post: (daemon) => daemon.post({ topic: "builds", message: "green", meta: { run: 42 } }),
   message: (daemon) => daemon.message("build-42"),
   inbox: (daemon) => daemon.inbox({ since: 1, topic: "builds", from: "@bob", limit: 5, cursor: "01" }),

@@ -38,12 +38,13 @@ export async function startLocalServer(options: LocalServerOptions): Promise<Loc
   const { config, log, clock } = options;
   const loopbackSockets = new WeakSet<Socket>();
   let stopping = false;
+  const onError = createErrorLog(log, clock);
 
   const app = createHttpServer({
     maxBodyBytes: config.maxBodyBytes,
     maxInFlight: config.maxInFlight,
     busyCode: "daemon_busy",
-    onError: createErrorLog(log, clock),
+    onError,
   });
   addGuards(app, {
     tokens: options.tokens,
@@ -52,7 +53,7 @@ export async function startLocalServer(options: LocalServerOptions): Promise<Loc
     isLoopback: (socket) => loopbackSockets.has(socket) || socket.remoteAddress !== undefined,
     isStopping: () => stopping,
   });
-  registerRoutes(app, options.api);
+  registerRoutes(app, options.api, onError);
   await app.ready();
 
   await listenPrivately(app.server, options.socketPath);

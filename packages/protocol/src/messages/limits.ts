@@ -9,6 +9,8 @@ export const limits = {
   metaBytes: 16_384,
   mentions: 256,
   jsonDepth: 64,
+  /** In one request of a program to its daemon. */
+  sendsPerRequest: 100,
   /** A local API request or broker request body, before it is parsed. */
   requestBytes: 1_048_576,
   /** A WebSocket frame: a body in base64 with its envelope. */

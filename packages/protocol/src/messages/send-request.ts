@@ -1,5 +1,5 @@
-// What a program asks of its daemon: the schema of POST /v1/send, and the reading of it into values that are safe to
-// hash. Resolving `to` and sealing are the daemon's business.
+// What a program asks of its daemon: the schemas of POST /v1/send and of many sends at once, and the reading of a send
+// into values that are safe to hash. Resolving `to` and sealing are the daemon's business.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { decodeBase64 } from "../encoding/base64.ts";
 import { encodeUtf8 } from "../encoding/utf8.ts";
@@ -23,6 +23,25 @@ export const sendRequestSchema = {
 } as const satisfies JSONSchema;
 
 export type SendRequest = FromSchema<typeof sendRequestSchema>;
+
+/** Many in one request. An answer that got lost leaves all of them open, so each names the id to ask again with. */
+export const sendManyRequestSchema = {
+  type: "object",
+  additionalProperties: false,
+  required: ["sends"],
+  properties: {
+    sends: {
+      type: "array",
+      minItems: 1,
+      maxItems: limits.sendsPerRequest,
+      items: { ...sendRequestSchema, required: ["to", "client_message_id"] },
+    },
+  },
+} as const satisfies JSONSchema;
+
+export type SendManyRequest = FromSchema<typeof sendManyRequestSchema>;
+/** A send whose identity is known before anybody hears of it: whatever becomes of it, one can ask again. */
+export type IdentifiedSend = SendManyRequest["sends"][number];
 
 export type SendContent = {
   readonly body: Uint8Array;

@@ -169,7 +169,7 @@ export class DaemonActor {
       const route = routes.find((each) => each.method === method && each.url === url);
       if (route === undefined || !("handle" in route)) throw new Error(`there is no route ${method} ${url}`);
       const request = { headers: {}, body: {}, params: {}, query: {}, ...call };
-      return Promise.resolve(route.handle(api, request as never)) as Promise<Answer>;
+      return Promise.resolve(route.handle(api, request as never, () => undefined)) as Promise<Answer>;
     });
   }
 

@@ -178,6 +178,7 @@ type ClaimRow = {
   reply_to_id: string | null;
   envelope_version: ClaimedRow["envelopeVersion"];
   payload: Uint8Array;
+  enqueued_at: number;
 };
 
 function claimDue(tx: Sqlite, query: DueQuery): Claim {
@@ -203,7 +204,7 @@ function claimRow(tx: Sqlite, id: string): ClaimedRow {
     .sql<ClaimRow>(
       `UPDATE outbox SET status = 'inflight' WHERE id = ? AND status = 'pending'
        RETURNING client_message_id, attempts, destination_kind, destination_ref, priority, meta, reply_to_id,
-         envelope_version, payload`,
+         envelope_version, payload, enqueued_at`,
     )
     .all(id);
   assert(row !== undefined, `the pending row ${id} changed inside the transaction that read it`);
@@ -217,6 +218,7 @@ function claimRow(tx: Sqlite, id: string): ClaimedRow {
     replyToId: row.reply_to_id ?? undefined,
     envelopeVersion: row.envelope_version,
     payload: row.payload,
+    enqueuedAt: row.enqueued_at,
   };
 }
 
