@@ -28,8 +28,10 @@ export type ApprovalStore = {
 };
 
 export type RequestStore = {
-  /** One indexed read. */
+  /** Everything under a key, each part from the table that it is recorded in. */
   readonly find: (meshId: string, logicalRequestKey: string) => Promise<StoredRequest | undefined>;
+  /** The same for a retry, with as little reading as can be: the consume row repeats the registration it was written with. */
+  readonly findConsumed: (meshId: string, logicalRequestKey: string) => Promise<StoredRequest | undefined>;
   /**
    * Phase 1: everything is read, decided and written in one transaction. After `consume` the consume row, with it the
    * spent nonce, and the inert registration are durable together; after any other decision nothing was written.

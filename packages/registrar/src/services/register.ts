@@ -66,7 +66,7 @@ function readRequest(member: PlainMember, input: RegisterInput): AskedRequest {
 /** What is consumed never changes, so that a committed read may answer. */
 async function answerPrior({ store, nowMs }: RegisterPorts, request: AskedRequest) {
   const { meshId, approvalId } = request;
-  const stored = await store.requests.find(meshId, request.logicalRequestKey);
+  const stored = await store.requests.findConsumed(meshId, request.logicalRequestKey);
   let binding: string | undefined;
   if (stored !== undefined) {
     const { consumption } = stored;

@@ -35,7 +35,8 @@ export class RetryCounter {
   /** A promise: so many wait that this one has to, too. */
   add(retry: Omit<Retry, "tries">): Promise<void> | undefined {
     const { meshId, logicalRequestKey, attemptId } = retry;
-    const key = JSON.stringify([meshId, logicalRequestKey, attemptId]);
+    // None of them has a NUL (checkRegistrarText).
+    const key = `${meshId}\0${logicalRequestKey}\0${attemptId}`;
     const tries = (this.#pending.get(key)?.tries ?? 0) + 1;
     this.#pending.set(key, { ...retry, tries });
     if (this.#pending.size >= pendingMax) return this.flush();

@@ -4,6 +4,9 @@ import type { VerifiedState } from "@claudemesh/protocol/registrar/registration-
 import type { ApprovalRecord, AuditEntry, StoredRequest } from "../core/records.ts";
 import { readReasons } from "./reasons.ts";
 
+/** A store whose lists hold nothing but text writes it as such. */
+type ListedTime = number | string;
+
 /** What stands under a key, in the order of storedValues. */
 export type StoredValues = readonly [
   logicalRequestKey: string,
@@ -14,31 +17,40 @@ export type StoredValues = readonly [
   runId: string,
   binding: string,
   registeredBy: string,
-  registeredAtMs: number,
+  registeredAtMs: ListedTime,
   protocolVersion: string,
   replayKeyHex: string,
   effectKeyHex: string,
   consumedBinding: string,
   approvalId: string,
   attemptId: string,
-  consumedAtMs: number,
+  consumedAtMs: ListedTime,
   state: VerifiedState | null,
   verifier: string | null,
   reasons: string | null,
-  verifiedAtMs: number | null,
+  verifiedAtMs: ListedTime | null,
   compensationApprovalId: string | null,
   compensationAttemptId: string | null,
   compensatedBy: string | null,
-  compensatedAtMs: number | null,
+  compensatedAtMs: ListedTime | null,
 ];
+
+/** How a store writes values of a list in JSON that are no text: an id, a time in milliseconds, and bytes. */
+export type ListDialect = Readonly<Record<"id" | "ms" | "hex", (column: string) => string>>;
 
 /**
  * For a list in JSON: one value of a row instead of two dozen, since drivers take longer over each column than a parser
- * over all of it. `ms` and `hex` say how a store writes a time, as an integer of milliseconds, and bytes.
+ * over all of it.
  */
-export const storedValues = (ms: (column: string) => string, hex: (column: string) => string) =>
-  `r.logical_request_key, r.registration_id, r.operation, r.target, r.artifact_hash, r.run_id, r.binding, r.registered_by,
-   ${ms("r.registered_at")}, c.protocol_version, ${hex("c.replay_key")}, ${hex("c.effect_key")}, c.binding, c.approval_id,
+export const storedValues = (d: ListDialect) => listValues(d, "r", `r.registered_by, ${d.ms("r.registered_at")}`);
+
+/** The same without the registration's table: the consume row repeats all of it, and neither ever changes (REG-4). */
+export const consumedValues = (d: ListDialect) => listValues(d, "c", `c.member_pubkey, ${d.ms("c.consumed_at")}`);
+
+const listValues = ({ id, ms, hex }: ListDialect, effect: "r" | "c", registered: string) =>
+  `${effect}.logical_request_key, ${id(`${effect}.registration_id`)}, ${effect}.operation, ${effect}.target,
+   ${effect}.artifact_hash, ${effect}.run_id, ${effect}.binding, ${registered},
+   c.protocol_version, ${hex("c.replay_key")}, ${hex("c.effect_key")}, c.binding, c.approval_id,
    c.attempt_id, ${ms("c.consumed_at")}, v.state, v.verifier, v.reasons, ${ms("v.verified_at")}, k.approval_id,
    k.attempt_id, k.compensated_by, ${ms("k.compensated_at")}`;
 
@@ -54,7 +66,7 @@ export function toStoredRequest(values: StoredValues): StoredRequest {
       runId,
       binding,
       registeredBy,
-      registeredAtMs: values[8],
+      registeredAtMs: Number(values[8]),
     },
     consumption: {
       protocolVersion: values[9],
@@ -63,7 +75,7 @@ export function toStoredRequest(values: StoredValues): StoredRequest {
       binding: values[12],
       approvalId: values[13],
       attemptId: values[14],
-      consumedAtMs: values[15],
+      consumedAtMs: Number(values[15]),
     },
     verification: toVerification(values),
     compensation: toCompensation(values),
@@ -73,13 +85,18 @@ export function toStoredRequest(values: StoredValues): StoredRequest {
 function toVerification(values: StoredValues): StoredRequest["verification"] {
   const [state, verifier, reasons, verifiedAtMs] = [values[16], values[17], values[18], values[19]];
   if (state === null || verifiedAtMs === null) return undefined;
-  return { state, verifier: verifier ?? "", reasons: readReasons(reasons), verifiedAtMs };
+  return { state, verifier: verifier ?? "", reasons: readReasons(reasons), verifiedAtMs: Number(verifiedAtMs) };
 }
 
 function toCompensation(values: StoredValues): StoredRequest["compensation"] {
   const [approvalId, attemptId, compensatedBy, compensatedAtMs] = [values[20], values[21], values[22], values[23]];
   if (approvalId === null || compensatedAtMs === null) return undefined;
-  return { approvalId, attemptId: attemptId ?? "", compensatedBy: compensatedBy ?? "", compensatedAtMs };
+  return {
+    approvalId,
+    attemptId: attemptId ?? "",
+    compensatedBy: compensatedBy ?? "",
+    compensatedAtMs: Number(compensatedAtMs),
+  };
 }
 
 export type ApprovalRow = {

@@ -35,13 +35,16 @@ const lookUpsPerRead = 256;
 
 export function createPostgresRegistrarStore(postgres: Postgres, probe: RegistrarProbe): RegistrarStore {
   const committed = committedReads(postgres);
-  // Retries come in crowds, and a crowd shares a round trip.
-  const lookUps = new NaturalBatches<RequestKey, StoredRequest | undefined>({
-    maxConcurrent: 2,
-    maxBatch: lookUpsPerRead,
-    gathersTurns: true,
-    run: (keys) => selectRequestsByKeys(committed, keys),
-  });
+  // Both are asked for in crowds, and a crowd shares a round trip.
+  const lookUps = (read: "stored" | "consumed") =>
+    new NaturalBatches<RequestKey, StoredRequest | undefined>({
+      maxConcurrent: 2,
+      maxBatch: lookUpsPerRead,
+      gathersTurns: true,
+      run: (keys) => selectRequestsByKeys(committed, keys, read),
+    });
+  const stored = lookUps("stored");
+  const consumed = lookUps("consumed");
   return {
     approvals: {
       add: async (meshId, approval) => {
@@ -54,7 +57,8 @@ export function createPostgresRegistrarStore(postgres: Postgres, probe: Registra
         postgres.transaction((tx) => revokeApproval(tx, meshId, approvalId, nowMs)),
     },
     requests: {
-      find: (meshId, logicalRequestKey) => lookUps.submit({ meshId, logicalRequestKey }),
+      find: (meshId, logicalRequestKey) => stored.submit({ meshId, logicalRequestKey }),
+      findConsumed: (meshId, logicalRequestKey) => consumed.submit({ meshId, logicalRequestKey }),
       consume: async (request, nowMs) => {
         const decision = await decideAgainWhenTaken(postgres, async (tx) => {
           const decided = await consumeInTransaction(tx, request, nowMs);

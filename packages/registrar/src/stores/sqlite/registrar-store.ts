@@ -9,7 +9,7 @@ import { hasWindowsOver, insertRefusal, selectAudit, summariseWindows } from "./
 import { inspectSurface } from "./inspect-surface.ts";
 import { registrarMigrations } from "./registrar-migrations.ts";
 import { compensateInTransaction, consumeInTransaction, insertVerification, selectUnverified } from "./requests.ts";
-import { selectRequest, selectRequests } from "./stored-requests.ts";
+import { selectConsumed, selectRequest, selectRequests } from "./stored-requests.ts";
 
 /** What the file's live schema shows, without changing it. */
 export function inspectSqliteSurface(db: Sqlite): SurfaceFacts {
@@ -32,8 +32,9 @@ export function createSqliteRegistrarStore(db: Sqlite, commit: GroupCommit, prob
       revoke: (meshId, approvalId, nowMs) => commit.submit((tx) => revokeApproval(tx, meshId, approvalId, nowMs)),
     },
     requests: {
-      // Retries come in crowds, and a crowd shares a snapshot.
+      // Both are asked for in crowds, and a crowd shares a snapshot.
       find: (meshId, logicalRequestKey) => commit.read((tx) => selectRequest(tx, meshId, logicalRequestKey)),
+      findConsumed: (meshId, logicalRequestKey) => commit.read((tx) => selectConsumed(tx, meshId, logicalRequestKey)),
       consume: (request, nowMs) =>
         commit.submit((tx) => {
           const decision = consumeInTransaction(tx, request, nowMs);

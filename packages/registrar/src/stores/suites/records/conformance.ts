@@ -1,6 +1,7 @@
 // Approvals, lists, and records that no statement can change: what the database itself refuses, asked for past the
 // registrar.
 import { describe, expect, test } from "vitest";
+import { stateOf } from "../../../core/stored-state.ts";
 import { appendOnlyTables } from "../../../core/surface.ts";
 import type { Verifier } from "../../../services/verify-registration.ts";
 import type { RegistrarWorld } from "../../conformance-world.ts";
@@ -107,6 +108,44 @@ export function describeRecords(world: () => RegistrarWorld): void {
     // The first verdict stands.
     await world().broker.finish();
     expect(await world().broker.state("key-1")).toBe("verify_failed");
+  });
+
+  test("what a retry is answered with is what stands in every table, in every state (REG-1, REG-4)", async () => {
+    const asked = { logical_request_key: "key \u201c1\u201d\\", target: 'a "target"\nof \u00fc' };
+    const { requests } = world().broker.store;
+    const sameRead = async (state: string) => {
+      const stored = await requests.find(world().meshId, asked.logical_request_key);
+      expect(await requests.findConsumed(world().meshId, asked.logical_request_key)).toEqual(stored);
+      expect(stateOf(stored)).toBe(state);
+    };
+    await sameRead("unknown");
+    world().nowMs += 7;
+    world().broker.verifier = { name: "silent", verify: async () => ({ type: "inconclusive", reason: "busy" }) };
+    expect(await world().ask(asked)).toMatchObject({ status: 201 });
+    await sameRead("inert");
+    world().nowMs += 11;
+    world().broker.verifier = failing;
+    await world().broker.finish();
+    await sameRead("verify_failed");
+    world().nowMs += 13;
+    const granted = await world().grant({ ...asked, purpose: "compensate" });
+    expect(await world().broker.compensate(asked.logical_request_key, granted)).toMatchObject({ status: 201 });
+    await sameRead("compensated");
+  });
+
+  test("the verifier reads the registration itself, not what the consumed key repeats of it (REG-4)", async () => {
+    world().broker.verifier = { name: "silent", verify: async () => ({ type: "inconclusive", reason: "busy" }) };
+    await world().ask();
+    await world().harness.queryUnguarded(
+      `UPDATE ${world().table("registrar_registration")} SET target = 'elsewhere' WHERE logical_request_key = 'key-1'`,
+    );
+    world().broker.verifier = undefined;
+    await world().broker.finish();
+    const stored = await world().broker.store.requests.find(world().meshId, "key-1");
+    expect(stored?.verification).toMatchObject({
+      state: "verify_failed",
+      reasons: expect.arrayContaining(["the replay key is not the registration's"]),
+    });
   });
 
   test("a verifier that says nothing leaves the registration inert, and it is verified later", async () => {
