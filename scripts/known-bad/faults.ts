@@ -215,8 +215,8 @@ const messageFaults: readonly KnownBad[] = [
     edits: [
       {
         file: "packages/messages/src/services/accept.ts",
-        find: "    isOutdated: () => isOutdated(lookedUpAtMs, ports.nowMs()),\n",
-        replace: "    isOutdated: () => isOutdated(lookedUpAtMs, lookedUpAtMs),\n",
+        find: "    isOutdated: () => isOutdated(lookUp.atMs, ports.nowMs()),\n",
+        replace: "    isOutdated: () => isOutdated(lookUp.atMs, lookUp.atMs),\n",
       },
     ],
   },

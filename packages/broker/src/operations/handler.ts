@@ -1,5 +1,6 @@
 // What every handler is: who asks, and the few words that all answers are made of.
 import type { Member, Mesh, PlainMember } from "@claudemesh/members/ports";
+import type { LookUp } from "@claudemesh/messages/services/accept";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Answer } from "@claudemesh/protocol/messages/accept-result";
 import { limits } from "@claudemesh/protocol/messages/limits";
@@ -14,6 +15,8 @@ export type Caller = {
   readonly member: PlainMember;
   /** The sessions of spaces that its connection holds; undefined: it asks over HTTP. */
   readonly sessions?: ConnectionSessions;
+  /** B0 of its send, begun while it was asked for. */
+  readonly lookUp?: LookUp;
 };
 
 /** What only an owner may, or what shows an owner more. A handler of any other operation does not get to see a role. */

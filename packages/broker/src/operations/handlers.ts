@@ -30,7 +30,7 @@ import { spaceHandlers } from "./space-handlers.ts";
 import { webhookHandlers } from "./webhook-handlers.ts";
 
 export const handlers: { readonly [Name in OperationName]: Handler<Name> } = {
-  send: async (broker, { member }, input: AcceptRequest) => {
+  send: async (broker, { member, lookUp }, input: AcceptRequest) => {
     const ports = {
       store: broker.messages.accepts,
       nowMs: broker.nowMs,
@@ -40,7 +40,7 @@ export const handlers: { readonly [Name in OperationName]: Handler<Name> } = {
       afterB0: () => broker.failpoints.hit("accept.after_b0"),
       onAccepted: (meshId: string, recipients: readonly string[]) => broker.connections.wake(meshId, recipients),
     };
-    const result = await acceptSend(ports, member, input);
+    const result = await acceptSend(ports, member, input, lookUp);
     if (result.type === "reused") broker.metrics.reused();
     if (result.type === "refused" && result.code === "payload_too_large") throw tooLarge(broker.config.inlineBytes);
     return answerAccept(result);

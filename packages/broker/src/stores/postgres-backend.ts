@@ -5,6 +5,7 @@ import type { SendToAccept } from "@claudemesh/messages/ports";
 import {
   createPostgresMessagesStore,
   findWaitingRecipients,
+  type MessagesPools,
   postgresMessagesMigrations,
 } from "@claudemesh/messages/postgres";
 import { acceptSends } from "@claudemesh/messages/postgres-sends";
@@ -36,6 +37,7 @@ import { createQuietLog } from "./quiet-log.ts";
 const connectionsAccepting = 8;
 const connectionsCommitting = 8;
 const connectionsCommon = 8;
+const connectionsLooking = 4;
 const sweepSecondsDefault = 5;
 /** A broker that starts while Redis is away serves all the same, and is ready once Redis is back. */
 const firstContactMs = 2_000;
@@ -58,9 +60,10 @@ export async function openPostgresBackend(
   const onIdleError = (error: Error) => log.warn({ event: "postgres_connection_lost", err: error }, error.message);
   const accepting = openPostgres({ url, poolSize: connectionsAccepting, genericPlans: true, onIdleError });
   const committing = openPostgres({ url, poolSize: connectionsCommitting, genericPlans: true, onIdleError });
+  const looking = openPostgres({ url, poolSize: connectionsLooking, genericPlans: true, onIdleError });
   const common = openPostgres({ url, poolSize: connectionsCommon, onIdleError });
   const closePools = async () => {
-    await Promise.all([accepting.close(), committing.close(), common.close()]);
+    await Promise.all([accepting.close(), committing.close(), looking.close(), common.close()]);
   };
   try {
     await migratePostgres(common, postgresMigrations());
@@ -69,8 +72,8 @@ export async function openPostgresBackend(
     throw error;
   }
   const redis = await openRedis(surroundings, redisUrl);
-  const { messages, limiter, limits, counts } = createMessages(surroundings, accepting, common, redis);
-  const members = createPostgresMembersStore(common);
+  const { messages, limiter, limits, counts } = createMessages(surroundings, { accepting, looking, common }, redis);
+  const members = createPostgresMembersStore(common, looking);
   return {
     members,
     messages,
@@ -139,17 +142,13 @@ export function createPostgresSpaces(pools: SpacesPools, probe: LaneProbe): Spac
 
 function createMessages(
   { config, failpoints, log }: BackendSurroundings,
-  accepting: Postgres,
-  common: Postgres,
+  pools: MessagesPools,
   redis: RedisConnection,
 ) {
-  const store = createPostgresMessagesStore(
-    { accepting, common },
-    {
-      ...(failpoints.active && { beforeCommit: (work) => failpoints.hit(`${work}.before_commit`) }),
-      afterCommit: (work) => (work === "accept" ? failpoints.hit("accept.after_commit") : undefined),
-    },
-  );
+  const store = createPostgresMessagesStore(pools, {
+    ...(failpoints.active && { beforeCommit: (work) => failpoints.hit(`${work}.before_commit`) }),
+    afterCommit: (work) => (work === "accept" ? failpoints.hit("accept.after_commit") : undefined),
+  });
   const onFailure = createQuietLog((error, times) =>
     log.warn({ event: "limiter_unavailable", err: error, times }, "the limiter cannot be asked"),
   );

@@ -464,4 +464,18 @@ describe("tokens", () => {
     expect((await ask()).status).toBe(401);
     expect((await alice.call("DELETE", `/tokens/${"0".repeat(36)}`)).body.error).toBe("not_found");
   });
+
+  test("that were revoked send nothing, new or again, also where they have just been good", async () => {
+    const { url, alice } = await twoMembers();
+    const { token, token_id } = (await alice.call("POST", "/tokens", { label: "ci" })).body;
+    const send = (id: string) => {
+      const body = { client_message_id: id, destination: { kind: "dm", ref: alice.pubkey }, body: "x" };
+      return callBroker(url, "POST", "/v1/meshes/acme/messages", { token: String(token), body });
+    };
+    expect((await send("m1")).status).toBe(201);
+    expect((await send("m1")).status).toBe(200);
+    await alice.call("DELETE", `/tokens/${token_id}`);
+    for (const id of ["m1", "m2", "m1"]) expect((await send(id)).status).toBe(401);
+    expect((await alice.send("m2", alice)).status).toBe(201);
+  });
 });

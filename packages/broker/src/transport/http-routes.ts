@@ -4,7 +4,6 @@ import { sameSecret } from "@claudemesh/members/credentials";
 import type { Member, Mesh } from "@claudemesh/members/ports";
 import { createMesh } from "@claudemesh/members/services/create-mesh";
 import { joinMesh } from "@claudemesh/members/services/join-mesh";
-import { authenticateToken } from "@claudemesh/members/services/member-tokens";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Answer } from "@claudemesh/protocol/messages/accept-result";
 import {
@@ -19,11 +18,13 @@ import type { BrokerContext } from "../context.ts";
 import type { Caller } from "../operations/handler.ts";
 import { operationNames, type RunOperation } from "../operations/run-operation.ts";
 import { toMeshError } from "../storage-failure.ts";
+import { bearerOf, HttpCallers } from "./http-callers.ts";
 
 export function registerHttpRoutes(server: FastifyInstance, broker: BrokerContext, run: RunOperation): void {
+  const callers = new HttpCallers(broker);
   for (const name of operationNames) {
     const spec: OperationSpec = operations[name];
-    if (spec.http !== undefined) registerOperation(server, broker, run, name, spec, spec.http);
+    if (spec.http !== undefined) registerOperation(server, callers, run, name, spec, spec.http);
   }
   registerMeshRoutes(server, broker);
   server.get("/healthz", async () => ({ status: "ok" }));
@@ -46,14 +47,15 @@ export function registerHttpRoutes(server: FastifyInstance, broker: BrokerContex
 
 function registerOperation(
   server: FastifyInstance,
-  broker: BrokerContext,
+  callers: HttpCallers,
   run: RunOperation,
   name: OperationName,
   spec: OperationSpec,
   http: NonNullable<OperationSpec["http"]>,
 ): void {
   const { large } = spec;
-  const callers = large && new WeakMap<FastifyRequest, Caller>();
+  const admitted = large && new WeakMap<FastifyRequest, Caller>();
+  const ask = (request: FastifyRequest) => (name === "send" ? callers.askSender(request) : callers.ask(request));
   server.route({
     method: http.method,
     url: `/v1/meshes/:mesh${http.path}`,
@@ -64,11 +66,11 @@ function registerOperation(
           config: { jsonDepth: large.jsonDepth },
           // Only a member makes the broker read so much.
           onRequest: async (request: FastifyRequest) => {
-            callers?.set(request, await authenticate(broker, request));
+            admitted?.set(request, await ask(request));
           },
         }),
     handler: async (request, reply) => {
-      const caller = callers?.get(request) ?? (await authenticate(broker, request));
+      const caller = admitted?.get(request) ?? (await ask(request));
       const answer = await run(name, caller, gatherInput(spec, request));
       return sendAnswer(reply, http.names === undefined ? answer : nameFieldBack(answer, http.names));
     },
@@ -185,19 +187,6 @@ export function requireAdmin(broker: BrokerContext, request: FastifyRequest): vo
   if (!sameSecret(bearerOf(request), broker.adminToken)) {
     throw new MeshError("unauthorized", "This call needs the broker's admin token.");
   }
-}
-
-/** A mesh that does not exist and a token that is wrong look alike: an outsider learns nothing. */
-function authenticate(broker: BrokerContext, request: FastifyRequest): Promise<Caller> {
-  const token = bearerOf(request);
-  const { mesh: wanted } = request.params as { mesh: string };
-  return translateFailures(authenticateToken({ store: broker.members }, wanted, token));
-}
-
-function bearerOf(request: FastifyRequest): string {
-  const match = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(request.headers.authorization ?? "");
-  if (match?.[1] === undefined) throw new MeshError("unauthorized", "Send Authorization: Bearer <token>.");
-  return match[1];
 }
 
 export function translateFailures<T>(work: Promise<T>): Promise<T> {

@@ -30,12 +30,20 @@ export async function revokeToken(ports: TokenPorts, member: PlainMember, tokenI
 }
 
 /** The live member behind a bearer token of a mesh; one answer for every way in which either can be wrong. */
-export async function authenticateToken(
-  { store }: Pick<TokenPorts, "store">,
+export function authenticateToken(
+  ports: Pick<TokenPorts, "store">,
   meshNameOrId: string,
   token: string,
 ): Promise<MeshMember> {
-  const found = await store.findByToken(meshNameOrId, hashSecret(token));
+  return authenticateTokenHash(ports, meshNameOrId, hashSecret(token));
+}
+
+export async function authenticateTokenHash(
+  { store }: Pick<TokenPorts, "store">,
+  meshNameOrId: string,
+  tokenHash: Uint8Array,
+): Promise<MeshMember> {
+  const found = await store.findByToken(meshNameOrId, tokenHash);
   if (found === undefined || found.member.revoked) throw new MeshError("unauthorized");
   return found;
 }

@@ -8,7 +8,7 @@ import type { Envelope } from "@claudemesh/protocol/messages/envelope";
 import { fingerprint } from "@claudemesh/protocol/messages/fingerprint";
 import { isOutdated } from "../core/claim-time.ts";
 import { answerFromStored } from "../core/stored-accept.ts";
-import type { AcceptStore, OfferedSend } from "../ports.ts";
+import type { AcceptStore, OfferedSend, StoredAccept } from "../ports.ts";
 
 export type AcceptPorts = {
   readonly store: AcceptStore;
@@ -27,18 +27,41 @@ export function fingerprintOf(envelope: Envelope): Uint8Array {
   return fingerprint(sha256, envelope);
 }
 
+/** B0 under way, and when it began. */
+export type LookUp = {
+  readonly meshId: string;
+  readonly clientMessageId: string;
+  readonly atMs: number;
+  readonly stored: Promise<StoredAccept | undefined>;
+};
+
+export function beginLookUp(
+  { store, nowMs }: Pick<AcceptPorts, "store" | "nowMs">,
+  meshId: string,
+  clientMessageId: string,
+): LookUp {
+  // Before it is asked for: how long a send may be under way counts from here (MSG-24).
+  const atMs = nowMs();
+  const stored = store.findAccepted(meshId, clientMessageId);
+  // Whoever began it early may be refused for something else, and then nobody waits for it.
+  stored.catch(() => undefined);
+  return { meshId, clientMessageId, atMs, stored };
+}
+
+/** `early`: a look-up that was begun while the sender was being asked for; it counts if it is for this very send. */
 export async function acceptSend(
   ports: AcceptPorts,
   sender: { readonly meshId: string; readonly pubkey: string },
   request: AcceptRequest,
+  early?: LookUp,
 ): Promise<AcceptResult> {
   const { clientMessageId, envelope, mentions } = readAcceptRequest(request);
   const { meshId, pubkey: senderPubkey } = sender;
   const offered = { clientMessageId, senderPubkey, fingerprint: fingerprintOf(envelope) };
 
-  const lookedUpAtMs = ports.nowMs();
-  const stored = await ports.store.findAccepted(meshId, clientMessageId);
-  const known = answerFromStored(stored, offered);
+  const isEarly = early?.meshId === meshId && early.clientMessageId === clientMessageId;
+  const lookUp = isEarly ? early : beginLookUp(ports, meshId, clientMessageId);
+  const known = answerFromStored(await lookUp.stored, offered);
   if (known !== undefined) return known;
   const held = ports.afterB0();
   if (held !== undefined) await held;
@@ -55,7 +78,7 @@ export async function acceptSend(
     fingerprint: offered.fingerprint,
     mentions,
     acceptedAtMs: nowMs,
-    isOutdated: () => isOutdated(lookedUpAtMs, ports.nowMs()),
+    isOutdated: () => isOutdated(lookUp.atMs, ports.nowMs()),
     expiresAtMs: ports.dedupeRetentionMs === undefined ? undefined : nowMs + ports.dedupeRetentionMs,
   };
   const { result, recipients } = await ports.store.accept(send);

@@ -34,9 +34,10 @@ export async function lockMesh(tx: PostgresTransaction, meshId: string): Promise
 /** Where a statement runs: on its own, or inside a transaction. */
 type Reading = { readonly query: <Row>(text: string, values: readonly unknown[]) => Promise<Row[]> };
 
-export function createPostgresMembersStore(postgres: Postgres): MembersStore {
+/** `looking`: for the look-ups that precede every request; with generic plans. */
+export function createPostgresMembersStore(postgres: Postgres, looking = postgres): MembersStore {
   const committed: Reading = { query: (text, values) => postgres.read(text, values) };
-  const lookUps = createCallerLookUps(postgres);
+  const lookUps = createCallerLookUps(looking);
   return {
     createMesh: (mesh, owner, nowMs) => postgres.transaction((tx) => insertMesh(tx, mesh, owner, nowMs)),
     findMesh: lookUps.findMesh,

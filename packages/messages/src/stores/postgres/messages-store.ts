@@ -49,6 +49,8 @@ export function postgresMessagesMigrations(): Migration[] {
 export type MessagesPools = {
   /** Connections that may wait for a mesh's lock, so that nothing else waits behind them. With generic plans. */
   readonly accepting: Postgres;
+  /** For the look-ups that precede every request, so that they wait for nothing else. With generic plans. */
+  readonly looking: Postgres;
   readonly common: Postgres;
 };
 
@@ -58,15 +60,16 @@ const lookUpsEnough = 256;
 const settlingsPerTransaction = 64;
 
 export function createPostgresMessagesStore(pools: MessagesPools, probe: TransactionProbe): MessagesStore {
-  const { accepting, common } = pools;
+  const { accepting, looking, common } = pools;
   const committed: Reading = { query: (text, values, name) => common.read(text, values, name) };
+  const lookedUp: Reading = { query: (text, values, name) => looking.read(text, values, name) };
   const accepts = new AcceptBatches(accepting, probe);
   const lookUps = new NaturalBatches<ClientKey, StoredAccept | undefined>({
     maxConcurrent: 2,
     maxBatch: lookUpsPerRead,
     gathersTurns: true,
     gatherEnough: lookUpsEnough,
-    run: (keys) => selectAccepted(committed, keys),
+    run: (keys) => selectAccepted(lookedUp, keys),
   });
   const settlings = new NaturalBatches<Settling, void>({
     maxConcurrent: 1,

@@ -23,13 +23,17 @@ export class PostgresHarness implements MessagesHarness {
   readonly #around: AroundAccepts;
   readonly #ids = new NamedIds();
   /** Shared by all stores: making connections for each test would take longer than the tests. */
-  readonly #pools: { accepting: Postgres; common: Postgres };
+  readonly #pools: { accepting: Postgres; looking: Postgres; common: Postgres };
 
   constructor(url: string, around: AroundAccepts = (accepts) => accepts) {
     this.#url = url;
     this.#around = around;
     this.admin = new pg.Client({ connectionString: url });
-    this.#pools = { accepting: this.#openPool("accepting", true), common: this.#openPool("common", false) };
+    this.#pools = {
+      accepting: this.#openPool("accepting", true),
+      looking: this.#openPool("looking", true),
+      common: this.#openPool("common", false),
+    };
   }
 
   async connect(): Promise<void> {
@@ -55,8 +59,7 @@ export class PostgresHarness implements MessagesHarness {
   }
 
   async closePools(): Promise<void> {
-    await this.#pools.accepting.close();
-    await this.#pools.common.close();
+    for (const pool of Object.values(this.#pools)) await pool.close();
   }
 
   #openPool(applicationName: string, genericPlans: boolean): Postgres {
