@@ -81,10 +81,14 @@ export async function openPostgresBackend(
       beforeCommit: () => failpoints.hit("once.before_commit"),
       afterCommit: () => failpoints.hit("once.after_commit"),
     }),
-    registrar: createPostgresRegistrarStore(common, {
-      beforeCommit: () => failpoints.hit("registrar.before_commit"),
-      afterCommit: () => failpoints.hit("registrar.after_commit"),
-    }),
+    registrar: createPostgresRegistrarStore(
+      common,
+      {
+        beforeCommit: () => failpoints.hit("registrar.before_commit"),
+        afterCommit: () => failpoints.hit("registrar.after_commit"),
+      },
+      looking,
+    ),
     spaces: createPostgresSpaces({ committing, common }, createCommitProbe(surroundings)),
     otherRules: postgresRules(common),
     sendLimits: { limiter, limits },

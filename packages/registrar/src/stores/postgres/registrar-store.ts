@@ -33,15 +33,21 @@ export type RegistrarProbe = {
 
 const lookUpsPerRead = 256;
 
-export function createPostgresRegistrarStore(postgres: Postgres, probe: RegistrarProbe): RegistrarStore {
+/** `looking`: for the look-ups that come before every decision; with generic plans. */
+export function createPostgresRegistrarStore(
+  postgres: Postgres,
+  probe: RegistrarProbe,
+  looking = postgres,
+): RegistrarStore {
   const committed = committedReads(postgres);
+  const lookedUp = committedReads(looking);
   // Both are asked for in crowds, and a crowd shares a round trip.
   const lookUps = (read: "stored" | "consumed") =>
     new NaturalBatches<RequestKey, StoredRequest | undefined>({
       maxConcurrent: 2,
       maxBatch: lookUpsPerRead,
       gathersTurns: true,
-      run: (keys) => selectRequestsByKeys(committed, keys, read),
+      run: (keys) => selectRequestsByKeys(lookedUp, keys, read),
     });
   const stored = lookUps("stored");
   const consumed = lookUps("consumed");
