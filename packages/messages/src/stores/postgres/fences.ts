@@ -3,7 +3,7 @@ import { lockMesh } from "@claudemesh/members/postgres";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { fateFromStored } from "../../core/stored-accept.ts";
 import type { FateResult, FenceRequest } from "../../ports.ts";
-import { type DedupeRow, dedupeColumns, joinHistory, type Reading, toStoredAccept } from "./stored-accepts.ts";
+import { type DedupeRow, dedupeColumns, type Reading, toStoredAccept } from "./stored-accepts.ts";
 
 /**
  * A fence is asked first: once it stands, its owner's send can never commit, also when another member has taken the id
@@ -14,8 +14,7 @@ export async function selectFate(db: Reading, request: FenceRequest): Promise<Fa
     `SELECT EXISTS (SELECT 1 FROM mesh.client_message_fence f
          WHERE f.mesh_id = $1 AND f.sender_pubkey = $3 AND f.client_message_id = $2) AS fenced, ${dedupeColumns}
      FROM (SELECT 1) AS one
-     LEFT JOIN mesh.client_message_dedupe d ON d.mesh_id = $1 AND d.client_message_id = $2
-     ${joinHistory}`,
+     LEFT JOIN mesh.client_message_dedupe d ON d.mesh_id = $1 AND d.client_message_id = $2`,
     [request.meshId, request.clientMessageId, request.senderPubkey],
   );
   if (row === undefined) throw new Error("asking for a fate returned no row");

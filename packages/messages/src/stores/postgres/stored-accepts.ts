@@ -18,21 +18,22 @@ export type DedupeRow = {
   first_seen_ms: number;
 };
 
-/** Of `mesh.client_message_dedupe d` with joinHistory. The time as a number: a date would be spelled and parsed. */
-export const dedupeColumns = `d.broker_message_id, coalesce(h.history_id, 0) AS history_id, d.request_fingerprint,
-  d.sender_pubkey, d.history_available, date_part('epoch', d.first_seen_at) * 1000 AS first_seen_ms`;
+/**
+ * Of `mesh.client_message_dedupe d`. A claim is made before its history id is known, and is not written twice for its
+ * sake. The time as a number: a date would be spelled and parsed.
+ */
+export const dedupeColumns = `d.broker_message_id, coalesce((SELECT h.history_id FROM mesh.message_history h
+    WHERE h.mesh_id = d.mesh_id AND h.broker_message_id = d.broker_message_id), 0) AS history_id,
+  d.request_fingerprint, d.sender_pubkey, d.history_available,
+  date_part('epoch', d.first_seen_at) * 1000 AS first_seen_ms`;
 
-/** A claim is made before its history id is known, and is not written twice for its sake. */
-export const joinHistory = `LEFT JOIN mesh.message_history h
-    ON h.mesh_id = d.mesh_id AND h.broker_message_id = d.broker_message_id`;
-
-// Planned once for each connection, maybe when the tables were empty. OFFSET keeps each look-up a subquery of its own,
-// which can use nothing but its whole key.
+// Planned once for each connection, maybe when the tables were empty. Each look-up is a subquery of its own (OFFSET keeps
+// the outer one so), which can use nothing but its whole key: a join would read a young mesh's whole history for each id.
 const selectStatement = `
   SELECT k.n::int AS n, s.*
   FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS k (mesh_id, client_message_id, n)
   CROSS JOIN LATERAL (
-    SELECT ${dedupeColumns} FROM mesh.client_message_dedupe d ${joinHistory}
+    SELECT ${dedupeColumns} FROM mesh.client_message_dedupe d
     WHERE d.mesh_id = k.mesh_id AND d.client_message_id = k.client_message_id OFFSET 0
   ) AS s`;
 
