@@ -101,8 +101,9 @@ export async function selectLayers(
   const rows = await db.query<WriteColumns>(
     `SELECT a.n::int AS n, r.seq, r.op_index, r.footprint
      FROM unnest($4::text[], $5::bigint[]) WITH ORDINALITY AS a (entity_id, seq, n)
-     JOIN mesh.space_revision r ON r.mesh_id = $1 AND r.space_id = $2 AND r.branch = $3
-       AND r.entity_id = a.entity_id AND r.seq = a.seq
+     CROSS JOIN LATERAL (
+       SELECT seq, op_index, footprint FROM mesh.space_revision
+       WHERE mesh_id = $1 AND space_id = $2 AND branch = $3 AND entity_id = a.entity_id AND seq = a.seq OFFSET 0) r
      ORDER BY a.n, r.op_index`,
     [space.meshId, space.spaceId, branch, asks.map((ask) => ask.entityId), asks.map((ask) => ask.seq)],
     "space_layers",

@@ -114,8 +114,8 @@ export async function lockWriters(
 ): Promise<FoundWriter[]> {
   const sessionIds = writers.map(({ sessionId }) => sessionId);
   const rows = await tx.query<{ live: boolean } & (SessionColumns | Record<keyof SessionColumns, null>)>(
-    `SELECT s.*, EXISTS (SELECT FROM mesh.member m
-         WHERE m.mesh_id = $1 AND m.pubkey = w.pubkey AND m.revoked_at IS NULL) AS live
+    `SELECT s.*, (SELECT true FROM mesh.member m
+         WHERE m.mesh_id = $1 AND m.pubkey = w.pubkey AND m.revoked_at IS NULL) IS NOT NULL AS live
      FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS w (session_id, pubkey, n)
      LEFT JOIN LATERAL (
        SELECT ${sessionColumns} FROM mesh.space_session
