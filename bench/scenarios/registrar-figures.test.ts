@@ -55,12 +55,19 @@ describe("the registrar's figures", () => {
     const sized = new Map([
       [sizeSegment(store, "register", "small"), figures(130)],
       [sizeSegment(store, "register", "large"), figures(100)],
-      [sizeSegment(store, "retry", "small"), figures(140)],
-      [sizeSegment(store, "retry", "large"), figures(100)],
+      [sizeSegment(store, "retry over HTTP", "small"), figures(140)],
+      [sizeSegment(store, "retry over HTTP", "large"), figures(100)],
+      [sizeSegment(store, "retry in process", "small"), figures(300)],
+      [sizeSegment(store, "retry in process", "large"), figures(100)],
     ]);
     expect(growth([sized], store, "register")).toEqual([1.3]);
     expect(judgeGrowth([sized], [store]).map(({ verdict }) => verdict)).toEqual(["pass", "miss"]);
     const table = growthTable([sized], [store], { small: "1,000", large: "50,000" });
+    expect(table.rows.map((cells) => cells.at(-1))).toEqual([
+      "1.30 (1.30–1.30)",
+      "1.40 (1.40–1.40)",
+      "3.00 (3.00–3.00)",
+    ]);
     expect(table.columns).toEqual(["store", "what", "1,000 registrations", "50,000 registrations", "small ÷ large"]);
   });
 });

@@ -27,6 +27,9 @@ import type { Backend, BackendSurroundings } from "./backend.ts";
 /** How every SQLite database begins. */
 const sqliteHead = Buffer.from("SQLite format 3\0");
 
+/** The upper levels of every tree, and leaves, of a store with millions of rows. */
+const cacheBytes = 32 * 1_048_576;
+
 export function sqliteMigrations(): Migration[] {
   return [...membersMigrations(), ...messagesMigrations(), ...registrarMigrations(), ...spacesMigrations()];
 }
@@ -39,7 +42,7 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
   let db: Sqlite | undefined;
   try {
     refuseForeignFile(path);
-    db = openSqlite({ path });
+    db = openSqlite({ path, cacheBytes });
     await migrateSqlite(db, sqliteMigrations());
   } catch (error) {
     db?.close();

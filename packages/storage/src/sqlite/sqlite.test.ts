@@ -166,6 +166,12 @@ describe("a connection", () => {
     db.close();
   });
 
+  test("has as much memory for pages as it is told", () => {
+    const db = openSqlite({ path: join(makeTemporaryFolder(), "store.db"), cacheBytes: 8 * 1_048_576 });
+    expect(db.sql("PRAGMA cache_size").get()).toEqual({ cache_size: -8192 });
+    db.close();
+  });
+
   test("keeps a full-text index by triggers although the schema is not trusted", () => {
     const db = openSqlite({ path: ":memory:" });
     db.exec(`CREATE TABLE note (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;

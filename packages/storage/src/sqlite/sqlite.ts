@@ -16,6 +16,8 @@ export interface OpenSqliteOptions {
   mustExist?: boolean;
   /** How long a statement waits for another process's lock. */
   busyTimeoutMs?: number;
+  /** Memory for pages of the file; SQLite's own two megabytes unless given. */
+  cacheBytes?: number;
 }
 
 export interface RunResult {
@@ -35,14 +37,14 @@ export interface SqliteStatement<Row> {
 const statementCacheSize = 512;
 
 export function openSqlite(options: OpenSqliteOptions): Sqlite {
-  const { path, busyTimeoutMs = 5000, mustExist = false } = options;
+  const { path, busyTimeoutMs = 5000, cacheBytes, mustExist = false } = options;
   const inMemory = path === ":memory:";
   return withPrivateUmask(() => {
     if (mustExist && !inMemory && !fileExists(path)) {
       throw new StorageError("unavailable", `${path} does not exist`);
     }
     if (!inMemory) ensurePrivateFile(path);
-    return new Sqlite(openConnection(path, busyTimeoutMs, inMemory), path);
+    return new Sqlite(openConnection(path, { busyTimeoutMs, cacheBytes, inMemory }), path);
   });
 }
 
@@ -213,11 +215,17 @@ function prepareOne(connection: DatabaseSync, text: string): StatementSync {
   }
 }
 
-function openConnection(path: string, busyTimeoutMs: number, inMemory: boolean): DatabaseSync {
+type ConnectionSettings = {
+  readonly busyTimeoutMs: number;
+  readonly cacheBytes: number | undefined;
+  readonly inMemory: boolean;
+};
+
+function openConnection(path: string, settings: ConnectionSettings): DatabaseSync {
   let connection: DatabaseSync | undefined;
   try {
-    connection = new DatabaseSync(path, { timeout: busyTimeoutMs, defensive: true });
-    configure(connection, busyTimeoutMs, inMemory);
+    connection = new DatabaseSync(path, { timeout: settings.busyTimeoutMs, defensive: true });
+    configure(connection, settings);
     return connection;
   } catch (error) {
     if (connection?.isOpen) connection.close();
@@ -227,7 +235,7 @@ function openConnection(path: string, busyTimeoutMs: number, inMemory: boolean):
 
 // Every setting is read back: a pragma that SQLite does not know or cannot honour is silent, and a broker that
 // flushes less than it promises must not start.
-function configure(connection: DatabaseSync, busyTimeoutMs: number, inMemory: boolean): void {
+function configure(connection: DatabaseSync, { busyTimeoutMs, cacheBytes, inMemory }: ConnectionSettings): void {
   const settings: [name: string, value: string | number, readBack: string | number][] = [
     ["busy_timeout", busyTimeoutMs, busyTimeoutMs],
     ["trusted_schema", "OFF", 0],
@@ -238,6 +246,11 @@ function configure(connection: DatabaseSync, busyTimeoutMs: number, inMemory: bo
     ["fullfsync", "ON", 1],
     ["checkpoint_fullfsync", "ON", 1],
   ];
+  if (cacheBytes !== undefined) {
+    // Below zero it counts KiB instead of pages.
+    const cacheSize = -Math.floor(cacheBytes / 1024);
+    settings.push(["cache_size", cacheSize, cacheSize]);
+  }
   for (const [name, value, readBack] of settings) {
     connection.exec(`PRAGMA ${name} = ${value}`);
     const row = connection.prepare(`PRAGMA ${name}`).get() ?? {};
