@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { cleanRounds, type RoundOutcome, type RoundPlan, runRounds } from "./rounds.ts";
+import { cleanRounds, mergeOutcomes, type RoundOutcome, type RoundPlan, runRounds } from "./rounds.ts";
 
 /** Three segments in a world that writes down what happens; `steal` gives the stolen ticks of 100 in each round. */
 function plan(steal: readonly number[], overrides: Partial<RoundPlan<string, number>> = {}) {
@@ -89,5 +89,27 @@ describe("the rounds that count", () => {
   it("are the clean ones, and fewer than five conclude nothing", () => {
     expect(cleanRounds([...Array(5).fill(outcome(true)), outcome(false)])).toHaveLength(5);
     expect(cleanRounds([...Array(4).fill(outcome(true)), ...Array(9).fill(outcome(false))])).toBeUndefined();
+  });
+});
+
+describe("two runs as one", () => {
+  const half = (round: number, stealShare: number, name: string): RoundOutcome<number> => ({
+    round,
+    stealShare,
+    clean: stealShare < 0.08,
+    figures: new Map([[name, round]]),
+  });
+
+  it("have the figures of both in each round, which counts if both halves do", () => {
+    const merged = mergeOutcomes([half(1, 0.01, "a"), half(2, 0.02, "a")], [half(1, 0.03, "b"), half(2, 0.5, "b")]);
+    expect(merged).toEqual([
+      { round: 1, stealShare: 0.03, clean: true, figures: new Map(Object.entries({ a: 1, b: 1 })) },
+      { round: 2, stealShare: 0.5, clean: false, figures: new Map(Object.entries({ a: 2, b: 2 })) },
+    ]);
+    expect(mergeOutcomes([], merged)).toBe(merged);
+  });
+
+  it("must have the same rounds", () => {
+    expect(() => mergeOutcomes([half(1, 0, "a"), half(2, 0, "a")], [half(1, 0, "b")])).toThrow("round 2");
   });
 });

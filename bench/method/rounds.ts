@@ -65,3 +65,22 @@ export function cleanRounds<Figures>(
   const clean = outcomes.filter((outcome) => outcome.clean);
   return clean.length >= cleanRoundsMin ? clean : undefined;
 }
+
+/** Rounds of two runs with the same numbers as one: a round counts if both of its halves do. */
+export function mergeOutcomes<Figures>(
+  first: readonly RoundOutcome<Figures>[],
+  second: readonly RoundOutcome<Figures>[],
+): readonly RoundOutcome<Figures>[] {
+  if (first.length === 0) return second;
+  return first.map((one, index) => {
+    const other = second[index];
+    if (other?.round !== one.round) throw new Error(`round ${one.round} was measured in one of two runs only`);
+    const shares = [one.stealShare, other.stealShare].filter((share) => share !== undefined);
+    return {
+      round: one.round,
+      stealShare: shares.length === 0 ? undefined : Math.max(...shares),
+      clean: one.clean && other.clean,
+      figures: new Map([...one.figures, ...other.figures]),
+    };
+  });
+}

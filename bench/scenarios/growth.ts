@@ -10,7 +10,7 @@ import { findStores, type MadeStore, type StoreMaker } from "../broker/store-pai
 import type { StoreKind } from "../broker/store-place.ts";
 import type { SpaceOrder, SpaceResult } from "../growth/in-process-spaces.ts";
 import { readMachineFacts } from "../method/machine.ts";
-import type { Segment } from "../method/rounds.ts";
+import { cleanRounds, mergeOutcomes, type RoundOutcome, type Segment } from "../method/rounds.ts";
 import { MeasuringProcess } from "../processes/measuring-process.ts";
 import { formatRate } from "../report.ts";
 import type { Figures } from "./accept-figures.ts";
@@ -45,25 +45,18 @@ async function runGrowth(settings: RunSettings): Promise<ScenarioReport> {
   const machine = readMachineFacts(settings.folder);
   const stores = await findStores(settings.closing);
   const sizes = growthSizes(settings.rowsMax);
-  const kept = await makeStores(settings, stores, {
-    folder: join(settings.folder, "kept"),
-    sizes: sizes.filter((size) => size > remadeUpTo),
-  });
   const durationMs = settings.segmentMs / segmentShare;
-  const { outcomes, rounds } = await measureRounds<GrowthWorld, Figures>(settings, {
-    open: async (round) => {
-      const folder = join(settings.folder, `r${round}`);
-      const own = await makeStores(settings, stores, { folder, sizes: sizes.filter((size) => size <= remadeUpTo) });
-      return GrowthWorld.open(settings, own, kept);
-    },
-    segments: segmentsFor(stores.kinds, sizes, durationMs),
-    close: (world) => world.close(),
-  });
+  let outcomes: readonly RoundOutcome<Figures>[] = [];
+  // One after the other: what is measured together has to fit into memory together.
+  for (const kind of stores.kinds) {
+    outcomes = mergeOutcomes(outcomes, await measureStore(settings, stores, { kind, sizes, durationMs }));
+  }
+  const rounds = cleanRounds(outcomes)?.map(({ figures }) => figures);
   return {
     scenario: growthScenario.name,
     title: "Growth",
     conditions: [
-      `In process, on stores with ${sizes.map(formatRate).join(", ")} rows at the start; up to ${formatRate(remadeUpTo)} they are made anew for every round, larger ones are kept. Each grows by what its own segments add, the smallest manifold. Processes are new in every round and warmed up alike; each segment lasts ${durationMs / 1_000} s.`,
+      `In process, on stores with ${sizes.map(formatRate).join(", ")} rows at the start; up to ${formatRate(remadeUpTo)} they are made anew for every round, larger ones are kept. Each grows by what its own segments add, the smallest manifold. Processes are new in every round and warmed up alike; each segment lasts ${durationMs / 1_000} s. Stores of one kind are measured together, and are in the file system's cache where they fit; those of the other kind are not there meanwhile.`,
       `Accept and retry: rows are claims with time-ordered ids, on PostgreSQL with their history rows. ${callers} callers; a retry is drawn from the ${formatRate(retriedAmong)} latest.`,
       `Commit and read: rows are revisions, ten of each entity, written through commits. ${committers} sessions: each commit sets one entity of its own that it has read, each read is of any entity at any moment of the past.`,
     ],
@@ -77,24 +70,41 @@ async function runGrowth(settings: RunSettings): Promise<ScenarioReport> {
   };
 }
 
-function segmentsFor(
-  kinds: readonly StoreKind[],
-  sizes: readonly number[],
-  durationMs: number,
-): Segment<GrowthWorld, Figures>[] {
+async function measureStore(
+  settings: RunSettings,
+  stores: StoreMaker,
+  of: { readonly kind: StoreKind; readonly sizes: readonly number[]; readonly durationMs: number },
+): Promise<readonly RoundOutcome<Figures>[]> {
+  const { kind, sizes, durationMs } = of;
+  const make = (name: string, wanted: readonly number[]) =>
+    makeStores(settings, stores, { kind, folder: join(settings.folder, `${kind}-${name}`), sizes: wanted });
+  const kept = await make(
+    "kept",
+    sizes.filter((size) => size > remadeUpTo),
+  );
+  const { outcomes } = await measureRounds<GrowthWorld, Figures>(settings, {
+    open: async (round) => {
+      const small = sizes.filter((size) => size <= remadeUpTo);
+      return GrowthWorld.open(settings, await make(`r${round}`, small), kept);
+    },
+    segments: segmentsFor(kind, sizes, durationMs),
+    close: (world) => world.close(),
+  });
+  await removeStores(kept);
+  return outcomes;
+}
+
+function segmentsFor(kind: StoreKind, sizes: readonly number[], durationMs: number): Segment<GrowthWorld, Figures>[] {
   return growthWorks.flatMap((work) =>
-    kinds.flatMap((kind) =>
-      sizes.map((rows) => ({
-        name: growthSegment(kind, work, rows),
-        measure: (world: GrowthWorld) => world.measure(kind, rows, work, durationMs),
-      })),
-    ),
+    sizes.map((rows) => ({
+      name: growthSegment(kind, work, rows),
+      measure: (world: GrowthWorld) => world.measure(rows, work, durationMs),
+    })),
   );
 }
 
 /** One store with claims and one with revisions, so many of each. */
 type StoresOfSize = {
-  readonly kind: StoreKind;
   readonly rows: number;
   readonly messages: MadeStore;
   readonly mesh: BenchMesh;
@@ -107,18 +117,23 @@ type Made = { readonly folder: string; readonly all: readonly StoresOfSize[] };
 async function makeStores(
   settings: RunSettings,
   stores: StoreMaker,
-  { folder, sizes }: { readonly folder: string; readonly sizes: readonly number[] },
+  { kind, folder, sizes }: { readonly kind: StoreKind; readonly folder: string; readonly sizes: readonly number[] },
 ): Promise<Made> {
   mkdirSync(folder);
-  const ofKind = async (kind: StoreKind): Promise<StoresOfSize[]> => {
-    const made: StoresOfSize[] = [];
-    for (const rows of sizes) {
-      if (rows > remadeUpTo) settings.progress(`writing ${formatRate(rows)} rows of each kind into ${kind}`);
-      made.push(await makeOfSize(settings, stores, { kind, folder, rows }));
-    }
-    return made;
-  };
-  return { folder, all: (await Promise.all(stores.kinds.map(ofKind))).flat() };
+  const all: StoresOfSize[] = [];
+  for (const rows of sizes) {
+    if (rows > remadeUpTo) settings.progress(`writing ${formatRate(rows)} rows of each kind into ${kind}`);
+    all.push(await makeOfSize(settings, stores, { kind, folder, rows }));
+  }
+  return { folder, all };
+}
+
+async function removeStores({ folder, all }: Made): Promise<void> {
+  for (const { messages, spaces } of all) {
+    await messages.remove();
+    await spaces.remove();
+  }
+  rmSync(folder, { recursive: true });
 }
 
 async function makeOfSize(
@@ -132,7 +147,7 @@ async function makeOfSize(
   const [spaceMesh] = await addMeshes(spaces.place, wishMeshes("bench", 1));
   if (mesh === undefined || spaceMesh === undefined) throw new Error("a mesh was asked for");
   await seedAccepts(messages.place, [{ mesh, ids: "time_ordered", rows }]);
-  const made = { kind, rows, messages, mesh, spaces, spaceMesh };
+  const made = { rows, messages, mesh, spaces, spaceMesh };
   const filling = await startSpaces(settings, made);
   await filling.ask({ do: "fill" });
   await filling.stop();
@@ -178,7 +193,7 @@ async function startWorker(settings: RunSettings, stores: StoresOfSize): Promise
 
 class GrowthWorld {
   readonly #own: Made;
-  readonly #workers = new Map<string, Worker>();
+  readonly #workers = new Map<number, Worker>();
 
   private constructor(own: Made) {
     this.#own = own;
@@ -188,26 +203,22 @@ class GrowthWorld {
     const world = new GrowthWorld(own);
     const all = [...own.all, ...kept.all];
     const workers = await Promise.all(all.map((stores) => startWorker(settings, stores)));
-    for (const [at, { kind, rows }] of all.entries()) {
+    for (const [at, { rows }] of all.entries()) {
       const worker = workers[at] as Worker;
-      world.#workers.set(`${kind} ${rows}`, worker);
+      world.#workers.set(rows, worker);
       for (const work of growthWorks) await worker.work(work, settings.warmUpMs / warmUpShare);
     }
     return world;
   }
 
-  measure(kind: StoreKind, rows: number, work: GrowthWork, durationMs: number): Promise<Figures> {
-    const worker = this.#workers.get(`${kind} ${rows}`);
-    if (worker === undefined) throw new Error(`there is no ${kind} with ${rows} rows here`);
+  measure(rows: number, work: GrowthWork, durationMs: number): Promise<Figures> {
+    const worker = this.#workers.get(rows);
+    if (worker === undefined) throw new Error(`there is no store with ${rows} rows here`);
     return worker.work(work, durationMs);
   }
 
   async close(): Promise<void> {
     for (const worker of this.#workers.values()) await worker.stop();
-    for (const { messages, spaces } of this.#own.all) {
-      await messages.remove();
-      await spaces.remove();
-    }
-    rmSync(this.#own.folder, { recursive: true });
+    await removeStores(this.#own);
   }
 }

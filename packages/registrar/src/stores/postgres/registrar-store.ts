@@ -46,7 +46,6 @@ export function createPostgresRegistrarStore(
     new NaturalBatches<RequestKey, StoredRequest | undefined>({
       maxConcurrent: 2,
       maxBatch: lookUpsPerRead,
-      gathersTurns: true,
       run: (keys) => selectRequestsByKeys(lookedUp, keys, read),
     });
   const stored = lookUps("stored");
