@@ -17,6 +17,8 @@ export const subscribers = 1_000;
 /** The first ones grow pools that later ones share. */
 export const idleFirst = 100;
 
+const warmUpPerSecond = 1_000;
+
 export type ReachFigures = Readonly<Record<string, number>>;
 
 type Sockets = MeasuringProcess<SocketsOrder, SocketsResult>;
@@ -56,6 +58,7 @@ export class ReachWorld {
     world.#removals.push(endDaemons, pair.stop, async () => rmSync(folder, { recursive: true }));
     // Once without counting: whatever is made at the first message is made.
     for (const kind of stores.kinds) await world.fanOut(kind);
+    await world.pair(warmUpPerSecond, settings.warmUpMs);
     return world;
   }
 
