@@ -3,6 +3,7 @@
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { joinTestMesh } from "./support/broker-harness.ts";
 import { Brokers, createMeshOn, findServers } from "./support/brokers.ts";
+import { RawPeer } from "./support/raw-peer.ts";
 
 const servers = await findServers("oldest");
 afterAll(() => servers.stop());
@@ -20,7 +21,9 @@ describe.skipIf(!servers.found)("prefer_oldest on brokers side by side", () => {
       return bob.connect("daemon");
     };
     const older = await connectAt(a.url);
-    const newer = await connectAt(b.url);
+    // The refusal comes from the other broker, before its hello is answered or after it.
+    const newer = await RawPeer.dial(b.url);
+    newer.sendText(JSON.stringify({ ...newer.helloOf(bob, "daemon"), type: "hello", id: 1 }));
     expect(await newer.closed).toEqual({ code: 4004, reason: "older_connection_kept" });
     await alice.send("m1", bob);
     expect(await older.next((frame) => frame.type === "message")).toMatchObject({ client_message_id: "m1" });
