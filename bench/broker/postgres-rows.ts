@@ -97,11 +97,8 @@ async function writeBatch(client: pg.Client, mesh: RowsMesh, sends: readonly Sen
   const tx = bare(client);
   const stored = await selectAccepted(tx, sends);
   if (stored.some((each) => each !== undefined)) throw new Error("an id came twice");
-  const begun = tx.script("BEGIN");
-  const [claimed] = await Promise.all([insertClaims(tx, mesh.id, sends), begun]);
-  if (claimed.size !== sends.length) throw new Error("an id was taken");
-  const last = [lockMesh(tx, mesh.id), writeAccepts(tx, mesh.id, sends), tx.script("COMMIT")] as const;
-  const [, judged] = await Promise.all(last);
+  const begun = [tx.script("BEGIN"), insertClaims(tx, mesh.id, sends), lockMesh(tx, mesh.id)];
+  const [judged] = await Promise.all([writeAccepts(tx, mesh.id, sends), tx.script("COMMIT"), ...begun]);
   if (judged.some(({ type }) => type !== "accepted")) throw new Error("a send was refused");
 }
 

@@ -8,6 +8,7 @@ import { spaceFaults } from "./space-faults.ts";
 const sqliteAccept = "packages/messages/src/stores/sqlite/accept-in-transaction.ts";
 const sqliteMessages = "packages/messages/src/stores/sqlite/messages-store.ts";
 const postgresAccept = "packages/messages/src/stores/postgres/accept-in-transaction.ts";
+const postgresStatements = "packages/messages/src/stores/postgres/accept-statements.ts";
 const outboxStore = "packages/daemon/src/stores/sqlite/outbox-store.ts";
 const lastInsert = "  insertMentions(tx, send, historyId);\n  const { brokerMessageId";
 
@@ -88,9 +89,20 @@ const messageFaults: readonly KnownBad[] = [
     harm: "a send that was refused can never be sent, though it never took effect",
     edits: [
       {
-        file: "packages/messages/src/stores/postgres/accept-statements.ts",
-        find: "FROM numbered a WHERE a.history_id IS NULL))",
+        file: postgresStatements,
+        find: "FROM numbered a WHERE a.history_id IS NULL AND a.refusal <> 'taken'))",
         replace: "FROM numbered a WHERE a.history_id IS NULL AND a.n < 0))",
+      },
+    ],
+  },
+  {
+    name: "b2-takes-back-whoever-claimed",
+    harm: "whoever loses a race for an id frees it, and the next try takes effect a second time",
+    edits: [
+      {
+        file: postgresStatements,
+        find: "FROM numbered a WHERE a.history_id IS NULL AND a.refusal <> 'taken'))",
+        replace: "FROM numbered a WHERE a.history_id IS NULL))",
       },
     ],
   },
@@ -199,8 +211,8 @@ const messageFaults: readonly KnownBad[] = [
     edits: [
       {
         file: postgresAccept,
-        find: "const locking = firsts.length === 0 ? undefined : lockMesh(tx, meshId);",
-        replace: "const locking = firsts.length >= 0 ? undefined : lockMesh(tx, meshId);",
+        find: "const locking = lockMesh(tx, meshId);",
+        replace: "const locking = sends.length >= 0 ? undefined : lockMesh(tx, meshId);",
       },
     ],
   },

@@ -10,8 +10,11 @@ export type FaultyProxy = {
   readonly cut: () => void;
   /** For new connections; those that fell silent stay so. */
   readonly speak: () => void;
-  /** Once, at the next message of a client that contains the marker. */
-  readonly breakAt: (marker: string, when: "before" | "after") => void;
+  /**
+   * Once, at the next message of a client that contains the marker. After: the answers are lost, and it breaks at the first
+   * that contains the other marker, by which the server has done what it was asked for; without one at the first at all.
+   */
+  readonly breakAt: (marker: string, when: "before" | "after", answered?: string) => void;
   /** Once, as above, but nobody notices: the message never arrives, and the connection stays. */
   readonly swallowAt: (marker: string) => void;
   /** Connections that came, and messages at which it did as it was told. */
@@ -19,12 +22,14 @@ export type FaultyProxy = {
   readonly stop: () => void;
 };
 
+type Fault = { readonly marker: string; readonly when: "before" | "after" | "never"; readonly answered: string };
+
 /** `route`: where each new connection goes, for several servers behind one address; to the target unless told. */
 export async function startFaultyProxy(targetUrl: string, route = () => targetUrl): Promise<FaultyProxy> {
   const sockets = new Set<Socket>();
   let silent = false;
   let isCut = false;
-  let fault: { readonly marker: string; readonly when: "before" | "after" | "never" } | undefined;
+  let fault: Fault | undefined;
   const seen = { connections: 0, strikes: 0 };
   const server = createServer((client) => {
     seen.connections += 1;
@@ -47,18 +52,21 @@ export async function startFaultyProxy(targetUrl: string, route = () => targetUr
       });
     }
     if (silent) return;
-    let loseAnswer = false;
+    let lostUntil: string | undefined;
     client.on("data", (chunk) => {
-      const struck = fault !== undefined && chunk.includes(fault.marker) ? fault.when : undefined;
+      const struck = fault !== undefined && chunk.includes(fault.marker) ? fault : undefined;
       if (struck !== undefined) {
         fault = undefined;
         seen.strikes += 1;
       }
-      if (struck === "before") breakBoth();
-      else if (struck !== "never") upstream.write(chunk);
-      loseAnswer ||= struck === "after";
+      if (struck?.when === "before") breakBoth();
+      else if (struck?.when !== "never") upstream.write(chunk);
+      if (struck?.when === "after") lostUntil = struck.answered;
     });
-    upstream.on("data", (chunk) => (loseAnswer ? breakBoth() : client.write(chunk)));
+    upstream.on("data", (chunk) => {
+      if (lostUntil === undefined) client.write(chunk);
+      else if (chunk.includes(lostUntil)) breakBoth();
+    });
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -80,11 +88,11 @@ export async function startFaultyProxy(targetUrl: string, route = () => targetUr
       silent = false;
       isCut = false;
     },
-    breakAt: (marker, when) => {
-      fault = { marker, when };
+    breakAt: (marker, when, answered = "") => {
+      fault = { marker, when, answered };
     },
     swallowAt: (marker) => {
-      fault = { marker, when: "never" };
+      fault = { marker, when: "never", answered: "" };
     },
     seen,
     stop: () => {

@@ -124,7 +124,7 @@ export class AcceptBatches {
   async #transact(meshId: string, sends: readonly OfferedSend[]): Promise<AcceptOutcome[]> {
     const { beforeCommit } = this.#probe;
     const { decided } = await this.#postgres.transaction(async (tx) => {
-      const sent = await sendAccepts(tx, meshId, sends);
+      const sent = sendAccepts(tx, meshId, sends);
       if (beforeCommit !== undefined) {
         await sent.decided;
         await beforeCommit("accept");

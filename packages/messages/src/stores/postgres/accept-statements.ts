@@ -1,12 +1,14 @@
 // The statements of an accept on PostgreSQL, each for a whole batch of one mesh: claim the keys, and, under the mesh's
-// lock, judge, number and write. Which of them runs when is decided in accept-in-transaction.ts.
+// lock, judge, number and write. They travel together (accept-in-transaction.ts): the second finds out by itself what the
+// first one got.
 //
 // They are planned once for each connection, maybe when the tables were empty and any plan looked as good as another.
 // So every look-up is a subquery that can use nothing but its whole key.
 import type { AcceptRefusal } from "@claudemesh/protocol/messages/accept-result";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { float8Array, int4Array, textArray, uuidArray } from "@claudemesh/storage/postgres-arrays";
-import type { SendToAccept } from "../../ports.ts";
+import type { SendToAccept, StoredAccept } from "../../ports.ts";
+import { type DedupeRow, dedupeColumns, toStoredAccept } from "./stored-accepts.ts";
 
 /** Milliseconds of `name`, a float8, as a time. */
 const time = (name: string) => `to_timestamp(${name} / 1000)`;
@@ -20,19 +22,18 @@ const claimStatement = `
   FROM unnest($3::text[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::float8[], $9::float8[]) WITH ORDINALITY
     AS e (client_message_id, broker_message_id, kind, ref, sender, accepted_ms, expires_ms, n)
   ORDER BY e.n
-  ON CONFLICT (mesh_id, client_message_id) DO NOTHING
-  RETURNING client_message_id`;
+  ON CONFLICT (mesh_id, client_message_id) DO NOTHING`;
 
 /**
- * Inserts the claims in the order given and returns the ids that were free. Waits for any other transaction that holds
- * one of them; where that one commits, the id is not among those returned.
+ * Inserts the claims in the order given, of ids that are free. Waits for any other transaction that holds one of them;
+ * where that one commits, its claim stands.
  */
 export async function insertClaims(
   tx: PostgresTransaction,
   meshId: string,
   sends: readonly SendToAccept[],
-): Promise<Set<string>> {
-  const rows = await tx.query<{ client_message_id: string }>(
+): Promise<void> {
+  await tx.execute(
     claimStatement,
     [
       meshId,
@@ -47,12 +48,15 @@ export async function insertClaims(
     ],
     "claim_sends",
   );
-  return new Set(rows.map((row) => row.client_message_id));
 }
 
-// B2 for every entry.
+// B2 for every entry. Each has a broker_message_id that no other ever had: a claim that bears another, or is gone, is not
+// this transaction's. That is asked first: whose claim it is not is neither written nor taken back here.
 const judged = `
   SELECT e.*, CASE
+    WHEN (SELECT d.broker_message_id FROM mesh.client_message_dedupe d
+          WHERE d.mesh_id = $1 AND d.client_message_id = e.client_message_id) IS DISTINCT FROM e.broker_message_id
+      THEN 'taken'
     WHEN (SELECT true FROM mesh.client_message_fence f
           WHERE f.mesh_id = $1 AND f.sender_pubkey = e.sender AND f.client_message_id = e.client_message_id)
       THEN 'fenced'
@@ -144,27 +148,36 @@ const acceptStatement = `
     WHERE ctid = ANY (ARRAY(
       SELECT (SELECT d.ctid FROM mesh.client_message_dedupe d
               WHERE d.mesh_id = $1 AND d.client_message_id = a.client_message_id)
-      FROM numbered a WHERE a.history_id IS NULL))
+      FROM numbered a WHERE a.history_id IS NULL AND a.refusal <> 'taken'))
   )
-  SELECT a.refusal, a.history_id, CASE WHEN a.n = 1 THEN
+  SELECT a.refusal, a.history_id, CASE WHEN a.refusal = 'taken' THEN
+      (SELECT row_to_json(s) FROM (
+        SELECT ${dedupeColumns} FROM mesh.client_message_dedupe d
+        WHERE d.mesh_id = $1 AND d.client_message_id = a.client_message_id) AS s) END AS stored, CASE WHEN a.n = 1 THEN
       (SELECT json_object_agg(audience.topic, coalesce(audience.members, '{}')) FROM audience) END AS audience
   FROM numbered a ORDER BY a.n`;
 
 export type JudgedSend =
+  /** The id was consumed before. */
+  | { readonly type: "stored"; readonly stored: StoredAccept }
+  /** The id was consumed and its row has just been forgotten: another try will find it free. */
+  | { readonly type: "forgotten" }
   | { readonly type: "accepted"; readonly historyId: number; readonly recipients: readonly string[] }
   | { readonly type: "refused"; readonly refusal: "fenced" | Exclude<AcceptRefusal, "payload_too_large"> };
 
 type JudgedRow = {
-  refusal: Extract<JudgedSend, { type: "refused" }>["refusal"] | null;
+  refusal: Extract<JudgedSend, { type: "refused" }>["refusal"] | "taken" | null;
   history_id: number | null;
+  /** Of an id that is taken; bytes as PostgreSQL spells them. */
+  stored: (Omit<DedupeRow, "request_fingerprint"> & { request_fingerprint: string }) | null;
   /** Live subscribers of every topic in the batch; in the first row only. */
   audience: Record<string, string[]> | null;
 };
 
 /**
- * For sends that this transaction has claimed, in the order in which they get their history ids, under the mesh's
- * lock: judges all of them on one snapshot, writes every effect of those that pass, and takes back the claims of the
- * others, so that their ids are free.
+ * For sends whose ids this transaction has tried to claim, in the order in which they get their history ids, under the
+ * mesh's lock: judges all of them on one snapshot, writes every effect of those that pass, and takes back the claims of
+ * the others, so that their ids are free. What another transaction claimed is read and left alone.
  */
 export async function writeAccepts(
   tx: PostgresTransaction,
@@ -174,11 +187,18 @@ export async function writeAccepts(
   const rows = await tx.query<JudgedRow>(acceptStatement, acceptValues(meshId, sends), "write_accepts");
   const audience = new Map(Object.entries(rows[0]?.audience ?? {}));
   return sends.map((send, index) => {
-    const { refusal, history_id: historyId } = rows[index] ?? {};
+    const { refusal, history_id: historyId, stored } = rows[index] ?? {};
+    if (refusal === "taken") return toTaken(stored);
     if (typeof refusal === "string") return { type: "refused", refusal };
     if (typeof historyId !== "number") throw new Error("an accepted send got no history id");
     return { type: "accepted", historyId, recipients: recipientsOf(send, audience) };
   });
+}
+
+function toTaken(row: JudgedRow["stored"] | undefined): JudgedSend {
+  if (row === null || row === undefined) return { type: "forgotten" };
+  const request_fingerprint = Buffer.from(row.request_fingerprint.slice("\\x".length), "hex");
+  return { type: "stored", stored: toStoredAccept({ ...row, request_fingerprint }) };
 }
 
 function recipientsOf(send: SendToAccept, audience: ReadonlyMap<string, readonly string[]>): readonly string[] {

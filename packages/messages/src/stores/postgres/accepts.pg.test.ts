@@ -289,8 +289,8 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
       const cut = new PostgresHarness(proxy.url);
       onTestFinished(() => cut.closePools());
       const store = await openStore({}, cut);
-      // The end of the statement too, or BEGIN … READ COMMITTED would be it.
-      proxy.breakAt("COMMIT\0", when);
+      // The end of the statement too, or BEGIN … READ COMMITTED would be it. Its answer has the same words.
+      proxy.breakAt("COMMIT\0", when, "COMMIT\0");
       await expect(accept(store, "m1")).rejects.toMatchObject({ kind: "commit_unknown" });
       expect(await accept(store, "m1")).toMatchObject({ type: retried, historyId: 1 });
       expect(await world.effects()).toMatchObject({ dedupe: 1, message: 1, history: 1, delivery: 1 });
