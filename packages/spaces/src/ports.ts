@@ -99,6 +99,17 @@ export type TransactionHints = {
   readonly writer?: { readonly sessionId: string; readonly memberPubkey: string };
   /** It must not share its transaction. */
   readonly alone?: boolean;
+  /** What it will most likely ask for, so that a store can ask for all of it, and for many bodies, at once. */
+  readonly expects?: () => Expected;
+};
+
+/** Of the present. */
+export type Expected = {
+  readonly branches: readonly string[];
+  /** Whose writes above that seq. */
+  readonly writes: readonly { readonly branch: string; readonly entityId: string; readonly afterSeq: number }[];
+  /** Whose documents. */
+  readonly documents: readonly { readonly branch: string; readonly entityId: string }[];
 };
 
 export type SpacesStore = {

@@ -30,6 +30,28 @@ describe("what is known of a space", () => {
     expect(draft.state("draft", "a:1")).toBeUndefined();
   });
 
+  test("can be noted as it was read, and is built upon like what was written here", () => {
+    const known = new KnownSpace();
+    const draft = new KnownDraft(known);
+    draft.stand(7);
+    draft.noteWrites("", "a:1", 4, [
+      { seq: 6, footprint: touched },
+      { seq: 5, footprint: touched },
+    ]);
+    expect(draft.state("", "a:1")).toBeUndefined();
+    expect(draft.writes("", "a:1", 5)?.map(({ seq }) => seq)).toEqual([6]);
+    expect(draft.writes("", "a:1", 3)).toBeUndefined();
+    draft.noteState("", "a:1", { seq: 6, document: { value: 6 }, replayed: 1 }, 10);
+    draft.noteState("", "a:2", { seq: 2, document: { value: 2 }, replayed: 0 }, 10);
+    draft.accepted(8, "", [change("a:1", 8), change("a:2", 8)]);
+    known.keep(draft);
+    const next = new KnownDraft(known);
+    next.stand(8);
+    expect(next.writes("", "a:1", 4)?.map(({ seq }) => seq)).toEqual([8, 6, 5]);
+    expect(next.writes("", "a:2", 7)?.map(({ seq }) => seq)).toEqual([8]);
+    expect(next.writes("", "a:2", 6)).toBeUndefined();
+  });
+
   test("is forgotten where the space has another last seq, before or behind", () => {
     for (const lastSeq of [2, 4]) {
       const draft = new KnownDraft(knownUpTo(3));

@@ -1,5 +1,5 @@
-// What a process remembers of a space between its commits: the present state of the entities that it wrote last, their
-// latest writes, and branches. All of it is as of one seq. Every change of an entity or branch has a seq of its own, so that
+// What a process remembers of a space between its commits: the present state of the entities that it wrote or read last,
+// their latest writes, and branches. All of it is as of one seq. Every change of an entity or branch has a seq of its own, so that
 // a space whose last seq is this one is as it is remembered, whoever commits to it. Pure, and bounded.
 import type { Footprint } from "@claudemesh/protocol/spaces/footprint";
 import type { Branch } from "./branch-lineage.ts";
@@ -7,7 +7,8 @@ import type { EntityState } from "./entity-history.ts";
 import type { SeenWrite } from "./stale-reads.ts";
 
 type KnownEntity = {
-  readonly state: EntityState;
+  /** Undefined: not known. */
+  readonly state: EntityState | undefined;
   /** Those of the branch itself with a seq above `since`. */
   readonly newest: Link | undefined;
   readonly since: number;
@@ -40,7 +41,7 @@ function keyOf(branch: string, entityId: string): string {
 
 export class KnownSpace {
   readonly #branches = new Map<string, Branch>();
-  /** The one that was written last stands last. */
+  /** The one that was written or noted last stands last. */
   readonly #entities = new Map<string, KnownEntity>();
   #seq = nothingKnown;
   #characters = 0;
@@ -147,6 +148,19 @@ export class KnownDraft {
     return newerThan(known.newest, seq - 1)
       .flatMap((write) => (write.seq === seq ? [write.footprint] : []))
       .reverse();
+  }
+
+  /** All of the branch's own writes of the entity with a seq above `since`, newest first, as the store has them now. */
+  noteWrites(branch: string, entityId: string, since: number, writes: readonly SeenWrite[]): void {
+    const { state, characters = 0 } = this.#find(branch, entityId) ?? {};
+    const newest = writes.reduceRight<Link | undefined>((older, write) => prepend(write, older), undefined);
+    this.#entities.set(keyOf(branch, entityId), { state, characters, ...shorten(newest, since) });
+  }
+
+  /** As the branch shows it now. */
+  noteState(branch: string, entityId: string, state: EntityState, characters: number): void {
+    const { newest, since = this.#seq } = this.#find(branch, entityId) ?? {};
+    this.#entities.set(keyOf(branch, entityId), { state, newest, since, characters });
   }
 
   accepted(seq: number, branch: string, changes: readonly EntityChange[]): void {

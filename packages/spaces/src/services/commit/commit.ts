@@ -17,6 +17,7 @@ import type { Steps } from "../../ports/steps.ts";
 import type { PreparedSends, SpacePorts, SpaceTransaction } from "../../ports.ts";
 import { transact } from "../refusals.ts";
 import { type AppliedCommit, applyOperations } from "./apply.ts";
+import { expectedOf } from "./expected.ts";
 import { type Accepted, fingerprintOf, nothingWritten, record, reject, signedRows } from "./record.ts";
 import { beginWrite, lookUpWrite, type Writer } from "./replay.ts";
 import { validate } from "./validate.ts";
@@ -64,7 +65,8 @@ export async function commitToSpace(
       const { sends } = prepared;
       const toDecide: CommitToDecide = { writer, commit, encoded, place, sends };
       const alone = sends.length > 0;
-      const decided = await transact(ports.store, space, (tx) => decideCommit(tx, toDecide), { writer, alone });
+      const hints = { writer, alone, expects: () => expectedOf(commit) };
+      const decided = await transact(ports.store, space, (tx) => decideCommit(tx, toDecide), hints);
       return { ...decided, sends };
     },
   );

@@ -11,6 +11,11 @@ export class RememberedRows {
   /** The one that wrote last stands last. */
   readonly #sessions = new Map<string, SessionRow>();
 
+  /** Nobody else has committed of late, as far as is known here. */
+  get isQuiet(): boolean {
+    return this.#space !== undefined;
+  }
+
   /** Undefined: not worth deciding on. */
   guard(sessionId: string): Guard | undefined {
     const session = this.#sessions.get(sessionId);

@@ -7,6 +7,7 @@ import { KnownDraft, type KnownSpace } from "../../core/known-space.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
 import { runWaiting, type Steps } from "../../ports/steps.ts";
 import type { SpaceTransaction, TransactionHints } from "../../ports.ts";
+import { foresee } from "../foresee.ts";
 import { KnownSpaces } from "../known-spaces.ts";
 import { GuardedCommits } from "./guarded-commits.ts";
 import type { Guard } from "./guarded-rows.ts";
@@ -136,6 +137,8 @@ export class TransactionLanes {
     const { values, draft, shared } = await this.#postgres.transaction(async (tx) => {
       const attempt = new KnownDraft(known);
       const sharing = new SharedTransaction(tx, space, attempt, hints, this.#acceptSends);
+      const expected = hints.flatMap(({ expects }) => expects?.() ?? []);
+      await runWaiting(foresee(sharing.body, expected, rows.isQuiet));
       const decided: unknown[] = [];
       for (const { body } of batch) decided.push(await runWaiting(body(sharing.body)));
       sharing.finish();

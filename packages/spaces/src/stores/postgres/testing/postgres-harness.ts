@@ -27,9 +27,11 @@ export async function acceptSends(tx: PostgresTransaction, _: string, sends: Pre
   return { type: "accepted", receipt: sends.length };
 }
 
-/** Counts guarded statements: those that wrote, and those that found something changed. */
+/** Counts guarded statements: those that wrote, and those that found something changed. Notes what else was asked. */
 class CountingPostgres extends Postgres {
   readonly guarded = { written: 0, overtaken: 0 };
+  /** By the names of statements, in the order in which they were sent. */
+  readonly asked: string[] = [];
 
   override transaction<R>(body: (tx: PostgresTransaction) => Promise<R>, options?: TransactionOptions): Promise<R> {
     return super.transaction((tx) => body(this.#counting(tx)), options);
@@ -38,6 +40,7 @@ class CountingPostgres extends Postgres {
   #counting(tx: PostgresTransaction): PostgresTransaction {
     return {
       query: async <Row>(text: string, values?: readonly PostgresValue[], name?: string) => {
+        if (name !== undefined) this.asked.push(name);
         const rows = await tx.query<Row>(text, values, name);
         if (name?.startsWith("write_guarded")) this.guarded[rows.length > 0 ? "written" : "overtaken"] += 1;
         return rows;
@@ -66,6 +69,10 @@ export class PostgresHarness implements SpacesHarness {
 
   get guarded(): CountingPostgres["guarded"] {
     return this.#pools.committing.guarded;
+  }
+
+  get asked(): string[] {
+    return this.#pools.committing.asked;
   }
 
   async connect(): Promise<void> {

@@ -1,0 +1,18 @@
+// What a commit will ask for when it is decided, as far as it says so itself. Nothing depends on this being complete: what
+// is not foreseen is asked for when it is needed.
+import type { ClientCommit } from "@claudemesh/protocol/spaces/commit";
+import { defaultBranch } from "@claudemesh/protocol/spaces/entity";
+import type { Expected } from "../../ports.ts";
+
+export function expectedOf({ branch = defaultBranch, reads, operations }: ClientCommit): Expected {
+  const branches = new Set([branch]);
+  const writes = reads.confirmed.map((read) => {
+    const place = read.branch ?? branch;
+    branches.add(place);
+    return { branch: place, entityId: read.id, afterSeq: read.seq };
+  });
+  // What is set or deleted first owes nothing to what was there.
+  const firsts = new Map([...operations].reverse().map(({ id, op }) => [id, op]));
+  const patched = [...firsts].filter(([, op]) => op === "patch");
+  return { branches: [...branches], writes, documents: patched.map(([entityId]) => ({ branch, entityId })) };
+}
