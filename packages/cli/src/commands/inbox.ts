@@ -1,6 +1,7 @@
 // `claudemesh inbox`: what has arrived, oldest first, one page at a time; or what arrives, when it arrives.
 import type { InboxQuery } from "@claudemesh/client/daemon";
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { topicName } from "../bare-names.ts";
 import { examples, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { parseWait } from "../duration.ts";
@@ -26,7 +27,7 @@ type Options = {
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
     .option("--since <time>", "only what arrived at or after this time (ISO 8601 or milliseconds)", parseTime)
-    .option("--topic <name>", "only this topic")
+    .option("--topic <name>", "only this topic", topicName)
     .option("--from <member>", "only this sender, by name or public key")
     .option("--limit <n>", "messages, 1–1000", parseLimit)
     .option("--cursor <cursor>", "go on where the last page ended")

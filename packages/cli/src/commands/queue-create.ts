@@ -1,5 +1,6 @@
 // `claudemesh queue create`: again with the same settings is fine; with others it is a conflict.
 import { type Command, InvalidArgumentError } from "commander";
+import { queueName } from "../bare-names.ts";
 import { examples, run, withMesh } from "../command.ts";
 import { asMember } from "../member.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -8,7 +9,7 @@ type Options = { mesh?: string; json?: boolean; maxDeliveries?: number };
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
-    .argument("<queue>", "id of the queue")
+    .argument("<queue>", "id of the queue", queueName)
     .option("--max-deliveries <n>", "after so many a message is parked (default: 5)", parseCount)
     .action((queue: string, options: Options) =>
       run(shell, options, async () => {

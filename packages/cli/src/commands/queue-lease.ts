@@ -2,6 +2,7 @@
 // whose answer was lost does not strand them.
 import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
+import { queueName } from "../bare-names.ts";
 import { examples, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
@@ -13,7 +14,7 @@ type Options = { mesh?: string; json?: boolean; max: number; leaseS: number; req
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
-    .argument("<queue>", "id of the queue")
+    .argument("<queue>", "id of the queue", queueName)
     .option("--max <n>", "messages at most", parseCount, 1)
     .option("--lease-s <seconds>", "for how long", parseCount, 60)
     .option("--request-id <id>", "the identity of this request; asking again with it is safe (default: a new one)")

@@ -1,5 +1,6 @@
 // `claudemesh queue parked`: messages that were delivered too often and wait for somebody to look.
 import type { Command } from "commander";
+import { queueName } from "../bare-names.ts";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
@@ -8,7 +9,7 @@ import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
-    .argument("<queue>", "id of the queue")
+    .argument("<queue>", "id of the queue", queueName)
     .action((queue: string, options: CommonOptions) =>
       run(shell, options, async () => {
         const value = await withDaemon(shell, pathsFor(shell, options), async (daemon) =>

@@ -1,12 +1,13 @@
 // `claudemesh queue revive`: parked messages wait again, with a fresh count of deliveries.
 import type { Command } from "commander";
+import { queueName } from "../bare-names.ts";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { asMember } from "../member.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
-    .argument("<queue>", "id of the queue")
+    .argument("<queue>", "id of the queue", queueName)
     .argument("<broker-message-id...>", "from `claudemesh queue parked`")
     .action((queue: string, ids: string[], options: CommonOptions) =>
       run(shell, options, async () => {

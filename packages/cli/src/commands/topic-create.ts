@@ -1,5 +1,6 @@
 // `claudemesh topic create`: again with the same policy is fine; with another it is a conflict.
 import { type Command, Option } from "commander";
+import { topicName } from "../bare-names.ts";
 import { examples, run, withMesh } from "../command.ts";
 import { asMember } from "../member.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -8,7 +9,7 @@ type Options = { mesh?: string; json?: boolean; postPolicy: string };
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
-    .argument("<name>", "name of the topic")
+    .argument("<name>", "name of the topic", topicName)
     .addOption(
       new Option("--post-policy <policy>", "who may post").choices(["members", "subscribers"]).default("members"),
     )

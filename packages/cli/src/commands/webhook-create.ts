@@ -1,6 +1,7 @@
 // `claudemesh webhook create`: again with the same url, topics and secret is fine; with others it is a conflict.
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
+import { topicName } from "../bare-names.ts";
 import { examples, run, withMesh } from "../command.ts";
 import { asMember } from "../member.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -29,7 +30,7 @@ async function create(shell: Shell, id: string, options: Options) {
   const input = {
     webhook: id,
     url: options.url,
-    ...(options.topic === undefined ? {} : { topics: [...new Set(options.topic)] }),
+    ...(options.topic === undefined ? {} : { topics: [...new Set(options.topic.map(topicName))] }),
     ...(secret === undefined ? {} : { secret }),
   };
   const value = (await asMember(shell, pathsFor(shell, options), (call) => call("webhook.create", input))) as {
