@@ -10,7 +10,7 @@ const dialect: Dialect = {
   isFalse: (expression) => `(NOT ${expression})`,
   historyOfDedupe: "h.broker_message_id = r.broker_message_id",
   now: "$2::timestamptz",
-  weekAgo: "($2::timestamptz - interval '7 days')",
+  daysAgo: (days) => `($2::timestamptz - interval '${days} days')`,
 };
 
 export function createRules(db: Reading): RuleStore {

@@ -4,7 +4,7 @@ import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { createSqliteRuleStore, sqliteDialect } from "@claudemesh/storage/sqlite-rules";
 import { type Dialect, orphanChecks, tablesOfMeshes } from "../orphan-checks.ts";
 
-const weekMs = 7 * 86_400_000;
+const dayMs = 86_400_000;
 
 /** Of one mesh; a search row's number holds its mesh and its place in history, see the table. */
 const searchBase = "(SELECT c.mesh_number FROM message_search_cursor c WHERE c.mesh_id = ?1) * 1099511627776";
@@ -18,7 +18,7 @@ const dialect: Dialect = {
   isFalse: (expression) => `(${expression} = 0)`,
   historyOfDedupe: "h.history_id = r.history_id AND h.broker_message_id = r.broker_message_id",
   now: "?2",
-  weekAgo: `(?2 - ${weekMs})`,
+  daysAgo: (days) => `(?2 - ${days * dayMs})`,
 };
 
 export function createRules(db: Sqlite): RuleStore {

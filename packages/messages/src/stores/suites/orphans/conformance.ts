@@ -155,6 +155,17 @@ export function describeOrphans(world: () => World): void {
       expect(byName.get("dedupe_without_message")).toMatchObject({ rows: 339, found: 0 });
     });
 
+    test("finds nothing where a clock was put back after ids were forgotten", async () => {
+      const [alice, bob] = await world().threeMembers();
+      await world().accept(alice, send("m1", dm(bob)), { dedupeRetentionMs: 7 * dayMs });
+      world().nowMs += 7 * dayMs;
+      const { store, nowMs } = world();
+      await sweepAll({ store, nowMs: () => nowMs, messageRetentionMs: undefined, dedupeRetentionMs: 7 * dayMs });
+      expect(await world().effects()).toMatchObject({ dedupe: 0, history: 1 });
+      world().nowMs -= dayMs / 2;
+      expect(named(await check())).toEqual([]);
+    });
+
     test("finds nothing while accepts and sweeps go on beside it", async () => {
       const [alice, bob] = await world().threeMembers();
       await Promise.all(Array.from({ length: 200 }, (_, n) => world().accept(alice, send(`old-${n}`, dm(bob)))));
