@@ -7,8 +7,8 @@ import type { SpacesStore } from "../../ports.ts";
 import { deleteSnapshots } from "./entity-rows.ts";
 import type { Reading } from "./reading.ts";
 import { deleteUnusedSessions, insertSpace, selectSpaces, updateSignedWrites } from "./session-rows.ts";
+import { createSharedReads } from "./shared-reads.ts";
 import type { AcceptSends } from "./shared-transaction.ts";
-import { viewOf } from "./space-view.ts";
 import { type LaneProbe, TransactionLanes } from "./transaction-lanes.ts";
 
 export type { LaneProbe } from "./transaction-lanes.ts";
@@ -34,8 +34,9 @@ export function createPostgresSpacesStore(pools: SpacesPools, options: PostgresS
   const { committing, common } = pools;
   const lanes = new TransactionLanes(committing, options);
   const committed: Reading = { query: (text, values, name) => common.read(text, values, name) };
+  const viewFor = createSharedReads(committed);
   return {
-    read: (space, body) => runWaiting(body(viewOf(committed, space))),
+    read: (space, body) => runWaiting(body(viewFor(space))),
     transact: (space, body, hints = {}) => lanes.run(space, body, hints),
     createSpace: (space, settings, nowMs) => common.transaction((tx) => insertSpace(tx, space, settings, nowMs)),
     setSignedWrites: (space, signedWrites) => common.transaction((tx) => updateSignedWrites(tx, space, signedWrites)),
