@@ -1,17 +1,95 @@
 // Deliveries on PostgreSQL: what a recipient has not confirmed, confirming it, and who has something waiting.
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
-import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import { NaturalBatches } from "@claudemesh/storage/natural-batches";
+import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
 import { type StoredItem, toHistoryItem } from "../../core/stored-item.ts";
+import type { DeliveryStore } from "../../ports.ts";
 import type { Reading } from "./stored-accepts.ts";
-import { hasMessage, itemColumns, joinMessages } from "./stored-items.ts";
+import { hasMessage, itemColumns, joinMessages, selectItems } from "./stored-items.ts";
 
-export async function selectUnsettled(
-  db: Reading,
-  meshId: string,
-  recipient: string,
-  after: number,
-  limit: number,
-): Promise<HistoryItem[]> {
+const settlingsPerTransaction = 64;
+/** A full page of each would be some thousands of messages. */
+const pagesPerRead = 64;
+const readsAtOnce = 4;
+
+export function createDeliveryStore(postgres: Postgres, committed: Reading): DeliveryStore {
+  const unsettled = new NaturalBatches<UnsettledAsk, HistoryItem[]>({
+    maxConcurrent: readsAtOnce,
+    maxBatch: pagesPerRead,
+    run: (asks) => selectUnsettledOf(committed, asks),
+  });
+  const settlings = new NaturalBatches<Settling, void>({
+    maxConcurrent: 1,
+    maxBatch: settlingsPerTransaction,
+    run: async (batch) => {
+      await postgres.transaction((tx) => settleInTransaction(tx, batch));
+      return batch.map(() => undefined);
+    },
+  });
+  return {
+    unsettled: (meshId, recipient, after, limit) => unsettled.submit({ meshId, recipient, after, limit }),
+    settle: (meshId, recipient, historyIds, nowMs) => settlings.submit({ meshId, recipient, historyIds, nowMs }),
+  };
+}
+
+type UnsettledAsk = {
+  readonly meshId: string;
+  readonly recipient: string;
+  readonly after: number;
+  readonly limit: number;
+};
+
+/**
+ * One page for each ask, in their order. Recipients of one message wait for it together: who has what is asked for first,
+ * and each message is then read once for all of them.
+ */
+export async function selectUnsettledOf(db: Reading, asks: readonly UnsettledAsk[]): Promise<HistoryItem[][]> {
+  const [only] = asks;
+  if (asks.length === 1 && only !== undefined) return [await selectUnsettled(db, only)];
+  const waiting = await selectUnsettledIds(db, asks);
+  const idsByMesh = new Map<string, Set<number>>();
+  for (const [index, { meshId }] of asks.entries()) {
+    const ids = idsByMesh.get(meshId) ?? new Set<number>();
+    for (const id of waiting[index] ?? []) ids.add(id);
+    idsByMesh.set(meshId, ids);
+  }
+  const read = async ([meshId, ids]: [string, Set<number>]) =>
+    [meshId, ids.size === 0 ? undefined : await selectItems(db, meshId, [...ids])] as const;
+  const itemsByMesh = new Map(await Promise.all([...idsByMesh].map(read)));
+  return Promise.all(
+    asks.map((ask, index) => {
+      const ids = waiting[index] ?? [];
+      const items = ids.flatMap((id) => itemsByMesh.get(ask.meshId)?.get(id) ?? []);
+      // A message that has just been removed, and left a page that looks like the last one.
+      return items.length < ids.length ? selectUnsettled(db, ask) : items;
+    }),
+  );
+}
+
+// Planned for its values every time: a plan that was made while the table was empty might use the other index.
+async function selectUnsettledIds(db: Reading, asks: readonly UnsettledAsk[]): Promise<number[][]> {
+  const rows = await db.query<{ n: number; history_id: number }>(
+    `SELECT a.n::int AS n, d.history_id
+     FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[]) WITH ORDINALITY
+       AS a (mesh_id, recipient, after_id, most, n)
+     CROSS JOIN LATERAL (
+       SELECT history_id FROM mesh.delivery_queue
+       WHERE mesh_id = a.mesh_id AND recipient_pubkey = a.recipient AND history_id > a.after_id AND settled_at IS NULL
+       ORDER BY history_id LIMIT a.most) AS d
+     ORDER BY a.n, d.history_id`,
+    [
+      asks.map(({ meshId }) => meshId),
+      asks.map(({ recipient }) => recipient),
+      asks.map(({ after }) => after),
+      asks.map(({ limit }) => limit),
+    ],
+  );
+  const ids = asks.map((): number[] => []);
+  for (const row of rows) ids[row.n - 1]?.push(row.history_id);
+  return ids;
+}
+
+async function selectUnsettled(db: Reading, { meshId, recipient, after, limit }: UnsettledAsk): Promise<HistoryItem[]> {
   const rows = await db.query<StoredItem>(
     `SELECT ${itemColumns} FROM mesh.delivery_queue d
      JOIN mesh.message_history h ON h.mesh_id = d.mesh_id AND h.history_id = d.history_id
@@ -23,7 +101,7 @@ export async function selectUnsettled(
   return rows.map(toHistoryItem);
 }
 
-export type Settling = {
+type Settling = {
   readonly meshId: string;
   readonly recipient: string;
   readonly historyIds: readonly number[];
@@ -31,7 +109,7 @@ export type Settling = {
 };
 
 /** Settles what is his and not settled; everything else is passed over. */
-export async function settleInTransaction(tx: PostgresTransaction, settlings: readonly Settling[]): Promise<void> {
+async function settleInTransaction(tx: PostgresTransaction, settlings: readonly Settling[]): Promise<void> {
   const rows = settlings.flatMap(({ meshId, recipient, historyIds, nowMs }) =>
     historyIds.map((historyId) => ({ meshId, recipient, historyId, nowMs })),
   );

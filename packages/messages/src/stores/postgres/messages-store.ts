@@ -1,5 +1,6 @@
 // MessagesStore on PostgreSQL: which function reads on its own, which is a transaction, and what is batched. Has no
 // limiter: that is put around it.
+
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import { NaturalBatches } from "@claudemesh/storage/natural-batches";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
@@ -8,7 +9,7 @@ import type { QueueStore } from "../../ports/queues.ts";
 import type { WebhookStore } from "../../ports/webhooks.ts";
 import type { MessagesStore, StoredAccept } from "../../ports.ts";
 import { AcceptBatches, type TransactionProbe } from "./accept-batches.ts";
-import { type Recipient, type Settling, selectUnsettled, selectWaiting, settleInTransaction } from "./deliveries.ts";
+import { createDeliveryStore, type Recipient, selectWaiting } from "./deliveries.ts";
 import { fenceInTransaction, selectFate } from "./fences.ts";
 import { selectHistory } from "./history-rows.ts";
 import { forgetNext, selectMeshes, sweepMesh } from "./housekeeping.ts";
@@ -57,7 +58,6 @@ export type MessagesPools = {
 /** Of all meshes together: who is cut off here is cut off from the transaction of its mesh. */
 const lookUpsPerRead = 1_024;
 const lookUpsEnough = 256;
-const settlingsPerTransaction = 64;
 
 export function createPostgresMessagesStore(pools: MessagesPools, probe: TransactionProbe): MessagesStore {
   const { accepting, looking, common } = pools;
@@ -70,14 +70,6 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
     gathersTurns: true,
     gatherEnough: lookUpsEnough,
     run: (keys) => selectAccepted(lookedUp, keys),
-  });
-  const settlings = new NaturalBatches<Settling, void>({
-    maxConcurrent: 1,
-    maxBatch: settlingsPerTransaction,
-    run: async (batch) => {
-      await common.transaction((tx) => settleInTransaction(tx, batch));
-      return batch.map(() => undefined);
-    },
   });
   const sweeping = <Step>(step: (tx: PostgresTransaction) => Promise<Step>): Promise<Step> =>
     common.transaction(async (tx) => {
@@ -102,10 +94,7 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
         return fate;
       },
     },
-    deliveries: {
-      unsettled: (meshId, recipient, after, limit) => selectUnsettled(committed, meshId, recipient, after, limit),
-      settle: (meshId, recipient, historyIds, nowMs) => settlings.submit({ meshId, recipient, historyIds, nowMs }),
-    },
+    deliveries: createDeliveryStore(common, committed),
     history: { read: (query) => selectHistory(committed, query) },
     topics: {
       create: (meshId, topic, nowMs) => common.transaction((tx) => insertTopic(tx, meshId, topic, nowMs)),

@@ -75,6 +75,33 @@ function describeDeliveries(world: () => World): void {
     expect(await unsettled(alice)).toEqual([]);
   });
 
+  test("come to each who asks at the same time as they would to him alone", async () => {
+    const [alice, bob, carol] = await world().threeMembers();
+    await world().addTopic("news", [bob, carol]);
+    for (const id of ["m1", "m2"]) await world().accept(alice, send(id, topic("news")));
+    await world().accept(alice, send("m3", dm(bob)));
+    await settle(carol, [1]);
+    const other = await world().startOther("mesh-2");
+    const [dora, elif] = await other.threeMembers();
+    await other.accept(dora, send("m4", dm(elif)));
+    const asked = [
+      unsettled(bob),
+      unsettled(carol),
+      unsettled(bob, 1),
+      unsettled(bob, 0, 1),
+      unsettled(alice),
+      world().store.deliveries.unsettled(other.meshId, elif, 0, 100),
+    ];
+    expect((await Promise.all(asked)).map(clientIds)).toEqual([
+      ["m1", "m2", "m3"],
+      ["m2"],
+      ["m2", "m3"],
+      ["m1"],
+      [],
+      ["m4"],
+    ]);
+  });
+
   test("are settled one by one and stay so; again changes nothing", async () => {
     const [alice, bob] = await world().threeMembers();
     for (const id of ["m1", "m2", "m3"]) await world().accept(alice, send(id, dm(bob)));
