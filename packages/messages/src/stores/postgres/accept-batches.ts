@@ -1,6 +1,7 @@
 // Which sends share a transaction on PostgreSQL: those of one mesh that arrive while two others are on their way. An id
 // is in one of them at most; whoever offers it meanwhile is answered from the outcome of the one ahead.
 import { StorageError } from "@claudemesh/storage/errors";
+import { settleEach } from "@claudemesh/storage/keyed-batches";
 import { NaturalBatches } from "@claudemesh/storage/natural-batches";
 import type { Postgres } from "@claudemesh/storage/postgres";
 import { answerFromStored } from "../../core/stored-accept.ts";
@@ -102,23 +103,8 @@ export class AcceptBatches {
     return sends.map((send) => settled[timely.indexOf(send)] ?? outdated);
   }
 
-  async #runBatch(
-    meshId: string,
-    sends: readonly OfferedSend[],
-  ): Promise<readonly PromiseSettledResult<AcceptOutcome>[]> {
-    try {
-      const outcomes = await this.#transact(meshId, sends);
-      return outcomes.map((value) => ({ status: "fulfilled", value }));
-    } catch (error) {
-      if (sends.length === 1 || !isOneSendsFault(error)) throw error;
-    }
-    // The transaction is rolled back, and only alone does the send at fault leave its neighbours in peace.
-    const settled: PromiseSettledResult<AcceptOutcome>[] = [];
-    for (const send of sends) {
-      const [alone] = await Promise.allSettled([this.#transact(meshId, [send])]);
-      settled.push(alone.status === "rejected" ? alone : { status: "fulfilled", value: only(alone.value) });
-    }
-    return settled;
+  #runBatch(meshId: string, sends: readonly OfferedSend[]): Promise<readonly PromiseSettledResult<AcceptOutcome>[]> {
+    return settleEach(sends, (some) => this.#transact(meshId, some));
   }
 
   async #transact(meshId: string, sends: readonly OfferedSend[]): Promise<AcceptOutcome[]> {
@@ -136,20 +122,9 @@ export class AcceptBatches {
   }
 }
 
-/** The database refused a row or a statement; everything else would hit the neighbours just as well. */
-function isOneSendsFault(error: unknown): boolean {
-  return error instanceof StorageError && (error.kind === "constraint" || error.kind === "statement");
-}
-
 function settledValue<T>(settled: PromiseSettledResult<T>): T {
   if (settled.status === "rejected") throw settled.reason;
   return settled.value;
-}
-
-function only<T>(items: readonly T[]): T {
-  const [item] = items;
-  if (item === undefined || items.length !== 1) throw new Error(`one item was expected, and there are ${items.length}`);
-  return item;
 }
 
 /** The dedupe row that stands after this outcome; undefined: none. */

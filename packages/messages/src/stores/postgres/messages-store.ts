@@ -18,7 +18,8 @@ import { selectMentions } from "./mentions.ts";
 import { selectMessageState } from "./message-state.ts";
 import { claimCheck, createRules } from "./orphans.ts";
 import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
-import { insertQueue, leaseMessages, reviveMessages, selectParkedPage, settleMessages } from "./queues.ts";
+import { createQueueBatches } from "./queue-batches.ts";
+import { insertQueue, reviveMessages, selectParkedPage } from "./queues.ts";
 import { countNext, hasUncounted } from "./rate-counters.ts";
 import { hasStaleMesh, indexNext, selectFound } from "./search.ts";
 import { selectSize, selectStats } from "./stats.ts";
@@ -140,8 +141,7 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
 function createQueueStore(common: Postgres, committed: Reading): QueueStore {
   return {
     create: (meshId, queue, nowMs) => common.transaction((tx) => insertQueue(tx, meshId, queue, nowMs)),
-    lease: (request, nowMs) => common.transaction((tx) => leaseMessages(tx, request, nowMs)),
-    settle: (request, nowMs) => common.transaction((tx) => settleMessages(tx, request, nowMs)),
+    ...createQueueBatches(common),
     parked: (query, nowMs) => selectParkedPage(committed, query, nowMs),
     revive: (request, nowMs) => common.transaction((tx) => reviveMessages(tx, request, nowMs)),
   };

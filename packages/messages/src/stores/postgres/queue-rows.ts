@@ -7,7 +7,6 @@ import type { Leased } from "../../core/queue-message.ts";
 import {
   columnsOf,
   isLeased,
-  type QueueMoment,
   type QueueMove,
   type QueueRow,
   type StoredQueueMessage,
@@ -65,7 +64,8 @@ export function selectReady(db: Reading, meshId: string, queue: string, limit: n
 /** Leases that ran out: those of messages that may be handed out again, or those after the last delivery. */
 export function selectRunOut(
   db: Reading,
-  at: QueueMoment,
+  { meshId, queue }: { readonly meshId: string; readonly queue: string },
+  nowMs: number,
   which: "deliverable" | "to_park",
   after: number,
   limit: number,
@@ -73,9 +73,10 @@ export function selectRunOut(
   return select(
     db,
     `WHERE q.mesh_id = $1 AND q.queue = $2 AND q.state = 'leased' AND q.lease_expires_at <= $3
-       AND q.deliveries ${which === "deliverable" ? "<" : ">="} $4 AND q.history_id > $5
-     ORDER BY q.history_id LIMIT $6`,
-    [at.meshId, at.queue, new Date(at.nowMs), at.maxDeliveries, after, limit],
+       AND q.deliveries ${which === "deliverable" ? "<" : ">="}
+         (SELECT u.max_deliveries FROM mesh.queue u WHERE u.mesh_id = $1 AND u.id = $2) AND q.history_id > $4
+     ORDER BY q.history_id LIMIT $5`,
+    [meshId, queue, new Date(nowMs), after, limit],
   );
 }
 
@@ -108,6 +109,24 @@ export async function selectHeld(
     [meshId, holder, leaseToken],
   );
   return rows.filter(isLeased);
+}
+
+/** The same for many, by holder and token. */
+export async function selectHeldUnder(
+  db: Reading,
+  meshId: string,
+  leases: readonly { readonly holder: string; readonly leaseToken: string }[],
+): Promise<Map<string, QueueRow<Leased>[]>> {
+  const rows = await db.query<StoredQueueMessage>(
+    `SELECT ${columns} FROM (SELECT DISTINCT * FROM unnest($2::text[], $3::text[]) AS l (holder, token)) AS a
+     CROSS JOIN LATERAL (
+       SELECT * FROM mesh.queue_message
+       WHERE mesh_id = $1 AND lease_holder = a.holder AND lease_token = a.token AND state = 'leased') AS q
+     ORDER BY q.history_id`,
+    [meshId, leases.map(({ holder }) => holder), leases.map(({ leaseToken }) => leaseToken)],
+  );
+  const held = rows.map(toQueueRow).filter(isLeased);
+  return Map.groupBy(held, ({ message }) => `${message.holder}/${message.leaseToken}`);
 }
 
 /** What is written as leased by this member, under any token. */

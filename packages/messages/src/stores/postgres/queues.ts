@@ -1,35 +1,11 @@
-// Queues on PostgreSQL. Whoever leases, settles or revives holds the queue's row, so that competing consumers come one
-// after the other, and the caller's membership, so that a revocation waits for him or is seen. Accepts wait for neither.
-import assert from "node:assert/strict";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
-import { isUuid } from "@claudemesh/storage/postgres-text";
 import { PageRoom } from "../../core/page-room.ts";
-import { expireMessage, giveBack, handOut, messageAt, revive } from "../../core/queue-message.ts";
-import { decideSettle } from "../../core/settle-decision.ts";
-import { byHistory, type QueueMoment, type QueueMove, type QueueRow } from "../../core/stored-queue-message.ts";
-import type {
-  LeasedItem,
-  LeaseOutcome,
-  LeaseRequest,
-  ParkedItem,
-  ParkedPage,
-  QueueRefusal,
-  ReviveOutcome,
-  Settlement,
-  SettleOutcome,
-  SettleRequest,
-} from "../../ports/queues.ts";
-import {
-  moveMessages,
-  selectByIds,
-  selectHeld,
-  selectHeldBy,
-  selectParked,
-  selectReady,
-  selectRunOut,
-} from "./queue-rows.ts";
+import { giveBack, messageAt, revive } from "../../core/queue-message.ts";
+import { byHistory, type QueueMove, type QueueRow } from "../../core/stored-queue-message.ts";
+import type { ParkedItem, ParkedPage, ReviveOutcome } from "../../ports/queues.ts";
+import { moveMessages, selectByIds, selectHeldBy, selectParked, selectRunOut } from "./queue-rows.ts";
 import type { Reading } from "./stored-accepts.ts";
 import { selectItems } from "./stored-items.ts";
 
@@ -62,87 +38,31 @@ export async function selectMaxDeliveries(
   return row?.max_deliveries;
 }
 
-/** A queue as a live member may use it, held with his membership until the transaction ends. */
-async function openQueue(
+export type QueueRef = { readonly meshId: string; readonly queue: string };
+
+/** Who among the members is one, and the queue's bound where it exists: both are held until the transaction ends. */
+export async function openQueue(
   tx: PostgresTransaction,
-  meshId: string,
-  queue: string,
-  member: string,
-): Promise<number | QueueRefusal> {
-  const live = await tx.query(
-    "SELECT 1 FROM mesh.member WHERE mesh_id = $1 AND pubkey = $2 AND revoked_at IS NULL FOR SHARE",
-    [meshId, member],
-  );
-  if (live.length === 0) return { type: "not_a_member" };
-  return (await selectMaxDeliveries(tx, meshId, queue, "FOR NO KEY UPDATE")) ?? { type: "queue_not_found" };
+  { meshId, queue }: QueueRef,
+  members: readonly string[],
+): Promise<{ readonly live: ReadonlySet<string>; readonly maxDeliveries: number | undefined }> {
+  const [live, maxDeliveries] = await Promise.all([
+    // In one order, so that two who wait for a revocation do not wait for each other.
+    tx.query<{ pubkey: string }>(
+      `SELECT pubkey FROM mesh.member WHERE mesh_id = $1 AND pubkey = ANY ($2::text[]) AND revoked_at IS NULL
+       ORDER BY pubkey FOR SHARE`,
+      [meshId, [...new Set(members)]],
+    ),
+    selectMaxDeliveries(tx, meshId, queue, "FOR NO KEY UPDATE"),
+  ]);
+  return { live: new Set(live.map(({ pubkey }) => pubkey)), maxDeliveries };
 }
 
-/** Messages past their last delivery that one call writes down as parked; they count as parked before it. */
-const parkPerLease = 1_000;
-/** How often one call looks again when all it found had lost their bodies. */
-const roundsMax = 10;
-/** Bodies in the memory at once, beside those of the answer. */
+/** Bodies in the memory at once, beside those of the answers. */
 const itemsPerRead = 32;
 
-export async function leaseMessages(
-  tx: PostgresTransaction,
-  request: LeaseRequest,
-  nowMs: number,
-): Promise<LeaseOutcome> {
-  const { meshId, queue, holder, leaseToken } = request;
-  const maxDeliveries = await openQueue(tx, meshId, queue, holder);
-  if (typeof maxDeliveries !== "number") return maxDeliveries;
-  const made = await selectLease(tx, request);
-  if (made !== undefined) return repeatLease(tx, request, made, nowMs);
-
-  const at: QueueMoment = { meshId, queue, maxDeliveries, nowMs };
-  const toPark = await selectRunOut(tx, at, "to_park", 0, parkPerLease);
-  await moveMessages(
-    tx,
-    toPark.map((from) => ({ from, to: messageAt(from.message, maxDeliveries, nowMs) })),
-  );
-  const expiresAtMs = nowMs + request.leaseSeconds * 1000;
-  let items: LeasedItem[] | undefined;
-  for (let round = 0; items === undefined && round < roundsMax; round++) {
-    items = await handOutNext(tx, at, request, expiresAtMs);
-  }
-  if (items === undefined || items.length === 0) return { type: "empty" };
-  await insertLease(tx, request, nowMs, expiresAtMs);
-  return { type: "leased", items, leaseToken, expiresAtMs };
-}
-
-/** Undefined: what came next has lost its bodies to retention and is settled now; look again. */
-async function handOutNext(
-  tx: PostgresTransaction,
-  at: QueueMoment,
-  { max, holder, leaseToken }: LeaseRequest,
-  expiresAtMs: number,
-): Promise<LeasedItem[] | undefined> {
-  const { meshId, queue, maxDeliveries, nowMs } = at;
-  const ready = await selectReady(tx, meshId, queue, max);
-  const available = [...ready, ...(await selectRunOut(tx, at, "deliverable", 0, max))].sort(byHistory).slice(0, max);
-  const items: LeasedItem[] = [];
-  const moves: QueueMove[] = [];
-  const room = new PageRoom();
-  for await (const [from, item] of withItems(tx, meshId, available)) {
-    const message = messageAt(from.message, maxDeliveries, nowMs);
-    assert(message.state === "ready", "a message that is not available was found to be");
-    if (item === undefined) {
-      moves.push({ from, to: expireMessage(message, nowMs) });
-      continue;
-    }
-    const leased = handOut(message, { holder, leaseToken, expiresAtMs });
-    const leasedItem = { ...item, deliveries: leased.deliveries };
-    if (!room.take(leasedItem)) break;
-    moves.push({ from, to: leased });
-    items.push(leasedItem);
-  }
-  await moveMessages(tx, moves);
-  return items.length === 0 && available.length > 0 ? undefined : items;
-}
-
 /** Each row with its message, or undefined where retention has removed that; read a few at a time. */
-async function* withItems<Row extends QueueRow>(
+export async function* withItems<Row extends QueueRow>(
   db: Reading,
   meshId: string,
   rows: readonly Row[],
@@ -158,95 +78,6 @@ async function* withItems<Row extends QueueRow>(
   }
 }
 
-type LeaseRow = { lease_token: string; max_messages: number; lease_seconds: number; expires_at: Date };
-
-async function selectLease(tx: PostgresTransaction, request: LeaseRequest): Promise<LeaseRow | undefined> {
-  const [row] = await tx.query<LeaseRow>(
-    `SELECT lease_token, max_messages, lease_seconds, expires_at FROM mesh.queue_lease
-     WHERE mesh_id = $1 AND queue = $2 AND holder_pubkey = $3 AND lease_request_id = $4`,
-    [request.meshId, request.queue, request.holder, request.leaseRequestId],
-  );
-  return row;
-}
-
-async function insertLease(
-  tx: PostgresTransaction,
-  request: LeaseRequest,
-  nowMs: number,
-  expiresAtMs: number,
-): Promise<void> {
-  const { meshId, queue, holder, leaseRequestId, leaseToken, max, leaseSeconds } = request;
-  await tx.execute(
-    `INSERT INTO mesh.queue_lease (mesh_id, queue, holder_pubkey, lease_request_id, lease_token, max_messages,
-       lease_seconds, leased_at, expires_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-    [meshId, queue, holder, leaseRequestId, leaseToken, max, leaseSeconds, new Date(nowMs), new Date(expiresAtMs)],
-  );
-}
-
-/** The answer of a lease request that has made its lease. */
-async function repeatLease(
-  tx: PostgresTransaction,
-  request: LeaseRequest,
-  made: LeaseRow,
-  nowMs: number,
-): Promise<LeaseOutcome> {
-  if (made.max_messages !== request.max || made.lease_seconds !== request.leaseSeconds) return { type: "different" };
-  const expiresAtMs = made.expires_at.getTime();
-  if (expiresAtMs <= nowMs) return { type: "lease_lost" };
-  const held = await selectHeld(tx, request.meshId, request.holder, made.lease_token);
-  const items: LeasedItem[] = [];
-  for await (const [{ message }, item] of withItems(tx, request.meshId, held)) {
-    if (item !== undefined) items.push({ ...item, deliveries: message.deliveries });
-  }
-  return { type: "leased", items, leaseToken: made.lease_token, expiresAtMs };
-}
-
-export async function settleMessages(
-  tx: PostgresTransaction,
-  request: SettleRequest,
-  nowMs: number,
-): Promise<SettleOutcome> {
-  const { meshId, queue, holder, leaseToken } = request;
-  const maxDeliveries = await openQueue(tx, meshId, queue, holder);
-  if (typeof maxDeliveries !== "number") return maxDeliveries;
-  const held = await selectHeld(tx, meshId, holder, leaseToken);
-  const before = await selectSettlements(tx, request);
-  const decided = decideSettle(request, held, before, { meshId, queue, maxDeliveries, nowMs });
-  if (decided.type === "lease_lost") return decided;
-  await moveMessages(tx, decided.moves);
-  await insertSettlements(tx, request, decided.moves, nowMs);
-  return { type: "settled", settlements: decided.settlements };
-}
-
-async function selectSettlements(tx: PostgresTransaction, request: SettleRequest): Promise<Map<string, Settlement>> {
-  const rows = await tx.query<{ broker_message_id: string; settlement: Settlement }>(
-    `SELECT broker_message_id, settlement FROM mesh.queue_settlement
-     WHERE mesh_id = $1 AND queue = $2 AND lease_token = $3 AND holder_pubkey = $4
-       AND broker_message_id = ANY ($5::uuid[])`,
-    [request.meshId, request.queue, request.leaseToken, request.holder, request.brokerMessageIds.filter(isUuid)],
-  );
-  return new Map(rows.map((row) => [row.broker_message_id, row.settlement]));
-}
-
-async function insertSettlements(
-  tx: PostgresTransaction,
-  request: SettleRequest,
-  moves: readonly QueueMove[],
-  nowMs: number,
-): Promise<void> {
-  if (moves.length === 0) return;
-  const { meshId, queue, leaseToken, holder, settlement } = request;
-  const ids = moves.map(({ from }) => from.brokerMessageId);
-  const historyIds = moves.map(({ from }) => from.historyId);
-  await tx.execute(
-    `INSERT INTO mesh.queue_settlement
-       (mesh_id, queue, lease_token, broker_message_id, holder_pubkey, settlement, settled_at, history_id)
-     SELECT $1, $2, $3, s.id, $5, $6, $7, s.history_id FROM unnest($4::uuid[], $8::bigint[]) AS s (id, history_id)`,
-    [meshId, queue, leaseToken, ids, holder, settlement, new Date(nowMs), historyIds],
-  );
-}
-
 export async function selectParkedPage(
   db: Reading,
   query: { meshId: string; queue: string; after: number; limit: number },
@@ -257,7 +88,7 @@ export async function selectParkedPage(
   if (maxDeliveries === undefined) return undefined;
   const rows = [
     ...(await selectParked(db, meshId, queue, after, limit)),
-    ...(await selectRunOut(db, { meshId, queue, maxDeliveries, nowMs }, "to_park", after, limit)),
+    ...(await selectRunOut(db, { meshId, queue }, nowMs, "to_park", after, limit)),
   ].sort(byHistory);
   const items: ParkedItem[] = [];
   const room = new PageRoom();
@@ -280,8 +111,9 @@ export async function reviveMessages(
   nowMs: number,
 ): Promise<ReviveOutcome> {
   const { meshId, queue, member } = request;
-  const maxDeliveries = await openQueue(tx, meshId, queue, member);
-  if (typeof maxDeliveries !== "number") return maxDeliveries;
+  const { live, maxDeliveries } = await openQueue(tx, { meshId, queue }, [member]);
+  if (!live.has(member)) return { type: "not_a_member" };
+  if (maxDeliveries === undefined) return { type: "queue_not_found" };
   const ids = [...new Set(request.brokerMessageIds)];
   const rows = await selectByIds(tx, meshId, queue, ids);
   const unknown = ids.filter((id) => !rows.has(id));

@@ -1,6 +1,7 @@
 // Which transaction bodies of one space share a transaction on PostgreSQL, and in which order they run: one lane for
 // each space, first come, first served, so that commits that a session pipelines are decided in the order it sent them.
 import { StorageError } from "@claudemesh/storage/errors";
+import { isRefusal, settleEach } from "@claudemesh/storage/keyed-batches";
 import { NaturalBatches } from "@claudemesh/storage/natural-batches";
 import type { Postgres } from "@claudemesh/storage/postgres";
 import { KnownDraft, type KnownSpace } from "../../core/known-space.ts";
@@ -69,26 +70,10 @@ export class TransactionLanes {
       // Who must be alone fills a batch, and whoever came before it goes ahead.
       weigh: ({ hints }) => (hints.alone === true ? 2 : 0),
       maxWeight: 1,
-      run: (batch) => this.#runBatch(space, batch),
+      run: (batch) => settleEach(batch, (some) => this.#transact(space, some), isOneBodysFault),
     });
     this.#lanes.set(key, lane);
     return lane;
-  }
-
-  async #runBatch(space: SpaceRef, batch: readonly Waiting[]): Promise<readonly PromiseSettledResult<unknown>[]> {
-    try {
-      const values = await this.#transact(space, batch);
-      return values.map((value) => ({ status: "fulfilled", value }));
-    } catch (error) {
-      if (batch.length === 1 || !isOneBodysFault(error)) throw error;
-    }
-    // The transaction is rolled back, and only alone does the body at fault leave its neighbours in peace.
-    const settled: PromiseSettledResult<unknown>[] = [];
-    for (const waiting of batch) {
-      const [alone] = await Promise.allSettled([this.#transact(space, [waiting])]);
-      settled.push(alone.status === "rejected" ? alone : { status: "fulfilled", value: alone.value[0] });
-    }
-    return settled;
   }
 
   async #transact(space: SpaceRef, batch: readonly Waiting[]): Promise<readonly unknown[]> {
@@ -168,7 +153,7 @@ function guardOf(batch: readonly Waiting[], rows: RememberedRows): Guard | undef
   return isOneWriters ? rows.guard(writer.sessionId) : undefined;
 }
 
-/** A bug, or a row or statement that the database refused; everything else would hit the neighbours just as well. */
+/** Also a bug. */
 function isOneBodysFault(error: unknown): boolean {
-  return !(error instanceof StorageError) || error.kind === "constraint" || error.kind === "statement";
+  return !(error instanceof StorageError) || isRefusal(error);
 }

@@ -4,8 +4,8 @@ import { limits } from "@claudemesh/protocol/messages/limits";
 import { StorageError } from "@claudemesh/storage/errors";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { LeaseOutcome, Settlement } from "../../../ports/queues.ts";
-import type { MessagesStore } from "../../../ports.ts";
 import { noEffects, queue, send, type World } from "../../conformance-world.ts";
+import { type Consumers, createConsumers } from "./consumers.ts";
 
 export function describeQueues(world: () => World): void {
   const consumers = createConsumers(world);
@@ -14,62 +14,6 @@ export function describeQueues(world: () => World): void {
   describe("settling", () => describeSettling(world, consumers));
   describe("parking", () => describeParking(world, consumers));
 }
-
-type LeaseOptions = { max?: number; leaseSeconds?: number; queue?: string; store?: MessagesStore };
-type SettleOptions = { queue?: string; store?: MessagesStore };
-
-/** Consumers of the queue "jobs", which has three deliveries for each message. */
-function createConsumers(world: () => World) {
-  let tokens = 0;
-  const lease = (holder: string, leaseRequestId: string, options: LeaseOptions = {}): Promise<LeaseOutcome> => {
-    const { store = world().store, queue: name = "jobs", max = 10, leaseSeconds = 30 } = options;
-    const leaseToken = `token-${++tokens}`;
-    const request = { meshId: world().meshId, queue: name, holder, leaseRequestId, max, leaseSeconds, leaseToken };
-    return store.queues.lease(request, world().nowMs);
-  };
-  const settle =
-    (settlement: Settlement) =>
-    (holder: string, leaseToken: string, brokerMessageIds: readonly string[], options: SettleOptions = {}) => {
-      const { store = world().store, queue: name = "jobs" } = options;
-      const request = { meshId: world().meshId, queue: name, holder, leaseToken, brokerMessageIds, settlement };
-      return store.queues.settle(request, world().nowMs);
-    };
-  return {
-    lease,
-    ack: settle("acked"),
-    nack: settle("nacked"),
-    /** A lease that must be one, with its message ids by client id. */
-    async take(holder: string, leaseRequestId: string, options: LeaseOptions = {}) {
-      const outcome = await lease(holder, leaseRequestId, options);
-      if (outcome.type !== "leased") throw new Error(`nothing was leased: ${outcome.type}`);
-      const ids = new Map(outcome.items.map((item) => [item.client_message_id, item.broker_message_id]));
-      const idOf = (clientId: string) => ids.get(clientId) ?? `${clientId} is not in the lease`;
-      return { ...outcome, clientIds: [...ids.keys()], ids: [...ids.values()], idOf };
-    },
-    parked: async (after = 0, limit = 100) => {
-      const page = await world().store.queues.parked(
-        { meshId: world().meshId, queue: "jobs", after, limit },
-        world().nowMs,
-      );
-      if (page === undefined) throw new Error("there is no such queue");
-      return { ...page, clientIds: page.items.map((item) => item.client_message_id) };
-    },
-    revive: (member: string, brokerMessageIds: readonly string[], name = "jobs") =>
-      world().store.queues.revive({ meshId: world().meshId, queue: name, member, brokerMessageIds }, world().nowMs),
-    /** The three members, the queue, and so many messages in it: m1, m2, … */
-    async start(messages: number): Promise<[string, string, string]> {
-      const members = await world().threeMembers();
-      const jobs = { id: "jobs", maxDeliveries: 3, createdBy: members[0] };
-      await world().store.queues.create(world().meshId, jobs, world().nowMs);
-      for (let id = 1; id <= messages; id++) {
-        expect(await world().accept(members[0], send(`m${id}`, queue("jobs")))).toMatchObject({ type: "accepted" });
-      }
-      return members;
-    },
-  };
-}
-
-type Consumers = ReturnType<typeof createConsumers>;
 
 function describeCreation(world: () => World, { start, take, lease }: Consumers): void {
   const create = (id: string, maxDeliveries = 5) =>
@@ -203,6 +147,29 @@ function describeLeases(world: () => World, { start, take, lease, ack, nack }: C
     );
     expect(new Set(outcomes.map(({ leaseToken }) => leaseToken)).size).toBe(1);
     for (const { clientIds } of outcomes) expect(clientIds).toEqual(["m1", "m2"]);
+  });
+
+  test("asked for by a crowd at once is each one's own, as if they had come one after the other", async () => {
+    const [alice, bob, carol] = await start(5);
+    await world().revoke(carol);
+    const [first, second, stranger, again, different, rest] = await Promise.all([
+      lease(alice, "r1", { max: 2 }),
+      lease(bob, "r2", { max: 1 }),
+      lease(carol, "r3"),
+      lease(alice, "r1", { max: 2 }),
+      lease(alice, "r1", { max: 3 }),
+      lease(bob, "r4"),
+    ]);
+    const clientIds = (outcome: LeaseOutcome) =>
+      outcome.type === "leased" ? outcome.items.map((item) => item.client_message_id) : outcome.type;
+    expect([first, second, stranger, different, rest].map(clientIds)).toEqual([
+      ["m1", "m2"],
+      ["m3"],
+      "not_a_member",
+      "different",
+      ["m4", "m5"],
+    ]);
+    expect(again).toEqual(first);
   });
 
   test("asked for again after its end is lost, also when all of it was settled", async () => {
@@ -360,6 +327,20 @@ function describeSettling(world: () => World, { start, take, lease, ack, nack }:
     expect(await ack(bob, "no-such-token", ids)).toEqual({ type: "lease_lost", lost: ids });
     expect(await ack(bob, leaseToken, ids)).toEqual(all(ids, "acked"));
     expect(await ack(carol, leaseToken, ids)).toEqual({ type: "lease_lost", lost: ids });
+  });
+
+  test("of one lease, each message by itself and all at once, applies to all of them", async () => {
+    const [alice] = await start(12);
+    const { ids, leaseToken } = await take(alice, "r1", { max: 12 });
+    const settleAll = () => Promise.all(ids.map((id, n) => (n % 3 === 0 ? nack : ack)(alice, leaseToken, [id])));
+    const outcomes = await settleAll();
+    const expected = ids.map((id, n) => ({
+      type: "settled",
+      settlements: new Map([[id, n % 3 === 0 ? "nacked" : "acked"]]),
+    }));
+    expect(outcomes).toEqual(expected);
+    expect(await settleAll()).toEqual(expected);
+    expect((await take(alice, "r2", { max: 12 })).clientIds).toEqual(["m1", "m4", "m7", "m10"]);
   });
 
   test("raced by an ack and a nack ends as one of them, and both callers hear which", async () => {

@@ -1,0 +1,52 @@
+// Who leases from one queue, or settles there, while others do shares a transaction with them: all of them need the queue's
+// row, and would wait for each other's round trips and flushes.
+import { KeyedBatches } from "@claudemesh/storage/keyed-batches";
+import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
+import type { LeaseOutcome, QueueStore, SettleOutcome } from "../../ports/queues.ts";
+import { type AskedLease, leaseMessages } from "./queue-leases.ts";
+import { type AskedSettle, settleMessages } from "./queue-settlements.ts";
+import type { QueueRef } from "./queues.ts";
+
+const requestsPerTransaction = 64;
+const messagesPerTransaction = 1_000;
+/** How often one request looks again when all it found had lost their bodies. */
+const roundsMax = 10;
+
+export function createQueueBatches(postgres: Postgres): Pick<QueueStore, "lease" | "settle"> {
+  const leases = batchesOf<AskedLease, LeaseOutcome | undefined>(postgres, leaseMessages, ({ request }) => request.max);
+  const settles = batchesOf<AskedSettle, SettleOutcome>(
+    postgres,
+    settleMessages,
+    ({ request }) => request.brokerMessageIds.length,
+  );
+  return {
+    lease: async (request, nowMs) => {
+      for (let round = 0; round < roundsMax; round += 1) {
+        const outcome = await leases.submit(keyOf(request), { request, nowMs });
+        if (outcome !== undefined) return outcome;
+      }
+      return { type: "empty" };
+    },
+    settle: (request, nowMs) => settles.submit(keyOf(request), { request, nowMs }),
+  };
+}
+
+const keyOf = ({ meshId, queue }: QueueRef) => `${meshId}/${queue}`;
+
+function batchesOf<Asked extends { readonly request: QueueRef }, Outcome>(
+  postgres: Postgres,
+  decide: (tx: PostgresTransaction, at: QueueRef, asked: readonly Asked[]) => Promise<Outcome[]>,
+  weigh: (asked: Asked) => number,
+): KeyedBatches<Asked, Outcome> {
+  return new KeyedBatches({
+    // Another would only wait for the queue's row.
+    maxConcurrent: 1,
+    maxBatch: requestsPerTransaction,
+    weigh,
+    maxWeight: messagesPerTransaction,
+    run: (asked) => {
+      const { meshId, queue } = (asked[0] as Asked).request;
+      return postgres.transaction((tx) => decide(tx, { meshId, queue }, asked));
+    },
+  });
+}

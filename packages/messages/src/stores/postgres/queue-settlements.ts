@@ -1,0 +1,108 @@
+// Settling what was leased on PostgreSQL, for all who ask at once: one transaction, in which they come one after the other.
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import { isUuid } from "@claudemesh/storage/postgres-text";
+import { decideSettle } from "../../core/settle-decision.ts";
+import type { QueueMove } from "../../core/stored-queue-message.ts";
+import type { Settlement, SettleOutcome, SettleRequest } from "../../ports/queues.ts";
+import { moveMessages, selectHeldUnder } from "./queue-rows.ts";
+import { openQueue, type QueueRef } from "./queues.ts";
+
+export type AskedSettle = { readonly request: SettleRequest; readonly nowMs: number };
+
+type Decided = { readonly asked: AskedSettle; readonly moves: readonly QueueMove[] };
+
+/** One outcome for each, in their order. */
+export async function settleMessages(
+  tx: PostgresTransaction,
+  at: QueueRef,
+  asked: readonly AskedSettle[],
+): Promise<SettleOutcome[]> {
+  const requests = asked.map(({ request }) => request);
+  // All on their way at once: the queue is locked before the others look.
+  const [opened, held, before] = await Promise.all([
+    openQueue(
+      tx,
+      at,
+      requests.map(({ holder }) => holder),
+    ),
+    selectHeldUnder(tx, at.meshId, requests),
+    selectSettlements(tx, at, requests),
+  ]);
+  const { maxDeliveries } = opened;
+  if (maxDeliveries === undefined) return asked.map(() => ({ type: "queue_not_found" }));
+  const decided: Decided[] = [];
+  const outcomes = asked.map((each): SettleOutcome => {
+    const { request, nowMs } = each;
+    const key = keyOf(request);
+    if (!opened.live.has(request.holder)) return { type: "not_a_member" };
+    const settledBefore = before.get(key) ?? new Map<string, Settlement>();
+    const moment = { ...at, maxDeliveries, nowMs };
+    const decision = decideSettle(request, held.get(key) ?? [], settledBefore, moment);
+    if (decision.type === "lease_lost") return decision;
+    decided.push({ asked: each, moves: decision.moves });
+    // Whoever comes behind it with the same token finds them settled.
+    before.set(key, new Map([...settledBefore, ...decision.settlements]));
+    return { type: "settled", settlements: decision.settlements };
+  });
+  const moves = decided.flatMap((each) => each.moves);
+  await Promise.all([moveMessages(tx, moves), insertSettlements(tx, at, decided)]);
+  return outcomes;
+}
+
+const keyOf = ({ holder, leaseToken }: Pick<SettleRequest, "holder" | "leaseToken">) => `${holder}/${leaseToken}`;
+
+type SettlementRow = { holder: string; token: string; broker_message_id: string; settlement: Settlement };
+
+/** By holder and token. */
+async function selectSettlements(
+  tx: PostgresTransaction,
+  { meshId, queue }: QueueRef,
+  requests: readonly SettleRequest[],
+): Promise<Map<string, Map<string, Settlement>>> {
+  const asks = requests.flatMap(({ holder, leaseToken, brokerMessageIds }) =>
+    brokerMessageIds.filter(isUuid).map((id) => ({ holder, leaseToken, id })),
+  );
+  const rows = await tx.query<SettlementRow>(
+    `SELECT DISTINCT a.holder, a.token, s.broker_message_id, s.settlement
+     FROM unnest($3::text[], $4::text[], $5::uuid[]) AS a (holder, token, id)
+     CROSS JOIN LATERAL (
+       SELECT broker_message_id, settlement FROM mesh.queue_settlement
+       WHERE mesh_id = $1 AND queue = $2 AND lease_token = a.token AND broker_message_id = a.id
+         AND holder_pubkey = a.holder) AS s`,
+    [
+      meshId,
+      queue,
+      asks.map(({ holder }) => holder),
+      asks.map(({ leaseToken }) => leaseToken),
+      asks.map(({ id }) => id),
+    ],
+  );
+  const byToken = Map.groupBy(rows, ({ holder, token }) => keyOf({ holder, leaseToken: token }));
+  return new Map(
+    [...byToken].map(([key, each]) => [key, new Map(each.map((row) => [row.broker_message_id, row.settlement]))]),
+  );
+}
+
+async function insertSettlements(
+  tx: PostgresTransaction,
+  { meshId, queue }: QueueRef,
+  decided: readonly Decided[],
+): Promise<void> {
+  const rows = decided.flatMap(({ asked, moves }) => moves.map(({ from }) => ({ ...asked, from })));
+  if (rows.length === 0) return;
+  await tx.execute(
+    `INSERT INTO mesh.queue_settlement
+       (mesh_id, queue, lease_token, broker_message_id, holder_pubkey, settlement, settled_at, history_id)
+     SELECT $1, $2, s.* FROM unnest($3::text[], $4::uuid[], $5::text[], $6::text[], $7::timestamptz[], $8::bigint[]) AS s`,
+    [
+      meshId,
+      queue,
+      rows.map(({ request }) => request.leaseToken),
+      rows.map(({ from }) => from.brokerMessageId),
+      rows.map(({ request }) => request.holder),
+      rows.map(({ request }) => request.settlement),
+      rows.map(({ nowMs }) => new Date(nowMs)),
+      rows.map(({ from }) => from.historyId),
+    ],
+  );
+}
