@@ -2,6 +2,7 @@
 import { acceptScenario } from "./accept.ts";
 import { brokerAcceptScenario } from "./broker-accept.ts";
 import { brokerPeersScenario } from "./broker-peers.ts";
+import { brokerQueuesScenario } from "./broker-queues.ts";
 import { brokerReachScenario } from "./broker-reach.ts";
 import { brokerRetryScenario } from "./broker-retry.ts";
 import { drainScenario } from "./drain.ts";
@@ -21,6 +22,7 @@ export const scenarios: readonly Scenario[] = [
   millionScenario,
   brokerAcceptScenario,
   brokerPeersScenario,
+  brokerQueuesScenario,
   brokerRetryScenario,
   growthScenario,
   brokerReachScenario,
