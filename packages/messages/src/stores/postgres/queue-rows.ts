@@ -54,15 +54,15 @@ export async function moveMessages(tx: PostgresTransaction, moves: readonly Queu
 }
 
 export function selectReady(db: Reading, meshId: string, queue: string, limit: number): Promise<QueueRow[]> {
-  return select(db, "WHERE q.mesh_id = $1 AND q.queue = $2 AND q.state = 'ready' ORDER BY q.history_id LIMIT $3", [
-    meshId,
-    queue,
-    limit,
-  ]);
+  const rest = "WHERE q.mesh_id = $1 AND q.queue = $2 AND q.state = 'ready' ORDER BY q.history_id LIMIT $3";
+  return select(db, rest, [meshId, queue, limit], "queue_ready");
 }
 
-/** Leases that ran out: those of messages that may be handed out again, or those after the last delivery. */
-export function selectRunOut(
+/**
+ * Leases that ran out: those of messages that may be handed out again, or those after the last delivery. They are looked for
+ * among what is leased (OFFSET): for their order the server would rather walk through all that was ever settled.
+ */
+export async function selectRunOut(
   db: Reading,
   { meshId, queue }: { readonly meshId: string; readonly queue: string },
   nowMs: number,
@@ -70,14 +70,16 @@ export function selectRunOut(
   after: number,
   limit: number,
 ): Promise<QueueRow[]> {
-  return select(
-    db,
-    `WHERE q.mesh_id = $1 AND q.queue = $2 AND q.state = 'leased' AND q.lease_expires_at <= $3
-       AND q.deliveries ${which === "deliverable" ? "<" : ">="}
-         (SELECT u.max_deliveries FROM mesh.queue u WHERE u.mesh_id = $1 AND u.id = $2) AND q.history_id > $4
+  const rows = await db.query<StoredQueueMessage>(
+    `SELECT ${columns} FROM (
+       SELECT * FROM mesh.queue_message
+       WHERE mesh_id = $1 AND queue = $2 AND state = 'leased' AND lease_expires_at <= $3 OFFSET 0) AS q
+     WHERE q.history_id > $4 AND q.deliveries ${which === "deliverable" ? "<" : ">="}
+       (SELECT u.max_deliveries FROM mesh.queue u WHERE u.mesh_id = $1 AND u.id = $2)
      ORDER BY q.history_id LIMIT $5`,
     [meshId, queue, new Date(nowMs), after, limit],
   );
+  return rows.map(toQueueRow);
 }
 
 export function selectParked(
@@ -182,7 +184,7 @@ export function selectQueueMessages(
   return select(db, where, [meshId, queue, historyIds]);
 }
 
-async function select(db: Reading, rest: string, values: readonly unknown[]): Promise<QueueRow[]> {
-  const rows = await db.query<StoredQueueMessage>(`SELECT ${columns} FROM mesh.queue_message q ${rest}`, values);
+async function select(db: Reading, rest: string, values: readonly unknown[], name?: string): Promise<QueueRow[]> {
+  const rows = await db.query<StoredQueueMessage>(`SELECT ${columns} FROM mesh.queue_message q ${rest}`, values, name);
   return rows.map(toQueueRow);
 }

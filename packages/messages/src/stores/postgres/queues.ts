@@ -34,6 +34,7 @@ export async function selectMaxDeliveries(
   const [row] = await db.query<{ max_deliveries: number }>(
     `SELECT max_deliveries FROM mesh.queue WHERE mesh_id = $1 AND id = $2 ${lock}`,
     [meshId, queue],
+    lock === "" ? "queue" : "queue_lock",
   );
   return row?.max_deliveries;
 }
