@@ -12,6 +12,8 @@ type TestRun = {
   readonly passed: number;
   /** Names of tests that ran and failed. */
   readonly failed: readonly string[];
+  /** Names of tests that did not run: a service that they need was away, or a test before them failed. */
+  readonly skipped: ReadonlySet<string>;
   /** Files that could not even be loaded. */
   readonly broken: readonly string[];
   readonly output: string;
@@ -95,6 +97,7 @@ function runTests(copy: string, files: readonly string[], bail: boolean): TestRu
   return {
     passed: results.flatMap((file) => file.assertionResults).filter(({ status }) => status === "passed").length,
     failed: failedIn(results),
+    skipped: new Set(namesOf(results, ["skipped", "pending", "todo"])),
     broken: results.filter((file) => file.status === "failed" && failedIn([file]).length === 0).map(({ name }) => name),
     output: `${stdout}${stderr}`,
   };
@@ -104,7 +107,9 @@ function readReport(path: string): ReportedFile[] {
   return (JSON.parse(readFileSync(path, "utf8")) as { testResults: ReportedFile[] }).testResults;
 }
 
-function failedIn(files: readonly ReportedFile[]): string[] {
+const failedIn = (files: readonly ReportedFile[]) => namesOf(files, ["failed"]);
+
+function namesOf(files: readonly ReportedFile[], statuses: readonly string[]): string[] {
   const tests = files.flatMap((file) => file.assertionResults);
-  return tests.filter(({ status }) => status === "failed").map(({ fullName }) => fullName);
+  return tests.filter(({ status }) => statuses.includes(status)).map(({ fullName }) => fullName);
 }
