@@ -15,7 +15,8 @@ export function selectUnsettled(
 ): HistoryItem[] {
   const rows = db
     .sql<StoredItem>(
-      `SELECT ${itemColumns} FROM delivery_queue d
+      // Left to itself the planner takes the primary key for the order, and walks through everybody's deliveries.
+      `SELECT ${itemColumns} FROM delivery_queue d INDEXED BY delivery_queue_unsettled
        JOIN message_history h ON h.mesh_id = d.mesh_id AND h.history_id = d.history_id
        ${joinMessages}
        WHERE d.mesh_id = ? AND d.recipient_pubkey = ? AND d.history_id > ? AND d.settled_at IS NULL

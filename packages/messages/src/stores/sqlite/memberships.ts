@@ -18,7 +18,7 @@ function expireDeliveries(tx: Sqlite, { meshId, pubkey }: FormerMember, nowMs: n
   if (limit <= 0) return 0;
   const due = tx
     .sql<{ history_id: number }>(
-      `SELECT history_id FROM delivery_queue
+      `SELECT history_id FROM delivery_queue INDEXED BY delivery_queue_unsettled
        WHERE mesh_id = ? AND recipient_pubkey = ? AND settled_at IS NULL ORDER BY history_id LIMIT ?`,
     )
     .all(meshId, pubkey, limit);
@@ -35,7 +35,7 @@ export function selectUnfinished(db: Sqlite, limit: number): FormerMember[] {
     .sql<{ mesh_id: string; pubkey: string }>(
       `SELECT m.mesh_id, m.pubkey FROM member m
        WHERE m.revoked_at IS NOT NULL AND (
-         EXISTS (SELECT 1 FROM delivery_queue d
+         EXISTS (SELECT 1 FROM delivery_queue d INDEXED BY delivery_queue_unsettled
            WHERE d.mesh_id = m.mesh_id AND d.recipient_pubkey = m.pubkey AND d.settled_at IS NULL)
          OR EXISTS (SELECT 1 FROM queue_message q
            WHERE q.mesh_id = m.mesh_id AND q.lease_holder = m.pubkey AND q.state = 'leased')

@@ -13,6 +13,8 @@ import {
   toQueueRow,
 } from "../../core/stored-queue-message.ts";
 
+// Left to itself the planner takes the primary key for the order of history, and walks through everything that was ever
+// settled: so what is ready, parked or run out is looked for where nothing else is.
 const columns = `mesh_id, queue, history_id, broker_message_id, state, deliveries, lease_holder, lease_token,
   lease_expires_at, parked_at, settled_at`;
 
@@ -50,8 +52,8 @@ export function moveMessages(tx: Sqlite, moves: readonly QueueMove[]): void {
 export function selectReady(tx: Sqlite, meshId: string, queue: string, limit: number): QueueRow[] {
   return tx
     .sql<StoredQueueMessage>(
-      `SELECT ${columns} FROM queue_message WHERE mesh_id = ? AND queue = ? AND state = 'ready'
-       ORDER BY history_id LIMIT ?`,
+      `SELECT ${columns} FROM queue_message INDEXED BY queue_message_ready
+       WHERE mesh_id = ? AND queue = ? AND state = 'ready' ORDER BY history_id LIMIT ?`,
     )
     .all(meshId, queue, limit)
     .map(toQueueRow);
@@ -68,7 +70,6 @@ export function selectRunOut(
   const compare = which === "deliverable" ? "<" : ">=";
   return db
     .sql<StoredQueueMessage>(
-      // Left to itself the planner walks the whole queue in order instead of sorting the few that ran out.
       `SELECT ${columns} FROM queue_message INDEXED BY queue_message_expiry
        WHERE mesh_id = ? AND queue = ? AND state = 'leased' AND lease_expires_at <= ? AND deliveries ${compare} ?
          AND history_id > ?
@@ -81,8 +82,8 @@ export function selectRunOut(
 export function selectParked(db: Sqlite, meshId: string, queue: string, after: number, limit: number): QueueRow[] {
   return db
     .sql<StoredQueueMessage>(
-      `SELECT ${columns} FROM queue_message WHERE mesh_id = ? AND queue = ? AND state = 'parked' AND history_id > ?
-       ORDER BY history_id LIMIT ?`,
+      `SELECT ${columns} FROM queue_message INDEXED BY queue_message_parked
+       WHERE mesh_id = ? AND queue = ? AND state = 'parked' AND history_id > ? ORDER BY history_id LIMIT ?`,
     )
     .all(meshId, queue, after, limit)
     .map(toQueueRow);
@@ -104,7 +105,8 @@ export function selectHeld(tx: Sqlite, meshId: string, holder: string, leaseToke
 export function selectHeldBy(tx: Sqlite, meshId: string, holder: string, limit: number): QueueRow<Leased>[] {
   return tx
     .sql<StoredQueueMessage>(
-      `SELECT ${columns} FROM queue_message WHERE mesh_id = ? AND lease_holder = ? AND state = 'leased' LIMIT ?`,
+      `SELECT ${columns} FROM queue_message INDEXED BY queue_message_held
+       WHERE mesh_id = ? AND lease_holder = ? AND state = 'leased' LIMIT ?`,
     )
     .all(meshId, holder, limit)
     .map(toQueueRow)

@@ -25,7 +25,8 @@ export function selectStats(db: Sqlite, meshId: string, nowMs: number): MeshStat
     rows: Object.fromEntries(rows),
     lastHistoryId: one("SELECT last_history_id AS n FROM mesh_history_counter WHERE mesh_id = ?", meshId) ?? 0,
     oldestUnsettledAtMs: acceptedAt(
-      "SELECT min(history_id) FROM delivery_queue WHERE mesh_id = ?1 AND settled_at IS NULL",
+      `SELECT min(history_id) FROM delivery_queue INDEXED BY delivery_queue_unsettled
+       WHERE mesh_id = ?1 AND settled_at IS NULL`,
     ),
     oldestMessageAtMs: acceptedAt(
       `SELECT min(h.history_id) FROM message_history h WHERE h.mesh_id = ?1 AND h.history_id >

@@ -64,7 +64,7 @@ export function selectDue(db: Sqlite, terms: ClaimTerms, nowMs: number): DueRow[
     .sql<DueRow>(
       `SELECT d.mesh_id, mesh.name AS mesh_name, w.id AS webhook, d.incarnation, w.url, w.secret, d.history_id,
          d.attempts
-       FROM webhook_delivery d
+       FROM webhook_delivery d INDEXED BY webhook_delivery_due
        JOIN webhook w ON w.mesh_id = d.mesh_id AND w.incarnation = d.incarnation AND w.deleted_at IS NULL
        JOIN mesh ON mesh.id = d.mesh_id
        WHERE d.state = 'pending' AND d.due_at <= ? AND ${createdByOwner}
