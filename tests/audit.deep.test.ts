@@ -110,6 +110,10 @@ describe("claudemesh audit", () => {
     });
     const { code, report } = await audit();
     expect([code, report.complete, report.imbalances]).toEqual([3, false, []]);
+    const { stdout } = await runCli(["audit"], at());
+    // What was not looked at does not count as good.
+    expect(stdout).toMatch(/^ok +outbox /m);
+    expect(stdout).toMatch(/^\? +broker +- +not looked at$/m);
     expect(classesOf(report, 0, "outbox")).toMatchObject({ stored: 5 });
     await world.startBroker();
     await Promise.all([untilOnline(alice), untilOnline(bob)]);
