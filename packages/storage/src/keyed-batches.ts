@@ -9,6 +9,8 @@ export type KeyedBatchesOptions<Item, Result> = Pick<
 > & {
   /** One result per item, in their order, all or nothing: a rejection has left nothing behind. */
   readonly run: (items: readonly Item[]) => Promise<readonly Result[]>;
+  /** Refusals of the store unless told. */
+  readonly isOneItemsFault?: (error: unknown) => boolean;
 };
 
 export class KeyedBatches<Item, Result> {
@@ -31,10 +33,10 @@ export class KeyedBatches<Item, Result> {
   }
 
   #openLane(key: string): NaturalBatches<Item, PromiseSettledResult<Result>> {
-    const { run, ...bounds } = this.#options;
+    const { run, isOneItemsFault, ...bounds } = this.#options;
     const lane = new NaturalBatches<Item, PromiseSettledResult<Result>>({
       ...bounds,
-      run: (items) => settleEach(items, run),
+      run: (items) => settleEach(items, run, isOneItemsFault),
     });
     this.#lanes.set(key, lane);
     return lane;

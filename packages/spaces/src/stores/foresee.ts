@@ -18,17 +18,13 @@ const present = Number.MAX_SAFE_INTEGER;
 /** `believed`: what is known is probably so, and not asked for again. */
 export function* foresee(tx: SpaceTransaction, expected: readonly Expected[], believed: boolean): Steps<void> {
   const { known } = tx;
-  const branches = distinct(
-    expected.flatMap((each) => each.branches),
-    String,
-  ).filter((name) => !believed || known.branch(name) === undefined);
+  const branches = [...new Set(expected.flatMap((each) => each.branches))].filter(
+    (name) => !believed || known.branch(name) === undefined,
+  );
   const writes = oldest(expected.flatMap((each) => each.writes))
     .filter((ask) => !believed || known.writes(ask.branch, ask.entityId, ask.afterSeq) === undefined)
     .slice(0, writesMax);
-  const documents = distinct(
-    expected.flatMap((each) => each.documents),
-    placeOf,
-  )
+  const documents = distinct(expected.flatMap((each) => each.documents))
     .filter((ask) => !believed || known.state(ask.branch, ask.entityId) === undefined)
     .slice(0, documentsMax);
   if (writes.length === 0 && documents.length === 0) return;
@@ -70,8 +66,8 @@ function noteDocument({ known }: SpaceTransaction, { branch, entityId }: Place, 
 
 const placeOf = ({ branch, entityId }: Place) => `${branch}\0${entityId}`;
 
-function distinct<T>(all: readonly T[], keyOf: (each: T) => string): T[] {
-  return [...new Map(all.map((each) => [keyOf(each), each])).values()];
+function distinct(places: readonly Place[]): Place[] {
+  return [...new Map(places.map((each) => [placeOf(each), each])).values()];
 }
 
 /** One ask for each entity, that reaches as far back as any. */

@@ -1,6 +1,5 @@
 // MessagesStore on PostgreSQL: which function reads on its own, which is a transaction, and what is batched. Has no
 // limiter: that is put around it.
-
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import { NaturalBatches } from "@claudemesh/storage/natural-batches";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";

@@ -6,8 +6,8 @@ import { PageRoom } from "../../core/page-room.ts";
 import { expireMessage, handOut, messageAt } from "../../core/queue-message.ts";
 import { byHistory, type QueueMove, type QueueRow } from "../../core/stored-queue-message.ts";
 import type { LeasedItem, LeaseOutcome, LeaseRequest } from "../../ports/queues.ts";
-import { moveMessages, selectHeld, selectReady, selectRunOut } from "./queue-rows.ts";
-import { openQueue, type QueueRef, withItems } from "./queues.ts";
+import { heldKey, moveMessages, selectHeldUnder, selectReady, selectRunOut } from "./queue-rows.ts";
+import { openQueue, type QueueRef, refusalOf, withItems } from "./queues.ts";
 
 export type AskedLease = { readonly request: LeaseRequest; readonly nowMs: number };
 
@@ -44,7 +44,7 @@ export async function leaseMessages(
     selectRunOut(tx, at, nowMs, "deliverable", 0, most),
   ]);
   const { maxDeliveries } = opened;
-  if (maxDeliveries === undefined) return asked.map(() => ({ type: "queue_not_found" }));
+  if (maxDeliveries === undefined) return requests.map(({ holder }) => refusalOf(opened, holder));
 
   // Two tries of one request that come together have one hand.
   const hands = new Map<string, Hand>();
@@ -62,7 +62,7 @@ export async function leaseMessages(
     asked.map((each): LeaseOutcome | undefined | Promise<LeaseOutcome> => {
       const key = keyOf(each.request);
       const lease = made.get(key);
-      if (!opened.live.has(each.request.holder)) return { type: "not_a_member" };
+      if (!opened.live.has(each.request.holder)) return refusalOf(opened, each.request.holder);
       if (lease !== undefined) return repeatLease(tx, each, lease);
       const hand = hands.get(key);
       if (hand === undefined || hand.items.length === 0) return dealt.lost ? undefined : { type: "empty" };
@@ -71,7 +71,8 @@ export async function leaseMessages(
   );
 }
 
-const isSame = (a: LeaseRequest, b: LeaseRequest) => a.max === b.max && a.leaseSeconds === b.leaseSeconds;
+type Terms = Pick<LeaseRequest, "max" | "leaseSeconds">;
+const isSame = (a: Terms, b: Terms) => a.max === b.max && a.leaseSeconds === b.leaseSeconds;
 
 function handedOut({ asked, items }: Hand): LeaseOutcome {
   return { type: "leased", items, leaseToken: asked.request.leaseToken, expiresAtMs: endOf(asked) };
@@ -181,10 +182,12 @@ async function repeatLease(
   { request, nowMs }: AskedLease,
   made: LeaseRow,
 ): Promise<LeaseOutcome> {
-  if (made.max_messages !== request.max || made.lease_seconds !== request.leaseSeconds) return { type: "different" };
+  const terms = { max: made.max_messages, leaseSeconds: made.lease_seconds };
+  if (!isSame(request, terms)) return { type: "different" };
   const expiresAtMs = made.expires_at.getTime();
   if (expiresAtMs <= nowMs) return { type: "lease_lost" };
-  const held = await selectHeld(tx, request.meshId, request.holder, made.lease_token);
+  const lease = { holder: request.holder, leaseToken: made.lease_token };
+  const held = (await selectHeldUnder(tx, request.meshId, [lease])).get(heldKey(lease)) ?? [];
   const items: LeasedItem[] = [];
   for await (const [{ message }, item] of withItems(tx, request.meshId, held)) {
     if (item !== undefined) items.push({ ...item, deliveries: message.deliveries });

@@ -97,27 +97,15 @@ export function selectParked(
   );
 }
 
-/** What is written as leased under this token, live or not, in history order. */
-export async function selectHeld(
-  db: Reading,
-  meshId: string,
-  holder: string,
-  leaseToken: string,
-): Promise<QueueRow<Leased>[]> {
-  const rows = await select(
-    db,
-    `WHERE q.mesh_id = $1 AND q.lease_holder = $2 AND q.lease_token = $3 AND q.state = 'leased'
-     ORDER BY q.history_id`,
-    [meshId, holder, leaseToken],
-  );
-  return rows.filter(isLeased);
-}
+type HeldLease = { readonly holder: string; readonly leaseToken: string };
 
-/** The same for many, by holder and token. */
+export const heldKey = ({ holder, leaseToken }: HeldLease) => `${holder}/${leaseToken}`;
+
+/** What is written as leased under these tokens, live or not, by `heldKey`, each in history order. */
 export async function selectHeldUnder(
   db: Reading,
   meshId: string,
-  leases: readonly { readonly holder: string; readonly leaseToken: string }[],
+  leases: readonly HeldLease[],
 ): Promise<Map<string, QueueRow<Leased>[]>> {
   const rows = await db.query<StoredQueueMessage>(
     `SELECT ${columns} FROM (SELECT DISTINCT * FROM unnest($2::text[], $3::text[]) AS l (holder, token)) AS a
@@ -128,7 +116,7 @@ export async function selectHeldUnder(
     [meshId, leases.map(({ holder }) => holder), leases.map(({ leaseToken }) => leaseToken)],
   );
   const held = rows.map(toQueueRow).filter(isLeased);
-  return Map.groupBy(held, ({ message }) => `${message.holder}/${message.leaseToken}`);
+  return Map.groupBy(held, ({ message }) => heldKey(message));
 }
 
 /** What is written as leased by this member, under any token. */

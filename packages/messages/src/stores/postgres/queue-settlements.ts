@@ -4,8 +4,8 @@ import { isUuid } from "@claudemesh/storage/postgres-text";
 import { decideSettle } from "../../core/settle-decision.ts";
 import type { QueueMove } from "../../core/stored-queue-message.ts";
 import type { Settlement, SettleOutcome, SettleRequest } from "../../ports/queues.ts";
-import { moveMessages, selectHeldUnder } from "./queue-rows.ts";
-import { openQueue, type QueueRef } from "./queues.ts";
+import { heldKey, moveMessages, selectHeldUnder } from "./queue-rows.ts";
+import { openQueue, type QueueRef, refusalOf } from "./queues.ts";
 
 export type AskedSettle = { readonly request: SettleRequest; readonly nowMs: number };
 
@@ -29,12 +29,12 @@ export async function settleMessages(
     selectSettlements(tx, at, requests),
   ]);
   const { maxDeliveries } = opened;
-  if (maxDeliveries === undefined) return asked.map(() => ({ type: "queue_not_found" }));
+  if (maxDeliveries === undefined) return requests.map(({ holder }) => refusalOf(opened, holder));
   const decided: Decided[] = [];
   const outcomes = asked.map((each): SettleOutcome => {
     const { request, nowMs } = each;
-    const key = keyOf(request);
-    if (!opened.live.has(request.holder)) return { type: "not_a_member" };
+    const key = heldKey(request);
+    if (!opened.live.has(request.holder)) return refusalOf(opened, request.holder);
     const settledBefore = before.get(key) ?? new Map<string, Settlement>();
     const moment = { ...at, maxDeliveries, nowMs };
     const decision = decideSettle(request, held.get(key) ?? [], settledBefore, moment);
@@ -48,8 +48,6 @@ export async function settleMessages(
   await Promise.all([moveMessages(tx, moves), insertSettlements(tx, at, decided)]);
   return outcomes;
 }
-
-const keyOf = ({ holder, leaseToken }: Pick<SettleRequest, "holder" | "leaseToken">) => `${holder}/${leaseToken}`;
 
 type SettlementRow = { holder: string; token: string; broker_message_id: string; settlement: Settlement };
 
@@ -77,7 +75,7 @@ async function selectSettlements(
       asks.map(({ id }) => id),
     ],
   );
-  const byToken = Map.groupBy(rows, ({ holder, token }) => keyOf({ holder, leaseToken: token }));
+  const byToken = Map.groupBy(rows, ({ holder, token }) => heldKey({ holder, leaseToken: token }));
   return new Map(
     [...byToken].map(([key, each]) => [key, new Map(each.map((row) => [row.broker_message_id, row.settlement]))]),
   );

@@ -1,10 +1,12 @@
+// Queues on PostgreSQL. Whoever leases, settles or revives holds the queue's row, so that competing consumers come one
+// after the other, and the caller's membership, so that a revocation waits for him or is seen. Accepts wait for neither.
 import { limits } from "@claudemesh/protocol/messages/limits";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { PageRoom } from "../../core/page-room.ts";
 import { giveBack, messageAt, revive } from "../../core/queue-message.ts";
 import { byHistory, type QueueMove, type QueueRow } from "../../core/stored-queue-message.ts";
-import type { ParkedItem, ParkedPage, ReviveOutcome } from "../../ports/queues.ts";
+import type { ParkedItem, ParkedPage, QueueRefusal, ReviveOutcome } from "../../ports/queues.ts";
 import { moveMessages, selectByIds, selectHeldBy, selectParked, selectRunOut } from "./queue-rows.ts";
 import type { Reading } from "./stored-accepts.ts";
 import { selectItems } from "./stored-items.ts";
@@ -57,6 +59,11 @@ export async function openQueue(
     selectMaxDeliveries(tx, meshId, queue, "FOR NO KEY UPDATE"),
   ]);
   return { live: new Set(live.map(({ pubkey }) => pubkey)), maxDeliveries };
+}
+
+/** Why a member may do nothing here, where he is none or there is no such queue. */
+export function refusalOf({ live }: { readonly live: ReadonlySet<string> }, member: string): QueueRefusal {
+  return { type: live.has(member) ? "queue_not_found" : "not_a_member" };
 }
 
 /** Bodies in the memory at once, beside those of the answers. */
@@ -112,9 +119,9 @@ export async function reviveMessages(
   nowMs: number,
 ): Promise<ReviveOutcome> {
   const { meshId, queue, member } = request;
-  const { live, maxDeliveries } = await openQueue(tx, { meshId, queue }, [member]);
-  if (!live.has(member)) return { type: "not_a_member" };
-  if (maxDeliveries === undefined) return { type: "queue_not_found" };
+  const opened = await openQueue(tx, { meshId, queue }, [member]);
+  const { live, maxDeliveries } = opened;
+  if (maxDeliveries === undefined || !live.has(member)) return refusalOf(opened, member);
   const ids = [...new Set(request.brokerMessageIds)];
   const rows = await selectByIds(tx, meshId, queue, ids);
   const unknown = ids.filter((id) => !rows.has(id));

@@ -88,15 +88,19 @@ function* loadTouched(
 ): Steps<Map<string, Working>> {
   const working = new Map<string, Working>();
   for (const { id } of operations) working.set(id, startFrom(nothing));
-  // What is set or deleted first owes nothing to what was there.
-  const firsts = new Map([...operations].reverse().map((operation) => [operation.id, operation.op]));
-  const needed = [...firsts].filter(([, op]) => op === "patch").map(([id]) => id);
+  const needed = patchedFirst(operations);
   const asks = needed.map((entityId) => ({ entityId, branch }));
   const states = yield* readPresent(tx, asks, lastSeq);
   for (const [index, id] of needed.entries()) {
     working.set(id, startFrom(states[index] ?? nothing));
   }
   return working;
+}
+
+/** Whose documents a commit builds on: what is set or deleted first owes nothing to what was there. */
+export function patchedFirst(operations: readonly Operation[]): string[] {
+  const firsts = new Map([...operations].reverse().map(({ id, op }) => [id, op]));
+  return [...firsts].filter(([, op]) => op === "patch").map(([id]) => id);
 }
 
 function applyOrFail(document: EntityDocument | undefined, operation: Operation, opIndex: number) {

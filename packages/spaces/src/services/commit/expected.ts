@@ -3,6 +3,7 @@
 import type { ClientCommit } from "@claudemesh/protocol/spaces/commit";
 import { defaultBranch } from "@claudemesh/protocol/spaces/entity";
 import type { Expected } from "../../ports.ts";
+import { patchedFirst } from "./apply.ts";
 
 export function expectedOf({ branch = defaultBranch, reads, operations }: ClientCommit): Expected {
   const branches = new Set([branch]);
@@ -11,8 +12,6 @@ export function expectedOf({ branch = defaultBranch, reads, operations }: Client
     branches.add(place);
     return { branch: place, entityId: read.id, afterSeq: read.seq };
   });
-  // What is set or deleted first owes nothing to what was there.
-  const firsts = new Map([...operations].reverse().map(({ id, op }) => [id, op]));
-  const patched = [...firsts].filter(([, op]) => op === "patch");
-  return { branches: [...branches], writes, documents: patched.map(([entityId]) => ({ branch, entityId })) };
+  const documents = patchedFirst(operations).map((entityId) => ({ branch, entityId }));
+  return { branches: [...branches], writes, documents };
 }

@@ -1,8 +1,7 @@
 // Reading spaces outside of transactions. Every read begins with the space's row and a branch, and most go on with
 // documents: whoever asks for such while others' questions are on their way shares the next one. A question leaves after it
-// was asked, so that its answer is no older than one of its own would be. Names were checked where they came in: there is
-// nothing that one could say to make a neighbour's question fail.
-import { NaturalBatches } from "@claudemesh/storage/natural-batches";
+// was asked, so that its answer is no older than one of its own would be.
+import { KeyedBatches } from "@claudemesh/storage/keyed-batches";
 import type { Branch, SpaceRef, SpaceRow, Tail, TailAsk } from "../../ports/rows.ts";
 import { answerOf } from "../../ports/steps.ts";
 import type { SpaceView } from "../../ports.ts";
@@ -15,75 +14,46 @@ import { viewOf } from "./space-view.ts";
 const rowsPerQuestion = 256;
 /** A document may have a megabyte. */
 const documentsPerQuestion = 32;
+/** Of one space. */
 const questionsAtOnce = 2;
-const documentQuestionsAtOnce = 4;
 
 type BranchesAsked = { readonly space: SpaceRef; readonly names: readonly string[] };
 type TailsAsked = { readonly space: SpaceRef; readonly asks: readonly TailAsk[]; readonly limit: number };
 
 export function createSharedReads(db: Reading): (space: SpaceRef) => SpaceView {
-  const spaces = new NaturalBatches<SpaceRef, SpaceRow | undefined>({
-    maxBatch: rowsPerQuestion,
-    maxConcurrent: questionsAtOnce,
-    run: (batch) =>
-      perGroup(batch, keyOf, async (group, space) => {
-        const row = await selectSpace(db, space);
-        return group.map(() => row);
-      }),
+  const bounds = { maxBatch: rowsPerQuestion, maxConcurrent: questionsAtOnce };
+  const spaces = new KeyedBatches<SpaceRef, SpaceRow | undefined>({
+    ...bounds,
+    run: async (asked) => {
+      const row = await selectSpace(db, asked[0] as SpaceRef);
+      return asked.map(() => row);
+    },
   });
-  const branches = new NaturalBatches<BranchesAsked, Branch[]>({
-    maxBatch: rowsPerQuestion,
-    maxConcurrent: questionsAtOnce,
-    run: (batch) =>
-      perGroup(
-        batch,
-        ({ space }) => keyOf(space),
-        async (group, { space }) => {
-          const found = await selectBranches(db, space, [...new Set(group.flatMap(({ names }) => names))]);
-          return group.map(({ names }) => found.filter(({ name }) => names.includes(name)));
-        },
-      ),
+  const branches = new KeyedBatches<BranchesAsked, Branch[]>({
+    ...bounds,
+    run: async (asked) => {
+      const { space } = asked[0] as BranchesAsked;
+      const found = await selectBranches(db, space, [...new Set(asked.flatMap(({ names }) => names))]);
+      return asked.map(({ names }) => found.filter(({ name }) => names.includes(name)));
+    },
   });
-  const tails = new NaturalBatches<TailsAsked, Tail[]>({
-    maxBatch: rowsPerQuestion,
+  const tails = new KeyedBatches<TailsAsked, Tail[]>({
+    ...bounds,
     weigh: ({ asks }) => asks.length,
     maxWeight: documentsPerQuestion,
-    maxConcurrent: documentQuestionsAtOnce,
-    run: (batch) =>
-      perGroup(
-        batch,
-        ({ space, limit }) => `${limit}/${keyOf(space)}`,
-        async (group, { space, limit }) => {
-          const asks = group.flatMap((each) => each.asks);
-          const found = await selectTails(db, space, asks, limit);
-          return group.map((each) => found.splice(0, each.asks.length));
-        },
-      ),
+    run: async (asked) => {
+      const { space, limit } = asked[0] as TailsAsked;
+      const asks = asked.flatMap((each) => each.asks);
+      const found = await selectTails(db, space, asks, limit);
+      return asked.map((each) => found.splice(0, each.asks.length));
+    },
   });
   return (space) => ({
     ...viewOf(db, space),
-    findSpace: () => answerOf(spaces.submit(space)),
-    findBranches: (names) => answerOf(branches.submit({ space, names })),
-    readTails: (asks, limit) => answerOf(tails.submit({ space, asks, limit })),
+    findSpace: () => answerOf(spaces.submit(keyOf(space), space)),
+    findBranches: (names) => answerOf(branches.submit(keyOf(space), { space, names })),
+    readTails: (asks, limit) => answerOf(tails.submit(`${limit}/${keyOf(space)}`, { space, asks, limit })),
   });
 }
 
 const keyOf = ({ meshId, spaceId }: SpaceRef) => `${meshId}/${spaceId}`;
-
-/** One question for each group, all at once; an answer for each item, in their order. */
-async function perGroup<Item, Answer>(
-  items: readonly Item[],
-  groupOf: (item: Item) => string,
-  ask: (group: readonly Item[], first: Item) => Promise<readonly Answer[]>,
-): Promise<Answer[]> {
-  const groups = Map.groupBy(items.entries(), ([, item]) => groupOf(item));
-  const answers: Answer[] = Array.from({ length: items.length });
-  await Promise.all(
-    [...groups.values()].map(async (group) => {
-      const members = group.map(([, item]) => item);
-      const found = await ask(members, members[0] as Item);
-      for (const [index, [place]] of group.entries()) answers[place] = found[index] as Answer;
-    }),
-  );
-  return answers;
-}

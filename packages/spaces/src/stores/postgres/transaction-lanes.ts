@@ -1,8 +1,7 @@
 // Which transaction bodies of one space share a transaction on PostgreSQL, and in which order they run: one lane for
 // each space, first come, first served, so that commits that a session pipelines are decided in the order it sent them.
 import { StorageError } from "@claudemesh/storage/errors";
-import { isRefusal, settleEach } from "@claudemesh/storage/keyed-batches";
-import { NaturalBatches } from "@claudemesh/storage/natural-batches";
+import { isRefusal, KeyedBatches } from "@claudemesh/storage/keyed-batches";
 import type { Postgres } from "@claudemesh/storage/postgres";
 import { KnownDraft, type KnownSpace } from "../../core/known-space.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
@@ -27,14 +26,26 @@ export type LaneProbe = {
 
 const bodiesPerTransaction = 64;
 
-type Waiting = { readonly body: TransactionBody<unknown>; readonly hints: TransactionHints };
-type Lane = NaturalBatches<Waiting, PromiseSettledResult<unknown>>;
+type Waiting = {
+  readonly space: SpaceRef;
+  readonly body: TransactionBody<unknown>;
+  readonly hints: TransactionHints;
+};
 
 export class TransactionLanes {
   readonly #postgres: Postgres;
   readonly #probe: LaneProbe;
   readonly #acceptSends: AcceptSends;
-  readonly #lanes = new Map<string, Lane>();
+  readonly #lanes = new KeyedBatches<Waiting, unknown>({
+    // A second transaction would only wait for the space's lock, and overtake where it does not.
+    maxConcurrent: 1,
+    maxBatch: bodiesPerTransaction,
+    // Who must be alone fills a batch, and whoever came before it goes ahead.
+    weigh: ({ hints }) => (hints.alone === true ? 2 : 0),
+    maxWeight: 1,
+    run: (batch) => this.#transact(batch),
+    isOneItemsFault: isOneBodysFault,
+  });
   readonly #known = new KnownSpaces();
   readonly #rows = new WeakMap<KnownSpace, RememberedRows>();
 
@@ -46,15 +57,7 @@ export class TransactionLanes {
 
   /** Resolves after the COMMIT that holds what the body did. */
   async run<T>(space: SpaceRef, body: TransactionBody<T>, hints: TransactionHints): Promise<T> {
-    const key = `${space.meshId}/${space.spaceId}`;
-    const lane = this.#lanes.get(key) ?? this.#openLane(key, space);
-    try {
-      const settled = await lane.submit({ body, hints });
-      if (settled.status === "rejected") throw settled.reason;
-      return settled.value as T;
-    } finally {
-      if (lane.idle) this.#lanes.delete(key);
-    }
+    return (await this.#lanes.submit(`${space.meshId}/${space.spaceId}`, { space, body, hints })) as T;
   }
 
   /** What is remembered of the space; the next transaction asks the database for everything. */
@@ -62,21 +65,8 @@ export class TransactionLanes {
     this.#known.forget(space);
   }
 
-  #openLane(key: string, space: SpaceRef): Lane {
-    const lane: Lane = new NaturalBatches({
-      // A second transaction would only wait for the space's lock, and overtake where it does not.
-      maxConcurrent: 1,
-      maxBatch: bodiesPerTransaction,
-      // Who must be alone fills a batch, and whoever came before it goes ahead.
-      weigh: ({ hints }) => (hints.alone === true ? 2 : 0),
-      maxWeight: 1,
-      run: (batch) => settleEach(batch, (some) => this.#transact(space, some), isOneBodysFault),
-    });
-    this.#lanes.set(key, lane);
-    return lane;
-  }
-
-  async #transact(space: SpaceRef, batch: readonly Waiting[]): Promise<readonly unknown[]> {
+  async #transact(batch: readonly Waiting[]): Promise<readonly unknown[]> {
+    const { space } = batch[0] as Waiting;
     const known = this.#known.of(space);
     const rows = this.#rows.get(known) ?? new RememberedRows();
     this.#rows.set(known, rows);

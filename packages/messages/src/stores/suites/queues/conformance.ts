@@ -63,6 +63,10 @@ function describeCreation(world: () => World, { start, take, lease }: Consumers)
     await world().revoke(bob);
     const refusals = [await lease(bob, "r1"), await ack(bob, "t", ["x"]), await nack(bob, "t", ["x"])];
     expect([...refusals, await revive(bob, ["x"])]).toEqual(Array(4).fill({ type: "not_a_member" }));
+    // Who is no member does not learn which queues there are.
+    const nowhere = { queue: "nothing" };
+    const outsiders = [await lease(bob, "r1", nowhere), await ack(bob, "t", ["x"], nowhere)];
+    expect([...outsiders, await revive(bob, ["x"], "nothing")]).toEqual(Array(3).fill({ type: "not_a_member" }));
   });
 }
 
