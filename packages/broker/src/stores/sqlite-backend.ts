@@ -21,8 +21,10 @@ import { acquireInstanceLock, type InstanceLock } from "@claudemesh/storage/inst
 import type { Migration } from "@claudemesh/storage/migrations";
 import type { RuleStore } from "@claudemesh/storage/row-rules";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
+import { Checkpointer, checkpointPagesBesideThread } from "@claudemesh/storage/sqlite-checkpointer";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { Backend, BackendSurroundings } from "./backend.ts";
+import { createQuietLog } from "./quiet-log.ts";
 
 /** How every SQLite database begins. */
 const sqliteHead = Buffer.from("SQLite format 3\0");
@@ -35,14 +37,14 @@ export function sqliteMigrations(): Migration[] {
 }
 
 export async function openSqliteBackend(surroundings: BackendSurroundings, givenPath: string): Promise<Backend> {
-  const { config, failpoints } = surroundings;
+  const { config, failpoints, log } = surroundings;
   const path = resolve(givenPath);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const lock = await lockStore(path);
   let db: Sqlite | undefined;
   try {
     refuseForeignFile(path);
-    db = openSqlite({ path, cacheBytes });
+    db = openSqlite({ path, cacheBytes, checkpointPages: checkpointPagesBesideThread });
     await migrateSqlite(db, sqliteMigrations());
   } catch (error) {
     db?.close();
@@ -50,7 +52,11 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
     throw error;
   }
   const opened = db;
-  const { commit, saw } = createCommit(opened, failpoints);
+  const onFailure = createQuietLog((error, times) =>
+    log.warn({ event: "checkpoint_failed", err: error, times }, "moving the store's log into its file failed"),
+  );
+  const checkpointer = new Checkpointer(opened, { onFailure });
+  const { commit, saw } = createCommit(opened, failpoints, (jobs) => checkpointer.committed(jobs));
   const members = createSqliteMembersStore(opened, commit);
   const messages = createSqliteMessagesStore(opened, commit, config.rateLimit, { saw });
   let spentThenRefused = 0;
@@ -80,6 +86,7 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
     sideBySide: undefined,
     close: async () => {
       commit.close();
+      await checkpointer.close();
       opened.close();
       lock.release();
     },
@@ -125,7 +132,7 @@ export function createSqliteSpaces(db: Sqlite, commit: GroupCommit, sawCommit: (
 }
 
 /** Fault points aim at batches that carry the work they are named for. */
-function createCommit(db: Sqlite, failpoints: Failpoints<FailpointName>) {
+function createCommit(db: Sqlite, failpoints: Failpoints<FailpointName>, onCommitted: (jobs: number) => void) {
   const nothing = { accept: false, fence: false, sweep: false, once: false, registrar: false, commit: false };
   const seen = { ...nothing };
   let committing = nothing;
@@ -141,7 +148,8 @@ function createCommit(db: Sqlite, failpoints: Failpoints<FailpointName>) {
       if (committing.registrar) failpoints.hitSync("registrar.before_commit");
       if (committing.commit) failpoints.hitSync("commit.before_commit");
     },
-    afterCommit: () => {
+    afterCommit: (jobs) => {
+      onCommitted(jobs);
       if (committing.accept) failpoints.hitSync("accept.after_commit");
       if (committing.once) failpoints.hitSync("once.after_commit");
       if (committing.registrar) failpoints.hitSync("registrar.after_commit");

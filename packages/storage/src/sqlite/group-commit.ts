@@ -20,7 +20,7 @@ export interface GroupCommitOptions {
    */
   gathersTurns?: boolean;
   /** The batch is on disk and nobody has been told. A throw rejects jobs that are committed, as a crash would. */
-  afterCommit?: () => void;
+  afterCommit?: (jobs: number) => void;
 }
 
 /** Synchronous, and without effects outside the database: when a neighbour fails it is rolled back and runs again. */
@@ -56,7 +56,7 @@ export class GroupCommit {
   readonly #maxBatch: number;
   readonly #maxQueued: number;
   readonly #beforeCommit: (() => void) | undefined;
-  readonly #afterCommit: (() => void) | undefined;
+  readonly #afterCommit: ((jobs: number) => void) | undefined;
   readonly #gathersTurns: boolean;
   readonly #nextTurn: (run: () => void) => void;
   readonly #onImmediate = () => this.#runScheduled();
@@ -190,7 +190,7 @@ export class GroupCommit {
         this.#beforeCommit?.();
       });
       phase = "committed";
-      this.#afterCommit?.();
+      this.#afterCommit?.(batch.length);
     } catch (error) {
       if (batch.length > 1 && isOneJobsFault(phase, error)) this.#commitEachAlone(batch);
       else for (const entry of batch) entry.reject(error);

@@ -236,6 +236,15 @@ describe("a statement", () => {
     expect(db.sql("-- what for\nSELECT 'ä;' AS v ;\n ").get()).toMatchObject({ v: "ä;" });
   });
 
+  test("gives rows as lists where it is asked for tuples, and as objects elsewhere, also for the same text", () => {
+    const db = openSqlite({ path: ":memory:" });
+    const text = "SELECT 1 AS n, 'a' AS n, NULL AS other";
+    expect(db.sqlTuples(text).all()).toEqual([[1, "a", null]]);
+    expect(db.sql(text).get()).toMatchObject({ n: "a", other: null });
+    expect(db.sqlTuples(text).get()).toEqual([1, "a", null]);
+    expect(db.sqlTuples("SELECT 1 WHERE 0").get()).toBeUndefined();
+  });
+
   test("writes every row of what it selects without saying so, and fails as one that says so", () => {
     const db = openSqlite({ path: ":memory:" });
     db.exec("CREATE TABLE source (n INTEGER); CREATE TABLE target (n INTEGER UNIQUE)");

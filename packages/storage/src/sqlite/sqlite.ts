@@ -18,6 +18,8 @@ export interface OpenSqliteOptions {
   busyTimeoutMs?: number;
   /** Memory for pages of the file; SQLite's own two megabytes unless given. */
   cacheBytes?: number;
+  /** A commit that leaves so many pages in the log moves them into the main file; SQLite's own thousand unless given. */
+  checkpointPages?: number;
 }
 
 export interface RunResult {
@@ -37,21 +39,22 @@ export interface SqliteStatement<Row> {
 const statementCacheSize = 512;
 
 export function openSqlite(options: OpenSqliteOptions): Sqlite {
-  const { path, busyTimeoutMs = 5000, cacheBytes, mustExist = false } = options;
+  const { path, busyTimeoutMs = 5000, cacheBytes, checkpointPages, mustExist = false } = options;
   const inMemory = path === ":memory:";
   return withPrivateUmask(() => {
     if (mustExist && !inMemory && !fileExists(path)) {
       throw new StorageError("unavailable", `${path} does not exist`);
     }
     if (!inMemory) ensurePrivateFile(path);
-    return new Sqlite(openConnection(path, { busyTimeoutMs, cacheBytes, inMemory }), path);
+    return new Sqlite(openConnection(path, { busyTimeoutMs, cacheBytes, checkpointPages, inMemory }), path);
   });
 }
 
 export class Sqlite {
   readonly path: string;
   readonly #connection: DatabaseSync;
-  readonly #statements = new Map<string, Statement>();
+  readonly #statements = new Map<string, Statement<unknown>>();
+  readonly #tupleStatements = new Map<string, Statement<unknown>>();
   readonly #begin: StatementSync;
   readonly #beginReading: StatementSync;
   readonly #commit: StatementSync;
@@ -84,16 +87,26 @@ export class Sqlite {
 
   /** The prepared statement for one SQL text. The least recently prepared one makes room when there are too many. */
   sql<Row = SqliteRow>(text: string): SqliteStatement<Row> {
-    let statement = this.#statements.get(text);
-    if (statement === undefined) {
-      statement = new Statement(prepareOne(this.#connection, text));
-      if (this.#statements.size >= statementCacheSize) {
-        const oldest = this.#statements.keys().next();
-        if (oldest.done !== true) this.#statements.delete(oldest.value);
-      }
-      this.#statements.set(text, statement);
+    const statement = this.#statements.get(text) ?? this.#prepare(this.#statements, text, false);
+    return statement as SqliteStatement<Row>;
+  }
+
+  /** The same with each row as its columns' values in their order: for what is read so often that names cost too much. */
+  sqlTuples<Row extends readonly unknown[]>(text: string): SqliteStatement<Row> {
+    const statement = this.#tupleStatements.get(text) ?? this.#prepare(this.#tupleStatements, text, true);
+    return statement as SqliteStatement<Row>;
+  }
+
+  #prepare(cache: Map<string, Statement<unknown>>, text: string, returnsArrays: boolean): Statement<unknown> {
+    const prepared = prepareOne(this.#connection, text);
+    prepared.setReturnArrays(returnsArrays);
+    const statement = new Statement(prepared);
+    if (cache.size >= statementCacheSize) {
+      const oldest = cache.keys().next();
+      if (oldest.done !== true) cache.delete(oldest.value);
     }
-    return statement as SqliteStatement<unknown> as SqliteStatement<Row>;
+    cache.set(text, statement);
+    return statement;
   }
 
   /** Runs a script of any number of statements without values. */
@@ -146,6 +159,7 @@ export class Sqlite {
       if (!(toSqliteError(error) instanceof StorageError)) throw error;
     } finally {
       this.#statements.clear();
+      this.#tupleStatements.clear();
       this.#connection.close();
     }
     return { checkpointed };
@@ -162,24 +176,24 @@ export class Sqlite {
   }
 }
 
-class Statement implements SqliteStatement<SqliteRow> {
+class Statement<Row> implements SqliteStatement<Row> {
   readonly #statement: StatementSync;
 
   constructor(statement: StatementSync) {
     this.#statement = statement;
   }
 
-  get(...values: SqliteValue[]): SqliteRow | undefined {
+  get(...values: SqliteValue[]): Row | undefined {
     try {
-      return this.#statement.get(...values) as SqliteRow | undefined;
+      return this.#statement.get(...values) as Row | undefined;
     } catch (error) {
       throw toSqliteError(error);
     }
   }
 
-  all(...values: SqliteValue[]): SqliteRow[] {
+  all(...values: SqliteValue[]): Row[] {
     try {
-      return this.#statement.all(...values) as SqliteRow[];
+      return this.#statement.all(...values) as Row[];
     } catch (error) {
       throw toSqliteError(error);
     }
@@ -218,6 +232,7 @@ function prepareOne(connection: DatabaseSync, text: string): StatementSync {
 type ConnectionSettings = {
   readonly busyTimeoutMs: number;
   readonly cacheBytes: number | undefined;
+  readonly checkpointPages: number | undefined;
   readonly inMemory: boolean;
 };
 
@@ -235,7 +250,8 @@ function openConnection(path: string, settings: ConnectionSettings): DatabaseSyn
 
 // Every setting is read back: a pragma that SQLite does not know or cannot honour is silent, and a broker that
 // flushes less than it promises must not start.
-function configure(connection: DatabaseSync, { busyTimeoutMs, cacheBytes, inMemory }: ConnectionSettings): void {
+function configure(connection: DatabaseSync, given: ConnectionSettings): void {
+  const { busyTimeoutMs, cacheBytes, checkpointPages, inMemory } = given;
   const settings: [name: string, value: string | number, readBack: string | number][] = [
     ["busy_timeout", busyTimeoutMs, busyTimeoutMs],
     ["trusted_schema", "OFF", 0],
@@ -251,6 +267,7 @@ function configure(connection: DatabaseSync, { busyTimeoutMs, cacheBytes, inMemo
     const cacheSize = -Math.floor(cacheBytes / 1024);
     settings.push(["cache_size", cacheSize, cacheSize]);
   }
+  if (checkpointPages !== undefined) settings.push(["wal_autocheckpoint", checkpointPages, checkpointPages]);
   for (const [name, value, readBack] of settings) {
     connection.exec(`PRAGMA ${name} = ${value}`);
     const row = connection.prepare(`PRAGMA ${name}`).get() ?? {};
