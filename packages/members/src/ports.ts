@@ -88,14 +88,14 @@ export type MembersStore = {
   ) => Promise<JoinOutcome>;
   readonly addToken: (
     meshId: string,
-    token: { id: string; tokenHash: Uint8Array; pubkey: string; label: string },
+    token: { id: string; tokenHash: string; pubkey: string; label: string },
     nowMs: number,
   ) => Promise<void>;
   /**
    * The mesh, by name or id, with the member that a live token of it speaks for; undefined for a revoked token. The
    * member itself may be revoked. Sees every revocation that was committed when it is called.
    */
-  readonly findByToken: (nameOrId: string, tokenHash: Uint8Array) => Promise<MeshMember | undefined>;
+  readonly findByToken: (nameOrId: string, tokenHash: string) => Promise<MeshMember | undefined>;
   readonly listTokens: (meshId: string, pubkey: string, after: string, limit: number) => Promise<Page<TokenRecord>>;
   /** False: no such token of this member. */
   readonly revokeToken: (meshId: string, pubkey: string, tokenId: string, nowMs: number) => Promise<boolean>;

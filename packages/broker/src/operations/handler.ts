@@ -6,6 +6,7 @@ import type { Answer } from "@claudemesh/protocol/messages/accept-result";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { isName } from "@claudemesh/protocol/messages/names";
 import type { OperationName } from "@claudemesh/protocol/wire/operations";
+import type { PriorLookUp } from "@claudemesh/registrar/services/register";
 import type { BrokerContext } from "../context.ts";
 import type { ConnectionSessions } from "../sync/connection-sessions.ts";
 
@@ -17,6 +18,8 @@ export type Caller = {
   readonly sessions?: ConnectionSessions;
   /** B0 of its send, begun while it was asked for. */
   readonly lookUp?: LookUp;
+  /** The same for the key of its registration. */
+  readonly priorLookUp?: PriorLookUp;
 };
 
 /** What only an owner may, or what shows an owner more. A handler of any other operation does not get to see a role. */

@@ -1,6 +1,9 @@
 // When a send's id is looked up beside its sender's token, and for whom: on stores whose answers the test holds back.
+import { hashToken } from "@claudemesh/members/credentials";
 import type { MeshMember } from "@claudemesh/members/ports";
 import { describe, expect, test } from "vitest";
+import type { BrokerContext } from "../context.ts";
+import { lookAheadOf } from "../operations/look-aheads.ts";
 import { HttpCallers } from "./http-callers.ts";
 
 const meshId = "01890000-0000-7000-8000-000000000001";
@@ -13,29 +16,18 @@ function start() {
   const lookedUp: string[] = [];
   let asked: PromiseWithResolvers<MeshMember | undefined>[] = [];
   const callers = new HttpCallers({
-    members: {
-      findByToken: () => {
-        const answer = Promise.withResolvers<MeshMember | undefined>();
-        asked.push(answer);
-        return answer.promise;
-      },
-      addToken: () => Promise.reject(new Error("nobody asked for one")),
-      revokeToken: () => Promise.reject(new Error("nobody asked for one")),
+    findByToken: () => {
+      const answer = Promise.withResolvers<MeshMember | undefined>();
+      asked.push(answer);
+      return answer.promise;
     },
-    messages: {
-      accepts: {
-        findAccepted: async (mesh, id) => void lookedUp.push(`${mesh} ${id}`),
-        accept: () => Promise.reject(new Error("nobody asked for one")),
-      },
-    },
-    nowMs: () => 17,
   });
+  const findAccepted = async (mesh: string, id: string) => void lookedUp.push(`${mesh} ${id}`);
+  const broker = { messages: { accepts: { findAccepted } }, nowMs: () => 17 } as unknown as BrokerContext;
+  const lookAhead = lookAheadOf(broker, "send");
+  if (lookAhead === undefined) throw new Error("a send looks ahead");
   const ask = (id: unknown, token = "good", mesh = "acme") =>
-    callers.askSender({
-      headers: { authorization: `Bearer ${token}` },
-      params: { mesh },
-      body: { client_message_id: id },
-    });
+    callers.askAhead({ tokenHash: hashToken(token), params: { mesh }, body: { client_message_id: id } }, lookAhead);
   const answer = (caller: MeshMember | undefined) => {
     for (const { resolve } of asked) resolve(caller);
     asked = [];

@@ -1,81 +1,81 @@
 // Who calls over HTTP: the member behind the bearer token, asked of the store for every request, so that a revocation
 // counts at once. Remembers whose token was good, and decides nothing by it.
-import { hashSecret } from "@claudemesh/members/credentials";
+import type { MembersStore } from "@claudemesh/members/ports";
 import { authenticateTokenHash } from "@claudemesh/members/services/member-tokens";
-import { beginLookUp } from "@claudemesh/messages/services/accept";
 import { MeshError } from "@claudemesh/protocol/errors";
-import { isClientMessageId } from "@claudemesh/protocol/messages/client-message-id";
 import type { FastifyRequest } from "fastify";
-import type { BrokerContext } from "../context.ts";
 import type { Caller } from "../operations/handler.ts";
+import type { LookedAhead } from "../operations/look-aheads.ts";
 import { toMeshError } from "../storage-failure.ts";
 
-type HttpBroker = {
-  readonly members: Pick<BrokerContext["members"], "addToken" | "revokeToken" | "findByToken">;
-  readonly messages: Pick<BrokerContext["messages"], "accepts">;
-  readonly nowMs: () => number;
-};
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Of the bearer token that it shows, which is read once; empty where it needs none. */
+    tokenHash: string;
+  }
+}
 
-type AskedRequest = Pick<FastifyRequest, "headers" | "params" | "body">;
+export type CallingMembers = Pick<MembersStore, "findByToken">;
+
+type AskedRequest = Pick<FastifyRequest, "tokenHash" | "params" | "body">;
+type MeshParams = { readonly mesh: string };
+/** Begins what the request will ask its mesh for; undefined: nothing. Never throws. */
+export type LookAhead = (meshId: string, body: Readonly<Record<string, unknown>>) => LookedAhead | undefined;
+
+type KnownCaller = { readonly wanted: string; readonly meshId: string };
 
 /** Beyond these, whoever was noted first is forgotten. */
 const knownMax = 4_096;
 
 export class HttpCallers {
-  readonly #broker: HttpBroker;
-  /** The mesh's id, by how it was named and the token's hash: of those whose last send had a good token. */
-  readonly #senders = new Map<string, string>();
+  readonly #members: CallingMembers;
+  /** By the token's hash: those whose token was good the last time, and the mesh that they asked for. */
+  readonly #known = new Map<string, KnownCaller>();
 
-  constructor(broker: HttpBroker) {
-    this.#broker = broker;
+  constructor(members: CallingMembers) {
+    this.#members = members;
   }
 
   /** A mesh that does not exist and a token that is wrong look alike: an outsider learns nothing. */
   async ask(request: AskedRequest): Promise<Caller> {
-    return this.#find(wantedMesh(request), hashSecret(bearerOf(request)));
-  }
-
-  /**
-   * The same for whoever sends. Where its token was good the last time, the send's id is looked up (B0) beside the token
-   * instead of behind it. What is found is given to nobody but the member that the token stands for now, and a stranger
-   * makes nobody look for more than a token.
-   */
-  async askSender(request: AskedRequest): Promise<Caller> {
-    const [wanted, tokenHash] = [wantedMesh(request), hashSecret(bearerOf(request))];
-    const key = `${Buffer.from(tokenHash).toString("base64")}/${wanted}`;
-    const asked = this.#find(wanted, tokenHash);
-    const lookUp = this.#lookAhead(this.#senders.get(key), request.body);
     try {
-      const caller = await asked;
-      this.#note(key, caller.mesh.id);
-      return lookUp === undefined ? caller : { ...caller, lookUp };
-    } catch (error) {
-      this.#senders.delete(key);
-      throw error;
-    }
-  }
-
-  #lookAhead(meshId: string | undefined, body: unknown): Caller["lookUp"] {
-    if (meshId === undefined || typeof body !== "object" || body === null) return undefined;
-    const { client_message_id: id } = body as { client_message_id?: unknown };
-    if (typeof id !== "string" || !isClientMessageId(id)) return undefined;
-    const { messages, nowMs } = this.#broker;
-    return beginLookUp({ store: messages.accepts, nowMs }, meshId, id);
-  }
-
-  async #find(wanted: string, tokenHash: Uint8Array): Promise<Caller> {
-    try {
-      return await authenticateTokenHash({ store: this.#broker.members }, wanted, tokenHash);
+      return await this.#find(request);
     } catch (error) {
       throw toMeshError(error);
     }
   }
 
-  #note(key: string, meshId: string): void {
-    this.#senders.set(key, meshId);
-    if (this.#senders.size <= knownMax) return;
-    for (const first of this.#senders.keys()) {
-      this.#senders.delete(first);
+  /**
+   * The same for whoever asks for what is looked up first. Where its token was good the last time, that is begun beside
+   * the token's look-up instead of behind it. What is found is given to nobody but the member that the token stands for
+   * now, and a stranger makes nobody look for more than a token.
+   */
+  async askAhead(request: AskedRequest, lookAhead: LookAhead): Promise<Caller> {
+    const { tokenHash, body } = request;
+    const { mesh: wanted } = request.params as MeshParams;
+    const asked = this.#find(request);
+    const known = this.#known.get(tokenHash);
+    const isKnown = known?.wanted === wanted;
+    const ahead = isKnown && isObject(body) ? lookAhead(known.meshId, body) : undefined;
+    try {
+      const caller = await asked;
+      if (!isKnown) this.#note(tokenHash, { wanted, meshId: caller.mesh.id });
+      return ahead === undefined ? caller : { ...ahead, mesh: caller.mesh, member: caller.member };
+    } catch (error) {
+      this.#known.delete(tokenHash);
+      throw toMeshError(error);
+    }
+  }
+
+  #find({ params, tokenHash }: AskedRequest): Promise<Caller> {
+    return authenticateTokenHash({ store: this.#members }, (params as MeshParams).mesh, tokenHash);
+  }
+
+  #note(tokenHash: string, caller: KnownCaller): void {
+    this.#known.set(tokenHash, caller);
+    if (this.#known.size <= knownMax) return;
+    for (const first of this.#known.keys()) {
+      this.#known.delete(first);
       return;
     }
   }
@@ -87,6 +87,6 @@ export function bearerOf(request: Pick<FastifyRequest, "headers">): string {
   return match[1];
 }
 
-function wantedMesh(request: Pick<FastifyRequest, "params">): string {
-  return (request.params as { mesh: string }).mesh;
+function isObject(body: unknown): body is Readonly<Record<string, unknown>> {
+  return typeof body === "object" && body !== null;
 }

@@ -1,6 +1,6 @@
 // Secrets and signatures: how they are made, hashed and checked. Stores see only hashes.
 import { createPublicKey, type KeyObject, randomBytes, timingSafeEqual, verify } from "node:crypto";
-import { digest } from "./sha256.ts";
+import { digest, sha256 } from "./sha256.ts";
 
 /** 32 random bytes behind a readable prefix, so that a leaked secret can be recognised for what it is. */
 export function mintSecret(
@@ -13,6 +13,11 @@ export function mintSecret(
 /** Secrets carry 256 random bits, so that one pass of SHA-256 is enough to store them safely. */
 export function hashSecret(secret: string): Uint8Array {
   return digest(secret);
+}
+
+/** The same for a token, in hex: requests that show the same one are known by it, and a text is a key as it is. */
+export function hashToken(token: string): string {
+  return sha256.hex(token);
 }
 
 export function sameSecret(a: string, b: string): boolean {

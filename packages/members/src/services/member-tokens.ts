@@ -1,10 +1,10 @@
 // Bearer tokens for direct HTTP calls as a member: shown once, stored hashed, listed and revocable.
 import { MeshError } from "@claudemesh/protocol/errors";
-import { hashSecret, mintSecret } from "../core/credentials.ts";
+import { hashToken, mintSecret } from "../core/credentials.ts";
 import type { MembersStore, MeshMember, PlainMember } from "../ports.ts";
 
 export type TokenPorts = {
-  readonly store: Pick<MembersStore, "addToken" | "revokeToken" | "findByToken">;
+  readonly store: Pick<MembersStore, "addToken" | "revokeToken">;
   readonly nowMs: () => number;
   readonly nextId: () => string;
 };
@@ -18,7 +18,7 @@ export async function createToken(
   const tokenId = ports.nextId();
   await ports.store.addToken(
     member.meshId,
-    { id: tokenId, tokenHash: hashSecret(token), pubkey: member.pubkey, label },
+    { id: tokenId, tokenHash: hashToken(token), pubkey: member.pubkey, label },
     ports.nowMs(),
   );
   return { token, tokenId };
@@ -29,19 +29,17 @@ export async function revokeToken(ports: TokenPorts, member: PlainMember, tokenI
   if (!found) throw new MeshError("not_found", "You have no token with this id.");
 }
 
+type CallerPorts = { readonly store: Pick<MembersStore, "findByToken"> };
+
 /** The live member behind a bearer token of a mesh; one answer for every way in which either can be wrong. */
-export function authenticateToken(
-  ports: Pick<TokenPorts, "store">,
-  meshNameOrId: string,
-  token: string,
-): Promise<MeshMember> {
-  return authenticateTokenHash(ports, meshNameOrId, hashSecret(token));
+export function authenticateToken(ports: CallerPorts, meshNameOrId: string, token: string): Promise<MeshMember> {
+  return authenticateTokenHash(ports, meshNameOrId, hashToken(token));
 }
 
 export async function authenticateTokenHash(
-  { store }: Pick<TokenPorts, "store">,
+  { store }: CallerPorts,
   meshNameOrId: string,
-  tokenHash: Uint8Array,
+  tokenHash: string,
 ): Promise<MeshMember> {
   const found = await store.findByToken(meshNameOrId, tokenHash);
   if (found === undefined || found.member.revoked) throw new MeshError("unauthorized");

@@ -5,7 +5,7 @@ import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { createMeshBytes, joinBytes } from "@claudemesh/protocol/wire/signing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createPeerKeys, type PeerKeys } from "../../../../tests/support/peer-keys.ts";
-import { hashSecret } from "../core/credentials.ts";
+import { hashSecret, hashToken } from "../core/credentials.ts";
 import type { Member, MembersStore, Mesh } from "../ports.ts";
 import { createMesh } from "../services/create-mesh.ts";
 import { createInvite, inviteLifetimeSecondsDefault, joinMesh } from "../services/join-mesh.ts";
@@ -204,21 +204,21 @@ function describeInvites(fixture: Fixture): void {
 
 function describeTokens(fixture: Fixture): void {
   const add = (mesh: Mesh, id: string, pubkey = alice.pubkey) =>
-    fixture.store.addToken(mesh.id, { id, tokenHash: hashSecret(id), pubkey, label: `for ${id}` }, nowMs);
+    fixture.store.addToken(mesh.id, { id, tokenHash: hashToken(id), pubkey, label: `for ${id}` }, nowMs);
 
   test("speaks for its member in its mesh alone, until it is revoked", async () => {
     const mesh = await foundMesh(fixture.store);
     const other = await foundMesh(fixture.store, "other");
     await add(mesh, "t1");
     const found = { mesh, member: { meshId: mesh.id, ...alice } };
-    expect(await fixture.store.findByToken(mesh.id, hashSecret("t1"))).toMatchObject(found);
-    expect(await fixture.store.findByToken(mesh.name, hashSecret("t1"))).toMatchObject(found);
-    expect(await fixture.store.findByToken(other.name, hashSecret("t1"))).toBeUndefined();
-    expect(await fixture.store.findByToken("none", hashSecret("t1"))).toBeUndefined();
-    expect(await fixture.store.findByToken(other.id, hashSecret("t1"))).toBeUndefined();
-    expect(await fixture.store.findByToken(mesh.id, hashSecret("t2"))).toBeUndefined();
+    expect(await fixture.store.findByToken(mesh.id, hashToken("t1"))).toMatchObject(found);
+    expect(await fixture.store.findByToken(mesh.name, hashToken("t1"))).toMatchObject(found);
+    expect(await fixture.store.findByToken(other.name, hashToken("t1"))).toBeUndefined();
+    expect(await fixture.store.findByToken("none", hashToken("t1"))).toBeUndefined();
+    expect(await fixture.store.findByToken(other.id, hashToken("t1"))).toBeUndefined();
+    expect(await fixture.store.findByToken(mesh.id, hashToken("t2"))).toBeUndefined();
     expect(await fixture.store.revokeToken(mesh.id, alice.pubkey, "t1", nowMs + 5)).toBe(true);
-    expect(await fixture.store.findByToken(mesh.id, hashSecret("t1"))).toBeUndefined();
+    expect(await fixture.store.findByToken(mesh.id, hashToken("t1"))).toBeUndefined();
   });
 
   test("that many requests bring at once is found for each by itself, and by none of those behind its revocation", async () => {
@@ -229,7 +229,7 @@ function describeTokens(fixture: Fixture): void {
     const ask = () =>
       Promise.all(
         [mesh.id, other.id, mesh.id, mesh.name, "none", mesh.id].flatMap((wanted) =>
-          ["t1", "t2"].map(async (id) => (await fixture.store.findByToken(wanted, hashSecret(id)))?.mesh.id),
+          ["t1", "t2"].map(async (id) => (await fixture.store.findByToken(wanted, hashToken(id)))?.mesh.id),
         ),
       );
     const [yes, no] = [mesh.id, undefined];
@@ -242,7 +242,7 @@ function describeTokens(fixture: Fixture): void {
     const mesh = await foundMesh(fixture.store);
     await add(mesh, "t1");
     expect(await fixture.store.revokeToken(mesh.id, bob.pubkey, "t1", nowMs)).toBe(false);
-    expect(await fixture.store.findByToken(mesh.id, hashSecret("t1"))).toBeDefined();
+    expect(await fixture.store.findByToken(mesh.id, hashToken("t1"))).toBeDefined();
     expect(await fixture.store.revokeToken(mesh.id, alice.pubkey, "t1", nowMs + 5)).toBe(true);
     expect(await fixture.store.revokeToken(mesh.id, alice.pubkey, "t1", nowMs + 9)).toBe(true);
     const { items } = await fixture.store.listTokens(mesh.id, alice.pubkey, "", 10);
@@ -267,7 +267,7 @@ function describeTokens(fixture: Fixture): void {
     const mesh = await foundMesh(fixture.store);
     await add(mesh, "t1");
     await fixture.revoke(mesh.id, alice.pubkey);
-    expect(await fixture.store.findByToken(mesh.id, hashSecret("t1"))).toMatchObject({ member: { revoked: true } });
+    expect(await fixture.store.findByToken(mesh.id, hashToken("t1"))).toMatchObject({ member: { revoked: true } });
   });
 }
 

@@ -36,15 +36,30 @@ export function lengthPrefixed(fields: readonly string[]): Uint8Array {
   return bytes.subarray(0, at);
 }
 
+const beyondAscii = /[\u0080-\uffff]/;
+/** Lengths that are a character each in UTF-8, as four bytes. */
+const shortLengths = Array.from({ length: 0x80 }, (_, length) => `\0\0\0${String.fromCharCode(length)}`);
+
+/** The same bytes; as text where all fields are short and plain, which takes a third of the time. */
+export function digestInput(fields: readonly string[]): Uint8Array | string {
+  let text = "";
+  for (const field of fields) {
+    const length = shortLengths[field.length];
+    if (length === undefined) return lengthPrefixed(fields);
+    text += length + field;
+  }
+  return beyondAscii.test(text) ? lengthPrefixed(fields) : text;
+}
+
 /** Names one request for one effect under one owner's authority. */
 export function replayKey(sha256: Sha256, identity: ReplayIdentity): Uint8Array {
   const { protocolVersion, logicalRequestKey, operation, target, artifactHash, binding, runId } = identity;
   return sha256.bytes(
-    lengthPrefixed([protocolVersion, logicalRequestKey, operation, target, artifactHash, binding, runId]),
+    digestInput([protocolVersion, logicalRequestKey, operation, target, artifactHash, binding, runId]),
   );
 }
 
 /** Names the effect alone: the same under every key, owner and nonce. */
 export function effectKey(sha256: Sha256, { operation, target, artifactHash, runId }: Effect): Uint8Array {
-  return sha256.bytes(lengthPrefixed([operation, target, artifactHash, runId]));
+  return sha256.bytes(digestInput([operation, target, artifactHash, runId]));
 }

@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import { errorCatalogue } from "../errors/catalogue.ts";
 import type { Sha256 } from "../messages/fingerprint.ts";
 import { type ApprovalTerms, approvalBytes } from "./approval.ts";
-import { effectKey, lengthPrefixed, type ReplayIdentity, replayKey } from "./digests.ts";
+import { digestInput, effectKey, lengthPrefixed, type ReplayIdentity, replayKey } from "./digests.ts";
 import { type RegistrarErrorCode, registrarRefusal } from "./registrar-refusals.ts";
 import { checkRegistrarText } from "./registrar-text.ts";
 import {
@@ -129,6 +129,20 @@ describe("a digest", () => {
         expect(Buffer.from(lengthPrefixed(a)).equals(lengthPrefixed(b))).toBe(same);
       }),
     );
+  });
+
+  it("are over the same bytes where they come as text: plain fields of up to 127 characters", () => {
+    const plain = fc.array(fc.string({ unit: "binary-ascii", maxLength: 127 }), { maxLength: 8 });
+    const any = fc.array(fc.string({ unit: "binary", maxLength: 200 }), { maxLength: 8 });
+    fc.assert(
+      fc.property(fc.oneof(plain, any), (texts) => {
+        const input = digestInput(texts);
+        expect(Buffer.from(input as string).equals(lengthPrefixed(texts))).toBe(true);
+      }),
+    );
+    expect(digestInput(["a".repeat(127)])).toBeTypeOf("string");
+    expect(digestInput(["a".repeat(128)])).not.toBeTypeOf("string");
+    expect(digestInput(["ä"])).not.toBeTypeOf("string");
   });
 });
 

@@ -18,11 +18,14 @@ export type RetryCounterOptions = {
   readonly setTimer?: (delayMs: number, callback: () => void) => RetryTimer;
 };
 
+/** Counts on until it is taken to be written. */
+type CountedRetry = { -readonly [Field in keyof Retry]: Retry[Field] };
+
 type RetryTimer = { readonly cancel: () => void };
 
 export class RetryCounter {
   readonly #options: RetryCounterOptions;
-  #pending = new Map<string, Retry>();
+  #pending = new Map<string, CountedRetry>();
   #writing: Promise<void> = Promise.resolve();
   /** Begins when the write under way has ended, and takes all that waits by then. */
   #next: Promise<void> | undefined;
@@ -37,8 +40,14 @@ export class RetryCounter {
     const { meshId, logicalRequestKey, attemptId } = retry;
     // None of them has a NUL (checkRegistrarText).
     const key = `${meshId}\0${logicalRequestKey}\0${attemptId}`;
-    const tries = (this.#pending.get(key)?.tries ?? 0) + 1;
-    this.#pending.set(key, { ...retry, tries });
+    const counted = this.#pending.get(key);
+    if (counted === undefined) {
+      this.#pending.set(key, { ...retry, tries: 1 });
+    } else {
+      counted.tries += 1;
+      counted.memberPubkey = retry.memberPubkey;
+      counted.atMs = retry.atMs;
+    }
     if (this.#pending.size >= pendingMax) return this.flush();
     if (this.#pending.size >= writeAtOnceFrom) void this.flush();
     else this.#timer ??= (this.#options.setTimer ?? setNodeTimer)(flushAfterMs, () => void this.flush());

@@ -39,8 +39,8 @@ export type StoredValues = readonly [
 export type ListDialect = Readonly<Record<"id" | "ms" | "hex", (column: string) => string>>;
 
 /**
- * For a list in JSON: one value of a row instead of two dozen, since drivers take longer over each column than a parser
- * over all of it.
+ * In this order, as columns or as a list in JSON: a driver that takes longer over each column than a parser over all of
+ * them gets one value of a row instead of two dozen.
  */
 export const storedValues = (d: ListDialect) => listValues(d, "r", `r.registered_by, ${d.ms("r.registered_at")}`);
 

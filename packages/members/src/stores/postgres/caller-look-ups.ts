@@ -9,7 +9,7 @@ import { type MemberRow, memberColumns, toMember } from "../member-rows.ts";
 const perRead = 256;
 const readsAtOnce = 2;
 
-type TokenKey = { readonly nameOrId: string; readonly tokenHash: Uint8Array };
+type TokenKey = { readonly nameOrId: string; readonly tokenHash: string };
 type Numbered<Row> = Row & { readonly n: number };
 
 /** A read begins after it was asked for, and sees everything that was committed by then. */
@@ -54,7 +54,7 @@ async function selectMeshesByName(postgres: Postgres, names: readonly string[]):
 // Mostly many requests speak with few tokens, so that each is asked for once. The statement is planned once for each
 // connection, maybe when the tables were empty: OFFSET keeps each look-up to its whole key.
 async function selectByTokens(postgres: Postgres, keys: readonly TokenKey[]): Promise<(MeshMember | undefined)[]> {
-  const texts = keys.map(({ nameOrId, tokenHash }) => `${Buffer.from(tokenHash).toString("hex")}/${nameOrId}`);
+  const texts = keys.map(({ nameOrId, tokenHash }) => `${tokenHash}/${nameOrId}`);
   const places = new Map(texts.map((text, at) => [text, at]));
   const distinct = [...places.values()].map((at) => keys[at] as TokenKey);
   const rows = await postgres.read<Numbered<MemberRow & { mesh_name: string }>>(
@@ -76,7 +76,7 @@ async function selectByTokens(postgres: Postgres, keys: readonly TokenKey[]): Pr
     [
       distinct.map(({ nameOrId }) => (isUuid(nameOrId) ? nameOrId : null)),
       distinct.flatMap(({ nameOrId }) => comparable(nameOrId)),
-      distinct.map(({ tokenHash }) => Buffer.from(tokenHash)),
+      distinct.map(({ tokenHash }) => Buffer.from(tokenHash, "hex")),
     ],
     "callers_by_token",
   );

@@ -2,7 +2,7 @@
 // by two doors at once.
 
 import { randomBytes } from "node:crypto";
-import { hashSecret } from "@claudemesh/members/credentials";
+import { hashSecret, hashToken } from "@claudemesh/members/credentials";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
@@ -71,19 +71,19 @@ describe.skipIf(database === undefined)("members on PostgreSQL", () => {
       for (const [at, id] of ids.entries()) await store.createMesh({ id, name: `mesh-${at}` }, alice, 1);
       const [first = "", second = ""] = ids;
       for (const [at, label] of ["kept", "revoked"].entries()) {
-        const token = { id: nextId(), tokenHash: hashSecret(label), pubkey: alice.pubkey, label };
+        const token = { id: nextId(), tokenHash: hashToken(label), pubkey: alice.pubkey, label };
         await store.addToken(first, token, 1);
         if (at === 1) expect(await store.revokeToken(first, alice.pubkey, token.id, 2)).toBe(true);
       }
       const asked = [
-        store.findByToken(first, hashSecret("kept")),
-        store.findByToken(second, hashSecret("kept")),
-        store.findByToken("no mesh", hashSecret("kept")),
-        store.findByToken("mesh-0", hashSecret("kept")),
-        store.findByToken("mesh-1", hashSecret("kept")),
-        store.findByToken("mesh-0\0", hashSecret("kept")),
-        store.findByToken(first, hashSecret("revoked")),
-        store.findByToken(first, hashSecret("kept")),
+        store.findByToken(first, hashToken("kept")),
+        store.findByToken(second, hashToken("kept")),
+        store.findByToken("no mesh", hashToken("kept")),
+        store.findByToken("mesh-0", hashToken("kept")),
+        store.findByToken("mesh-1", hashToken("kept")),
+        store.findByToken("mesh-0\0", hashToken("kept")),
+        store.findByToken(first, hashToken("revoked")),
+        store.findByToken(first, hashToken("kept")),
       ];
       const found = (await Promise.all(asked)).map((caller) => caller?.mesh.id);
       expect(found).toEqual([first, undefined, undefined, first, undefined, undefined, undefined, first]);

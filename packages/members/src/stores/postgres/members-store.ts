@@ -59,7 +59,7 @@ export function createPostgresMembersStore(postgres: Postgres, looking = postgre
         await tx.execute(
           `INSERT INTO mesh.member_token (mesh_id, id, token_hash, pubkey, label, created_at)
            VALUES ($1, $2, $3, $4, $5, $6)`,
-          [meshId, token.id, token.tokenHash, token.pubkey, token.label, new Date(nowMs)],
+          [meshId, token.id, Buffer.from(token.tokenHash, "hex"), token.pubkey, token.label, new Date(nowMs)],
         );
       }),
     findByToken: lookUps.findByToken,

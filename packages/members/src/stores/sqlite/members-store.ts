@@ -43,7 +43,7 @@ export function createSqliteMembersStore(db: Sqlite, commit: GroupCommit): Membe
       commit.submit((tx) => {
         tx.sql(
           "INSERT INTO member_token (mesh_id, id, token_hash, pubkey, label, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-        ).run(meshId, token.id, token.tokenHash, token.pubkey, token.label, nowMs);
+        ).run(meshId, token.id, Buffer.from(token.tokenHash, "hex"), token.pubkey, token.label, nowMs);
       }),
     findByToken: (nameOrId, tokenHash) => commit.read((tx) => tokens.find(tx, nameOrId, tokenHash)),
     listTokens: async (meshId, pubkey, after, limit) => selectTokens(db, meshId, pubkey, after, limit),
@@ -188,33 +188,33 @@ function selectMembers(db: Sqlite, meshId: string, after: string, limit: number)
 
 /** Requests with the same token that share a snapshot would all read the same rows: the first one's reading is theirs. */
 class SnapshotTokens {
-  readonly #found = new Map<string, MeshMember>();
+  readonly #found = new Map<string, { readonly nameOrId: string; readonly caller: MeshMember }>();
   #snapshot = -1;
 
-  find(db: Sqlite, nameOrId: string, tokenHash: Uint8Array): MeshMember | undefined {
+  find(db: Sqlite, nameOrId: string, tokenHash: string): MeshMember | undefined {
     if (!db.isTransaction) return selectByToken(db, nameOrId, tokenHash);
     if (db.transactionNumber !== this.#snapshot) {
       this.#snapshot = db.transactionNumber;
       this.#found.clear();
     }
-    const key = String.fromCharCode(...tokenHash) + nameOrId;
-    const known = this.#found.get(key);
-    if (known !== undefined) return known;
-    const found = selectByToken(db, nameOrId, tokenHash);
-    if (found !== undefined) this.#found.set(key, found);
-    return found;
+    const known = this.#found.get(tokenHash);
+    // A mesh may be asked for by its name and by its id.
+    if (known?.nameOrId === nameOrId) return known.caller;
+    const caller = selectByToken(db, nameOrId, tokenHash);
+    if (caller !== undefined) this.#found.set(tokenHash, { nameOrId, caller });
+    return caller;
   }
 }
 
 // A token is found by the mesh's id alone, so that an id that is also a name can't lead to another mesh.
-function selectByToken(db: Sqlite, nameOrId: string, tokenHash: Uint8Array): MeshMember | undefined {
+function selectByToken(db: Sqlite, nameOrId: string, tokenHash: string): MeshMember | undefined {
   const byId = selectTokenOfMesh(db, nameOrId, tokenHash);
   if (byId !== undefined) return byId;
   const mesh = selectMesh(db, nameOrId);
   return mesh === undefined || mesh.id === nameOrId ? undefined : selectTokenOfMesh(db, mesh.id, tokenHash);
 }
 
-function selectTokenOfMesh(db: Sqlite, meshId: string, tokenHash: Uint8Array): MeshMember | undefined {
+function selectTokenOfMesh(db: Sqlite, meshId: string, tokenHash: string): MeshMember | undefined {
   const row = db
     .sql<MemberRow & { mesh_name: string }>(
       `SELECT ${memberColumns}, mesh.name AS mesh_name
@@ -223,7 +223,7 @@ function selectTokenOfMesh(db: Sqlite, meshId: string, tokenHash: Uint8Array): M
        JOIN mesh ON mesh.id = t.mesh_id
        WHERE t.mesh_id = ? AND t.token_hash = ? AND t.revoked_at IS NULL`,
     )
-    .get(meshId, tokenHash);
+    .get(meshId, Buffer.from(tokenHash, "hex"));
   return row && { mesh: { id: row.mesh_id, name: row.mesh_name }, member: toMember(row) };
 }
 

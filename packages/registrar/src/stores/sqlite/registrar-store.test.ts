@@ -35,10 +35,10 @@ describe("the registrar on SQLite", () => {
     await world.ask();
     const request = await world.request({ approval_id: "approval-1" });
     const db = harness.lastOpened;
-    const statements = vi.spyOn(db, "sql");
+    const statements = [vi.spyOn(db, "sql"), vi.spyOn(db, "sqlTuples")];
     const transactions = vi.spyOn(db, "transaction");
     expect(await world.ask(request)).toMatchObject({ status: 200 });
-    const asked = statements.mock.calls.map(([text]) => text);
+    const asked = statements.flatMap(({ mock }) => mock.calls.map(([text]) => text));
     expect(transactions).not.toHaveBeenCalled();
     vi.restoreAllMocks();
     expect(asked).toHaveLength(1);

@@ -10,7 +10,7 @@ const appended = `LEFT JOIN registrar_verification v
 
 const asIs = (column: string) => column;
 const dialect = { id: asIs, ms: asIs, hex: (column: string) => `hex(${column})` };
-const stored = `json_array(${storedValues(dialect)}) AS stored`;
+const stored = storedValues(dialect);
 
 const fromConsume = `SELECT ${stored} FROM registrar_consume c
   JOIN registrar_registration r ON r.mesh_id = c.mesh_id AND r.logical_request_key = c.logical_request_key ${appended}`;
@@ -19,32 +19,27 @@ const fromRegistration = `SELECT ${stored} FROM registrar_registration r
   CROSS JOIN registrar_consume c ON c.mesh_id = r.mesh_id AND c.logical_request_key = r.logical_request_key ${appended}`;
 
 // Whole texts, made once: a statement is looked up by its text at every call.
-const consumed = `SELECT json_array(${consumedValues(dialect)}) AS stored
+const consumed = `SELECT ${consumedValues(dialect)}
   FROM registrar_consume c ${appended} WHERE c.mesh_id = ? AND c.logical_request_key = ?`;
 const byKey = `${fromConsume} WHERE c.mesh_id = ? AND c.logical_request_key = ?`;
 const byEffect = `${fromConsume} WHERE c.mesh_id = ? AND c.effect_key = ?`;
 const page = `${fromRegistration} WHERE r.mesh_id = ? AND r.registration_id > ? ORDER BY r.registration_id LIMIT ?`;
 
-type StoredRow = { readonly stored: string };
-
-/** A list has no keys, whose escapes the engine's parser can mistake (see parseStrictJsonText). */
-const toRequest = (row: StoredRow) => toStoredRequest(JSON.parse(row.stored) as StoredValues);
-
 export function selectRequest(db: Sqlite, meshId: string, logicalRequestKey: string): StoredRequest | undefined {
-  const row = db.sql<StoredRow>(byKey).get(meshId, logicalRequestKey);
-  return row && toRequest(row);
+  const row = db.sqlTuples<StoredValues>(byKey).get(meshId, logicalRequestKey);
+  return row && toStoredRequest(row);
 }
 
 export function selectConsumed(db: Sqlite, meshId: string, logicalRequestKey: string): StoredRequest | undefined {
-  const row = db.sql<StoredRow>(consumed).get(meshId, logicalRequestKey);
-  return row && toRequest(row);
+  const row = db.sqlTuples<StoredValues>(consumed).get(meshId, logicalRequestKey);
+  return row && toStoredRequest(row);
 }
 
 export function selectByEffect(db: Sqlite, meshId: string, effectKey: Uint8Array): StoredRequest | undefined {
-  const row = db.sql<StoredRow>(byEffect).get(meshId, effectKey);
-  return row && toRequest(row);
+  const row = db.sqlTuples<StoredValues>(byEffect).get(meshId, effectKey);
+  return row && toStoredRequest(row);
 }
 
 export function selectRequests(db: Sqlite, meshId: string, after: string, limit: number): StoredRequest[] {
-  return db.sql<StoredRow>(page).all(meshId, after, limit).map(toRequest);
+  return db.sqlTuples<StoredValues>(page).all(meshId, after, limit).map(toStoredRequest);
 }
