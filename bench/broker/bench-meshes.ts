@@ -2,7 +2,7 @@
 // connected. Written through the product's own stores before anything is measured.
 import { randomBytes } from "node:crypto";
 import { generateMemberKeys, type MemberKeys } from "@claudemesh/client/keys";
-import { hashSecret, mintSecret } from "@claudemesh/members/credentials";
+import { hashToken, mintSecret } from "@claudemesh/members/credentials";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { openStore, type StorePlace } from "./store-place.ts";
 
@@ -44,7 +44,7 @@ export async function addMeshes(
       const owner = { pubkey: mesh.keys.ed25519.public_key, name: "sender" };
       const nowMs = Date.now();
       await backend.members.createMesh({ id: mesh.id, name }, owner, nowMs);
-      const token = { id: nextId(), tokenHash: hashSecret(mesh.token), pubkey: owner.pubkey, label: "bench" };
+      const token = { id: nextId(), tokenHash: hashToken(mesh.token), pubkey: owner.pubkey, label: "bench" };
       await backend.members.addToken(mesh.id, token, nowMs);
       const topic = { name: benchTopic, postPolicy: "members", createdBy: owner.pubkey } as const;
       await backend.messages.topics.create(mesh.id, topic, nowMs);

@@ -1,6 +1,7 @@
 // Where a broker's data is, for processes of the benchmark that open it the way the broker does: the product's own
 // backend with its limiter, the limit raised, and nothing logged.
 
+import { copyFileSync } from "node:fs";
 import type { Backend, BackendSurroundings } from "@claudemesh/broker/backend";
 import { readBrokerConfig } from "@claudemesh/broker/config";
 import { openBackend } from "@claudemesh/broker/open-backend";
@@ -15,6 +16,14 @@ export type StoreKind = StorePlace["kind"];
 
 /** On, and never in the way. */
 export const raisedLimit = "100000000/60s";
+
+/** For a broker on the rows that another process has open: of a SQLite file a copy, since one process at a time has it. */
+export function placeForBroker(place: StorePlace): StorePlace {
+  if (place.kind === "postgres") return place;
+  const path = `${place.path}-served.db`;
+  copyFileSync(place.path, path);
+  return { kind: "sqlite", path };
+}
 
 /** The flags of `broker serve` that name this store. */
 export function storeFlags(place: StorePlace): Readonly<Record<string, string>> {

@@ -13,6 +13,8 @@ export type RecordedStatement = {
   readonly text: string;
   readonly name: string | undefined;
   readonly reads: boolean;
+  /** The driver makes lists of its rows. */
+  readonly asLists?: boolean;
   readonly values: readonly unknown[];
 };
 

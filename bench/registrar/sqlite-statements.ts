@@ -2,17 +2,22 @@
 // per transaction, in a bare loop over node:sqlite. No decision, no digest, no promise. Arguments: the file's path, and
 // the mesh as JSON.
 import process from "node:process";
-import type { SQLInputValue } from "node:sqlite";
+import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { createSqliteRegistrarStore } from "@claudemesh/registrar/sqlite";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
-import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
+import { openSqlite, type Sqlite, type SqliteStatement } from "@claudemesh/storage/sqlite";
 import { openDurableFile } from "../layers/durable-file.ts";
 import { createClientIds } from "../load/client-ids.ts";
 import { Latencies } from "../load/latencies.ts";
 import { serveOrders } from "../processes/orders.ts";
 import { approveAll, type RegistrarMesh, registrarPorts } from "./bench-registration.ts";
 import { idsOf } from "./bench-request.ts";
-import { RegistrationRecorder, type RegistrationValues, valuesOf } from "./recorded-registration.ts";
+import {
+  type RecordedStatement,
+  RegistrationRecorder,
+  type RegistrationValues,
+  valuesOf,
+} from "./recorded-registration.ts";
 import { approvalsPerStep, type RegistrarOrder, type RegistrarResult } from "./registrar-order.ts";
 
 const [path, meshJson] = process.argv.slice(2);
@@ -28,18 +33,21 @@ const store = createSqliteRegistrarStore(opened, new GroupCommit(opened), probe)
 
 /** A connection that tells the recorder what it is asked. */
 function recording(db: Sqlite): Sqlite {
-  const sql = (text: string) => {
-    const statement = db.sql(text);
+  const telling = (asLists: boolean) => (text: string) => {
+    const statement: SqliteStatement<unknown> = asLists ? db.sqlTuples(text) : db.sql(text);
     const call =
       (method: "get" | "all" | "run") =>
       (...values: SQLInputValue[]) => {
-        recorder.sent({ text, name: undefined, reads: method !== "run", values });
+        recorder.sent({ text, name: undefined, reads: method !== "run", asLists, values });
         recorder.answered();
         return statement[method](...(values as Parameters<typeof statement.get>));
       };
     return { get: call("get"), all: call("all"), run: call("run") };
   };
-  return { sql } as unknown as Sqlite;
+  return {
+    sql: telling(false),
+    sqlTuples: telling(true),
+  } as unknown as Sqlite;
 }
 
 function recordingCommit(tx: Sqlite): GroupCommit {
@@ -63,11 +71,17 @@ const commit = db.prepare("COMMIT");
 const prepared = steps.map(({ inTransaction, groups }) => ({
   inTransaction,
   statements: groups.flat().map((statement) => ({
-    statement: db.prepare(statement.text),
+    statement: prepare(statement),
     reads: statement.reads,
     bind: bind(statement),
   })),
 }));
+
+function prepare({ text, asLists = false }: RecordedStatement): StatementSync {
+  const statement = db.prepare(text);
+  statement.setReturnArrays(asLists);
+  return statement;
+}
 
 const nextId = createClientIds("time_ordered");
 const ports = registrarPorts(store);

@@ -39,8 +39,10 @@ describe("retries and large stores", () => {
     expect(sizes?.columns).toContain("500,000 rows");
     expect(sizes?.rows.map((cells) => cells.slice(1, 3))).toEqual([
       ["accept", "time-ordered"],
+      ["retry over HTTP", "time-ordered"],
       ["retry", "time-ordered"],
       ["accept", "random"],
+      ["retry over HTTP", "random"],
       ["retry", "random"],
     ]);
   });

@@ -6,14 +6,15 @@ import type { RoundFigures } from "./accept-figures.ts";
 import { figuresOf, type Store } from "./broker-accept-figures.ts";
 import type { MarkdownTable } from "./scenario.ts";
 
-export const works = ["accept", "retry"] as const;
+export const works = ["accept", "retry over HTTP", "retry"] as const;
 export type Work = (typeof works)[number];
 export const idOrders = ["time_ordered", "random"] as const;
 export type Ids = (typeof idOrders)[number];
 export type Size = "small" | "large";
 
 export const noopSegment = (store: Store) => `no-op over HTTP, ${store}`;
-export const retrySegment = (store: Store) => `retry over HTTP, ${store}`;
+/** Beside the no-op; on the small store. */
+export const retrySegment = (store: Store) => `retry beside the no-op, ${store}`;
 export const sizeSegment = (store: Store, work: Work, ids: Ids, size: Size) => `${work}, ${ids}, ${store}, ${size}`;
 
 export function retryRatios(rounds: readonly RoundFigures[], store: Store): number[] {
@@ -55,7 +56,7 @@ export function retryTables(
       ]),
     },
     {
-      caption: "In process with 64 callers, per second",
+      caption: "With 64 callers, in process unless over HTTP, per second",
       columns: ["store", "what", "ids", `${rows.small} rows`, `${rows.large} rows`, "small ÷ large"],
       rows: kinds.flatMap((kind) =>
         idOrders.flatMap((ids) =>

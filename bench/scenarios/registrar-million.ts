@@ -1,11 +1,12 @@
 // Does the number of registrations matter? Registrations and exact retries in a store with a million of them beside one
 // with a thousand, in turns.
-import { copyFileSync, mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { BenchBroker } from "../broker/bench-broker.ts";
 import type { BenchMesh } from "../broker/bench-meshes.ts";
+import { readWholeStore } from "../broker/read-whole-store.ts";
 import { findStores, type StoreMaker } from "../broker/store-pair.ts";
-import type { StoreKind, StorePlace } from "../broker/store-place.ts";
+import { placeForBroker, type StoreKind, type StorePlace } from "../broker/store-place.ts";
 import { readMachineFacts } from "../method/machine.ts";
 import { cleanRounds, runRounds, type Segment } from "../method/rounds.ts";
 import { readCpuTimes } from "../method/steal.ts";
@@ -42,10 +43,10 @@ async function runRegistrarMillion(settings: RunSettings): Promise<ScenarioRepor
   const load = await startApiLoad(settings);
   const isLook = settings.segmentMs < lookSegmentMs;
   const largeRows = isLook ? largeRowsLook : largeRowsFull;
-  const large = new Map<StoreKind, Sized>();
+  const large = new Map<StoreKind, SeededStore>();
   for (const kind of stores.kinds) {
     settings.progress(`writing ${formatRate(largeRows)} registrations into ${kind}`);
-    large.set(kind, await openSized(settings, stores, kind, { folder: settings.folder, label: "large" }, largeRows));
+    large.set(kind, await makeStore(stores, kind, { folder: settings.folder, label: "large" }, largeRows));
   }
   const outcomes = await runRounds<SizedWorld, Figures>({
     rounds: settings.rounds,
@@ -62,7 +63,7 @@ async function runRegistrarMillion(settings: RunSettings): Promise<ScenarioRepor
     title: "The registrar with a million registrations",
     conditions: [
       `Large: ${rows.large} registrations in one mesh, with their approvals, consumed keys and verdicts, and digests that are theirs${isLook ? " (a short run: a full one has 1,000,000)" : ""}; the same store for the whole run. Small: ${rows.small} at the start of every round, in a new store.`,
-      "Registrations in process and retries over HTTP with 64 callers each, as the scenario registrar measures them; retries in process are there for information, since no transport hides there what the store takes. A broker and a service have a SQLite file each, and share a PostgreSQL database.",
+      "Registrations in process and retries over HTTP with 64 callers each, as the scenario registrar measures them; retries in process are there for information, since no transport hides there what the store takes. A broker and a service have a SQLite file each, and share a PostgreSQL database; both are new processes in every round, before which all that is stored is read once, so that it is in memory.",
       `New keys are in the order of time; digests are scattered by their nature. Retries are drawn at random from ${formatRate(smallRows)} registrations that are spread evenly over all that were there at the start: as many different keys in both stores, since the ledger of attempts is written by key.`,
     ],
     durability: ["As in registrar: two commits, shared, before every registration's answer; retries flush nothing."],
@@ -85,44 +86,41 @@ function segmentsFor(kinds: readonly StoreKind[], segmentMs: number): Segment<Si
   );
 }
 
-type Sized = {
-  readonly service: Registering;
-  readonly broker: BenchBroker;
+type SeededStore = {
+  readonly place: StorePlace;
+  readonly servedPlace: StorePlace;
   readonly mesh: BenchMesh;
   readonly rows: number;
   readonly remove: () => Promise<void>;
 };
+/** With the processes of one round: two of the same program differ, and are not compared for a whole run. */
+type Sized = SeededStore & {
+  readonly service: Registering;
+  readonly broker: BenchBroker;
+  readonly stop: () => Promise<void>;
+};
 
-async function openSized(
-  settings: RunSettings,
+async function makeStore(
   stores: StoreMaker,
   kind: StoreKind,
   at: { readonly folder: string; readonly label: string },
   rows: number,
-): Promise<Sized> {
+): Promise<SeededStore> {
   const { place, mesh, remove } = await makeSeeded(stores, kind, at, shareMesh(), rows);
-  const servedPlace = forTheBroker(place);
-  const service = await startService(settings, place);
-  const broker = await BenchBroker.start(servedPlace, at.folder, settings.closing);
-  return {
-    service,
-    broker,
-    mesh,
-    rows,
-    remove: async () => {
-      await broker.kill();
-      await service.stop();
-      await remove();
-    },
-  };
+  return { place, servedPlace: placeForBroker(place), mesh, rows, remove };
 }
 
-/** One process at a time has a SQLite file. */
-function forTheBroker(place: StorePlace): StorePlace {
-  if (place.kind === "postgres") return place;
-  const path = `${place.path}-served.db`;
-  copyFileSync(place.path, path);
-  return { kind: "sqlite", path };
+async function startSized(settings: RunSettings, store: SeededStore, home: string): Promise<Sized> {
+  const { place, servedPlace } = store;
+  await readWholeStore(place);
+  if (servedPlace !== place) await readWholeStore(servedPlace);
+  const service = await startService(settings, place);
+  const broker = await BenchBroker.start(servedPlace, home, settings.closing);
+  const stop = async () => {
+    await broker.kill();
+    await service.stop();
+  };
+  return { ...store, service, broker, stop };
 }
 
 class SizedWorld {
@@ -139,17 +137,19 @@ class SizedWorld {
   static async open(
     settings: RunSettings,
     stores: StoreMaker,
-    { load, large }: { readonly load: ApiLoad; readonly large: ReadonlyMap<StoreKind, Sized> },
+    { load, large }: { readonly load: ApiLoad; readonly large: ReadonlyMap<StoreKind, SeededStore> },
     folder: string,
   ): Promise<SizedWorld> {
     mkdirSync(folder);
-    const small = new Map<StoreKind, Sized>();
+    const started = { small: new Map<StoreKind, Sized>(), large: new Map<StoreKind, Sized>() };
     for (const kind of stores.kinds) {
-      small.set(kind, await openSized(settings, stores, kind, { folder, label: "small" }, smallRows));
+      const small = await makeStore(stores, kind, { folder, label: "small" }, smallRows);
+      started.small.set(kind, await startSized(settings, small, folder));
+      started.large.set(kind, await startSized(settings, get(large, kind), folder));
     }
-    const world = new SizedWorld(load, { small, large }, folder);
+    const world = new SizedWorld(load, started, folder);
     for (const kind of stores.kinds) {
-      for (const work of works) for (const size of sizes) await world.work(kind, work, size, settings.warmUpMs / 4);
+      for (const work of works) for (const size of sizes) await world.work(kind, work, size, settings.warmUpMs / 2);
     }
     return world;
   }
@@ -167,6 +167,7 @@ class SizedWorld {
   }
 
   async close(): Promise<void> {
+    for (const size of sizes) for (const { stop } of this.#stores[size].values()) await stop();
     for (const { remove } of this.#stores.small.values()) await remove();
     rmSync(this.#folder, { recursive: true });
   }
