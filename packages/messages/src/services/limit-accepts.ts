@@ -17,6 +17,8 @@ export function limitAccepts(store: AcceptStore, limiter: Limiter, options: Limi
   return {
     findAccepted: store.findAccepted,
     accept: async (send) => {
+      // No unit for what can only be refused; the store asks again at the last moment, and that answer is the one that counts.
+      if (send.isOutdated()) return refuse({ type: "outdated" });
       const decision = await limiter.consume(send.meshId, send.clientMessageId, send.acceptedAtMs);
       if (decision.type === "denied") {
         const { retryAfterSeconds } = decision;

@@ -107,6 +107,17 @@ describe.skipIf(redis === undefined)("accepts behind the limiter on Redis", () =
     expect(await offer("m4")).toBe("accepted");
   });
 
+  test("a try that slept after its look-up is refused and spends nothing (MSG-24)", async () => {
+    const asleep = await world.accept(alice, send("m1", dm(bob)), {
+      afterB0: () => {
+        world.nowMs += 10 * windowMs;
+      },
+    });
+    expect(asleep).toEqual({ type: "outdated" });
+    expect(counted.calls).toBe(0);
+    expect(await world.effects()).toMatchObject(noEffects);
+  });
+
   test("the same id races past the look-up on two brokers and spends once", async () => {
     const stores = [world.store.accepts, (await world.openAnother()).accepts];
     const barrier = createBarrier(6);

@@ -8,6 +8,8 @@ import { dm, send, topic, type World } from "../../conformance-world.ts";
 /** Few ids, bodies and members, so that they meet; a budget that some runs exhaust. */
 export const modelRate = { limit: 3, windowSeconds: 60 };
 const windowMs = modelRate.windowSeconds * 1000;
+/** For so long a send may be under way after its look-up (MSG-24). */
+const underWayMs = 300_000;
 
 type Send = { readonly member: number; readonly id: number; readonly body: number; readonly to: number };
 /** A new send, or an exact repetition of one that the run has started before. */
@@ -17,7 +19,8 @@ type Step =
   | { readonly do: "finish"; readonly which: number }
   | ({ readonly do: "fence" } & Offer)
   | { readonly do: "revoke"; readonly member: number }
-  | { readonly do: "nextWindow" };
+  | { readonly do: "nextWindow" }
+  | { readonly do: "sleep" };
 
 const offer = {
   send: fc.record({ member: fc.nat(2), id: fc.nat(7), body: fc.nat(1), to: fc.nat(4) }),
@@ -29,6 +32,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant("fence" as const), ...offer }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("revoke" as const), member: fc.nat(2) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("nextWindow" as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("sleep" as const) }) },
 );
 
 /** What the contract says, with nothing but sets and one list. */
@@ -47,7 +51,8 @@ class Model {
     return stored.content === contentOf(offer) ? `duplicate ${index + 1}` : "reused";
   }
 
-  finish(offer: Send): string {
+  finish(offer: Send, underWayForMs: number): string {
+    if (underWayForMs > underWayMs) return "outdated";
     const known = this.lookUp(offer);
     if (known !== undefined) return known;
     if (!this.#counted.has(offer.id)) {
@@ -86,7 +91,12 @@ function contentOf({ body, to }: Send): string {
   return `${to}/${body}`;
 }
 
-type Open = { readonly send: Send; readonly release: () => void; readonly done: Promise<string> };
+type Open = {
+  readonly send: Send;
+  readonly sinceMs: number;
+  readonly release: () => void;
+  readonly done: Promise<string>;
+};
 
 /** The store under the same steps. */
 class Run {
@@ -117,6 +127,7 @@ class Run {
   /** Resolves with the answer, or with undefined when the send waits after its look-up. */
   async start(offer: Send): Promise<string | undefined> {
     this.#started.push(offer);
+    const sinceMs = this.#world.nowMs;
     const gate = Promise.withResolvers<void>();
     const pastLookUp = Promise.withResolvers<undefined>();
     const afterB0 = () => {
@@ -129,7 +140,7 @@ class Run {
       return "historyId" in outcome ? `${outcome.type} ${outcome.historyId}` : outcome.type;
     });
     const answer = await Promise.race([pastLookUp.promise, done]);
-    if (answer === undefined) this.open.push({ send: offer, release: gate.resolve, done });
+    if (answer === undefined) this.open.push({ send: offer, sinceMs, release: gate.resolve, done });
     return answer;
   }
 
@@ -149,10 +160,10 @@ async function playSteps(world: World, steps: readonly Step[], met: Map<string, 
     const kind = label?.split(" ", 1)[0] ?? "waiting";
     met.set(kind, (met.get(kind) ?? 0) + 1);
   };
-  const finish = async ({ send: offer, release, done }: Open) => {
+  const finish = async ({ send: offer, sinceMs, release, done }: Open) => {
     release();
     const answer = await done;
-    expect(answer).toBe(model.finish(offer));
+    expect(answer).toBe(model.finish(offer, world.nowMs - sinceMs));
     meet(answer);
   };
   for (const step of steps) {
@@ -173,7 +184,8 @@ async function playSteps(world: World, steps: readonly Step[], met: Map<string, 
       await world.revoke(run.memberAt(step.member));
       model.revoke(step.member);
     } else {
-      world.nowMs += windowMs;
+      // Asleep for whole windows, so that the model's window is the store's.
+      world.nowMs += step.do === "sleep" ? Math.ceil((underWayMs + 1) / windowMs) * windowMs : windowMs;
       model.nextWindow();
     }
   }
@@ -215,6 +227,7 @@ export function describeModel(shared: () => World): void {
       fenced: 20,
       rate_limited: 15,
       refused: 50,
+      outdated: 50,
       fence_fenced: 30,
       fence_committed: 10,
       fence_taken: 10,
