@@ -1,6 +1,8 @@
-// Brings a store's pages into memory, where a server that is in use has them. Between the rounds of a long run a machine
-// may have given that memory to something else, and a round would then measure its disk.
+// Brings a store into the state in which a server that is in use has it. Between the rounds of a long run a machine may
+// have given the memory of its pages to something else, and a round would then measure its disk; and processes that were
+// killed have left a log on SQLite, all of which the next one would have to move once more.
 import { createReadStream } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
 import { pipeline } from "node:stream/promises";
 import pg from "pg";
 import type { StorePlace } from "./store-place.ts";
@@ -9,9 +11,20 @@ const readBytes = 4 * 1_048_576;
 
 export async function readWholeStore(place: StorePlace): Promise<void> {
   if (place.kind === "postgres") return readDatabase(place.url);
+  moveLog(place.path);
   await pipeline(createReadStream(place.path, { highWaterMark: readBytes }), async (chunks) => {
     for await (const _ of chunks);
   });
+}
+
+function moveLog(path: string): void {
+  const db = new DatabaseSync(path);
+  try {
+    const { busy } = db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() ?? {};
+    if (busy !== 0) throw new Error(`somebody has ${path} open`);
+  } finally {
+    db.close();
+  }
 }
 
 async function readDatabase(url: string): Promise<void> {
