@@ -18,42 +18,56 @@ export type PeerRow = {
 
 type Round = ReadonlyMap<string, PeerFigures>;
 
-export function ratiosTo(rounds: readonly Round[], name: string, base: string): number[] {
-  return rounds.map((round) => figuresOf(round, name).perSecond / figuresOf(round, base).perSecond);
+export const peerSegment = (name: string, callers: number) => `${name}, ${callers} callers`;
+
+export function ratiosTo(rounds: readonly Round[], name: string, base: string, callers: number): number[] {
+  const perSecond = (round: Round, of: string) => figuresOf(round, peerSegment(of, callers)).perSecond;
+  return rounds.map((round) => perSecond(round, name) / perSecond(round, base));
 }
 
 /** A row without figures is a peer that was not there, and says so. */
-export function peerTable(rounds: readonly Round[], rows: readonly PeerRow[], base: string): MarkdownTable {
+export function peerTable(
+  rounds: readonly Round[],
+  rows: readonly PeerRow[],
+  base: string,
+  callers: number,
+): MarkdownTable {
   return {
-    caption: "Messages per second at 64 callers",
+    caption: `Messages per second at ${callers} callers`,
     columns: ["what", "version", "messages/s", `÷ ${base}`, "flushes per operation", "p50 ms", "p99 ms"],
-    rows: rows.map((row) => cellsOf(rounds, row, base)),
+    rows: rows.map((row) => cellsOf(rounds, row, base, callers)),
   };
 }
 
 /** On a scale of powers of ten: these differ by that much. */
-export function peerPlot(rounds: readonly Round[], rows: readonly PeerRow[]): RangePlot {
+export function peerPlot(rounds: readonly Round[], rows: readonly PeerRow[], callers: number): RangePlot {
   return {
     kind: "range",
     name: "peers",
-    title: "Messages per second at 64 callers, on a logarithmic scale",
+    title: `Messages per second at ${callers} callers, on a logarithmic scale`,
     scale: "log",
     digits: 0,
     rows: rows.map(({ name, flushes }) => ({
       label: `${name} (flushes per operation: ${flushes})`,
-      value: summarise(rounds.map((round) => figuresOf(round, name).perSecond)),
+      value: summarise(rounds.map((round) => figuresOf(round, peerSegment(name, callers)).perSecond)),
     })),
   };
 }
 
-function cellsOf(rounds: readonly Round[], { name, version, flushes }: PeerRow, base: string): string[] {
-  if (!rounds.every((round) => round.has(name))) return [name, version, "–", "–", "–", "–", "–"];
-  const figures = rounds.map((round) => figuresOf(round, name) as PeerFigures);
+function cellsOf(
+  rounds: readonly Round[],
+  { name, version, flushes }: PeerRow,
+  base: string,
+  callers: number,
+): string[] {
+  const segment = peerSegment(name, callers);
+  if (!rounds.every((round) => round.has(segment))) return [name, version, "–", "–", "–", "–", "–"];
+  const figures = rounds.map((round) => figuresOf(round, segment) as PeerFigures);
   const over = (pick: (each: PeerFigures) => number | undefined): Summary | undefined => {
     const values = figures.map(pick).filter((value) => value !== undefined && Number.isFinite(value));
     return values.length === figures.length ? summarise(values as number[]) : undefined;
   };
-  const withBase = rounds.every((round) => round.has(base));
+  const withBase = rounds.every((round) => round.has(peerSegment(base, callers)));
   return [
     name,
     version,
@@ -61,7 +75,7 @@ function cellsOf(rounds: readonly Round[], { name, version, flushes }: PeerRow, 
       over(({ perSecond }) => perSecond),
       formatRate,
     ),
-    withBase ? formatSummary(summarise(ratiosTo(rounds, name, base)), formatRatio) : "–",
+    withBase ? formatSummary(summarise(ratiosTo(rounds, name, base, callers)), formatRatio) : "–",
     flushes,
     formatSummary(
       over(({ p50Ms }) => p50Ms),

@@ -19,13 +19,16 @@ import { preparePgbench, runPgbench } from "../peers/pgbench.ts";
 import { MeasuringProcess } from "../processes/measuring-process.ts";
 import { describeRound } from "../report.ts";
 import { startApiLoad } from "./broker-accept-world.ts";
-import { type PeerFigures, type PeerRow, peerPlot, peerTable, ratiosTo } from "./broker-peers-figures.ts";
+import { type PeerFigures, type PeerRow, peerPlot, peerSegment, peerTable, ratiosTo } from "./broker-peers-figures.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
 
 const callers = 64;
+/** As many as the accepts have at most; for ours and the peer that a bar names. */
+const crowd = 512;
 const lookSegmentMs = 2_000;
-const bossSend = peerTitles["pg-boss"].send;
+const { send: bossSend, batch: bossBatch } = peerTitles["pg-boss"];
 const oursOnPostgres = "claudemesh, PostgreSQL, in process";
+const crowdNames: readonly (string | undefined)[] = [oursOnPostgres, bossSend, bossBatch];
 const addresses: Readonly<Record<"nats" | "rabbitmq", string>> = {
   nats: "127.0.0.1:4222",
   rabbitmq: "amqp://guest:guest@127.0.0.1:5672",
@@ -59,11 +62,19 @@ async function runBrokerPeers(settings: RunSettings): Promise<ScenarioReport> {
     const isLook = settings.segmentMs < lookSegmentMs;
     rows.push({ ...row, flushes: isLook ? "not counted" : await first.describeFlushes(row, settings.segmentMs) });
   }
+  const crowdRows = rows
+    .filter(({ name }) => crowdNames.includes(name))
+    .map((row): PeerRow => ({ ...row, flushes: "not counted" }));
+  const segmentsOf = (some: readonly PeerRow[], outstanding: number) =>
+    some.map(({ name }) => ({
+      name: peerSegment(name, outstanding),
+      measure: (world: PeersWorld) => world.measure(name, outstanding, settings.segmentMs),
+    }));
   await first.close();
   const outcomes = await runRounds<PeersWorld, PeerFigures>({
     rounds: settings.rounds,
     open: (round) => PeersWorld.open(settings, stores, load, join(settings.folder, `r${round}`)),
-    segments: rows.map(({ name }) => ({ name, measure: (world) => world.measure(name, settings.segmentMs) })),
+    segments: [...segmentsOf(rows, callers), ...segmentsOf(crowdRows, crowd)],
     close: (world) => world.close(),
     readCpuTimes,
     onRound: (outcome) => settings.progress(describeRound(outcome, settings.rounds)),
@@ -74,22 +85,32 @@ async function runBrokerPeers(settings: RunSettings): Promise<ScenarioReport> {
     scenario: brokerPeersScenario.name,
     title: "The broker's accepts beside others",
     conditions: [
-      `Messages of 1,024 bytes, ${callers} callers with one message outstanding each; batches hold ${callers}. Each peer is driven by its own client in a process of its own.`,
+      `Messages of 1,024 bytes, ${callers} callers with one message outstanding each; batches hold ${callers}. Where a bar compares, ${crowd} as well. Each peer is driven by its own client in a process of its own.`,
       "claudemesh writes for each message a claim, the message, a history row and three deliveries, and answers a message sent again with the first answer. The others write one message each; what they remember of ids stands with them.",
     ],
     durability: rows.map(({ name, version, durability }) => `${name} (${version}): ${durability}.`),
     machine,
     segmentMs: settings.segmentMs,
     outcomes,
-    tables: rounds === undefined ? [] : [peerTable(rounds, [...rows, ...missing], bossSend)],
-    ...(rounds === undefined ? {} : { plots: [peerPlot(rounds, rows)] }),
+    tables:
+      rounds === undefined
+        ? []
+        : [
+            peerTable(rounds, [...rows, ...missing], bossSend, callers),
+            ...(judged ? [peerTable(rounds, crowdRows, bossSend, crowd)] : []),
+          ],
+    ...(rounds === undefined ? {} : { plots: [peerPlot(rounds, rows, callers)] }),
     bars: judged
-      ? [
+      ? [callers, crowd].map((outstanding) =>
           judgeBar(
-            { name: `accepts/s in process on PostgreSQL ÷ ${bossSend}`, kind: "at_least", limit: 5 },
-            rounds && ratiosTo(rounds, oursOnPostgres, bossSend),
+            {
+              name: `accepts/s in process on PostgreSQL ÷ ${bossSend}, ${outstanding} callers`,
+              kind: "at_least",
+              limit: 5,
+            },
+            rounds && ratiosTo(rounds, oursOnPostgres, bossSend, outstanding),
           ),
-        ]
+        )
       : [],
   };
 }
@@ -158,8 +179,8 @@ class PeersWorld {
     return world;
   }
 
-  measure(row: string, durationMs: number): Promise<PeerFigures> {
-    return this.#send(row, durationMs);
+  measure(row: string, outstanding: number, durationMs: number): Promise<PeerFigures> {
+    return this.#send(row, outstanding, durationMs);
   }
 
   /** In words, for the table; counted where PostgreSQL keeps the data. */
@@ -167,7 +188,7 @@ class PeersWorld {
     const url = this.#parts.postgresUrl;
     if (durability.includes("0 flushes per operation")) return "0";
     if (url === undefined || !/PostgreSQL|pg-boss|graphile-worker|pgbench/.test(name)) return "shared, not counted";
-    const flushes = await countWalFlushes(url, () => this.#send(name, durationMs));
+    const flushes = await countWalFlushes(url, () => this.#send(name, callers, durationMs));
     return flushes === undefined ? "not told by this server" : flushes.toFixed(3);
   }
 
@@ -188,23 +209,23 @@ class PeersWorld {
     rmSync(folder, { recursive: true });
   }
 
-  async #send(row: string, durationMs: number): Promise<PeerFigures> {
+  async #send(row: string, outstanding: number, durationMs: number): Promise<PeerFigures> {
     const { mesh, services, brokers, load } = this.#parts;
     const kind = row.includes("SQLite") ? "sqlite" : "postgres";
     if (row.endsWith("in process")) {
       const service = services.get(kind);
       if (service === undefined) throw new Error(`there is no ${kind} here`);
-      return service.ask({ meshes: [rowsMesh(mesh)], outstanding: callers, durationMs, ids: "time_ordered" });
+      return service.ask({ meshes: [rowsMesh(mesh)], outstanding, durationMs, ids: "time_ordered" });
     }
     if (row.endsWith("WebSocket")) {
       const broker = brokers.get(kind);
       if (broker === undefined) throw new Error(`there is no ${kind} here`);
       const order = { transport: "websocket", port: broker.port, meshes: [mesh], durationMs } as const;
-      const result = await load.ask({ ...order, outstanding: callers, ids: "time_ordered" });
+      const result = await load.ask({ ...order, outstanding, ids: "time_ordered" });
       broker.promised(result.answered);
       return result;
     }
-    return row.startsWith("pgbench") ? this.#pgbench(durationMs) : this.#peer(row, durationMs);
+    return row.startsWith("pgbench") ? this.#pgbench(durationMs) : this.#peer(row, outstanding, durationMs);
   }
 
   async #pgbench(durationMs: number) {
@@ -214,11 +235,11 @@ class PeersWorld {
     return { ...result, answered: result.perSecond * (durationMs / 1_000) };
   }
 
-  async #peer(row: string, durationMs: number) {
+  async #peer(row: string, outstanding: number, durationMs: number) {
     const name = peerNames.find((each) => Object.values(peerTitles[each]).includes(row));
     const process = name && this.#parts.peers.get(name);
     const how = name && peerTitles[name].batch === row ? "batch" : "send";
-    const result = await process?.ask({ do: how, outstanding: callers, durationMs });
+    const result = await process?.ask({ do: how, outstanding, durationMs });
     if (result?.type !== "measured") throw new Error(`${row} could not be measured`);
     const { answered, perSecond, p50Ms, p99Ms } = result;
     return { answered, perSecond, p50Ms, p99Ms };
@@ -226,7 +247,7 @@ class PeersWorld {
 
   async #warmUp(durationMs: number): Promise<void> {
     const rows = [...oursRows([...this.#parts.services.keys()]), ...peerRows(this.found.facts)];
-    for (const { name } of rows) await this.#send(name, durationMs);
+    for (const { name } of rows) await this.#send(name, callers, durationMs);
   }
 }
 
