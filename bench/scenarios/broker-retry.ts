@@ -2,15 +2,14 @@
 // nothing but authenticate, and accepts and retries with millions of claims beside a store with few.
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { BenchBroker } from "../broker/bench-broker.ts";
 import { addMeshes, type BenchMesh, wishMeshes } from "../broker/bench-meshes.ts";
 import type { InProcessOrder, InProcessResult } from "../broker/in-process-accepts.ts";
-import { readWholeStore } from "../broker/read-whole-store.ts";
+import { type KeptStore, keepStore, type RoundProcesses, startOnStore } from "../broker/kept-store.ts";
 import { rowsMesh } from "../broker/rows-order.ts";
 import { seedAccepts } from "../broker/seed-accepts.ts";
 import type { SeededRange } from "../broker/seeded-ids.ts";
 import { findStores, type StoreMaker } from "../broker/store-pair.ts";
-import { placeForBroker, type StoreKind, type StorePlace } from "../broker/store-place.ts";
+import type { StoreKind, StorePlace } from "../broker/store-place.ts";
 import { judgeBar } from "../method/bars.ts";
 import { readMachineFacts } from "../method/machine.ts";
 import { cleanRounds, runRounds, type Segment } from "../method/rounds.ts";
@@ -51,17 +50,10 @@ export const brokerRetryScenario: Scenario = {
   run: runBrokerRetry,
 };
 
-type Service = MeasuringProcess<InProcessOrder, InProcessResult>;
-/** One store with one mesh per order of ids, and the place of the same rows for a broker. */
-type SeededStore = {
-  readonly place: StorePlace;
-  readonly servedPlace: StorePlace;
-  readonly meshes: Readonly<Record<Ids, BenchMesh>>;
-  readonly rows: number;
-  readonly remove: () => Promise<void>;
-};
-/** With the processes of one round: two of the same program differ, and are not compared for a whole run. */
-type Sized = SeededStore & { readonly service: Service; readonly broker: BenchBroker };
+/** One store with one mesh per order of ids. */
+type SeededStore = KeptStore & { readonly meshes: Readonly<Record<Ids, BenchMesh>>; readonly rows: number };
+type Sized = SeededStore & RoundProcesses<InProcessOrder, InProcessResult>;
+const serviceScript = new URL("../broker/in-process-accepts.ts", import.meta.url);
 
 async function runBrokerRetry(settings: RunSettings): Promise<ScenarioReport> {
   const machine = readMachineFacts(settings.folder);
@@ -146,15 +138,15 @@ async function makeSeeded(
   at: { readonly folder: string; readonly label: string },
   rows: number,
 ): Promise<SeededStore> {
-  const { place, remove } = await stores.make(kind, at.folder, at.label);
-  const [ordered, random] = await addMeshes(place, wishMeshes("bench", 2));
+  const made = await stores.make(kind, at.folder, at.label);
+  const [ordered, random] = await addMeshes(made.place, wishMeshes("bench", 2));
   if (ordered === undefined || random === undefined) throw new Error("two meshes were asked for");
   const meshes = { time_ordered: ordered, random };
   await seedAccepts(
-    place,
+    made.place,
     idOrders.map((ids) => ({ mesh: meshes[ids], ids, rows })),
   );
-  return { place, servedPlace: placeForBroker(place), meshes, rows, remove };
+  return { ...keepStore(made), meshes, rows };
 }
 
 /** The no-op on a store like the small one, and the mesh that is in both. */
@@ -227,17 +219,14 @@ class RetryWorld {
     store: SeededStore,
     home: string,
   ): Promise<void> {
-    const { place, servedPlace } = store;
-    await readWholeStore(place);
-    if (servedPlace !== place) await readWholeStore(servedPlace);
-    const script = new URL("../broker/in-process-accepts.ts", import.meta.url);
-    const service: Service = await MeasuringProcess.start(settings.closing, script, JSON.stringify(place));
-    const broker = await BenchBroker.start(servedPlace, home, settings.closing);
-    this.#stores[size].set(kind, { ...store, service, broker });
-    this.#removals.push(
-      () => broker.kill(),
-      () => service.stop(),
+    const processes: RoundProcesses<InProcessOrder, InProcessResult> = await startOnStore(
+      settings.closing,
+      store,
+      serviceScript,
+      home,
     );
+    this.#stores[size].set(kind, { ...store, ...processes });
+    this.#removals.push(processes.stop);
   }
 
   async #warmUp(durationMs: number): Promise<void> {

@@ -2,28 +2,19 @@
 // with a thousand, in turns.
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { BenchBroker } from "../broker/bench-broker.ts";
 import type { BenchMesh } from "../broker/bench-meshes.ts";
-import { readWholeStore } from "../broker/read-whole-store.ts";
+import { type KeptStore, keepStore, type RoundProcesses, startOnStore } from "../broker/kept-store.ts";
 import { findStores, type StoreMaker } from "../broker/store-pair.ts";
-import { placeForBroker, type StoreKind, type StorePlace } from "../broker/store-place.ts";
+import type { StoreKind } from "../broker/store-place.ts";
 import { readMachineFacts } from "../method/machine.ts";
 import { cleanRounds, runRounds, type Segment } from "../method/rounds.ts";
 import { readCpuTimes } from "../method/steal.ts";
+import type { RegistrarOrder, RegistrarResult } from "../registrar/registrar-order.ts";
 import { describeRound, formatRate } from "../report.ts";
 import type { Figures } from "./accept-figures.ts";
 import { type ApiLoad, startApiLoad } from "./broker-accept-world.ts";
 import { growthTable, judgeGrowth, type Size, sizeSegment, sizes, type Work, works } from "./registrar-figures.ts";
-import {
-  callers,
-  get,
-  makeSeeded,
-  type Registering,
-  registrarMesh,
-  shareMesh,
-  smallRows,
-  startService,
-} from "./registrar-world.ts";
+import { callers, get, makeSeeded, registrarMesh, serviceScript, shareMesh, smallRows } from "./registrar-world.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
 
 const largeRowsFull = 1_000_000;
@@ -86,19 +77,8 @@ function segmentsFor(kinds: readonly StoreKind[], segmentMs: number): Segment<Si
   );
 }
 
-type SeededStore = {
-  readonly place: StorePlace;
-  readonly servedPlace: StorePlace;
-  readonly mesh: BenchMesh;
-  readonly rows: number;
-  readonly remove: () => Promise<void>;
-};
-/** With the processes of one round: two of the same program differ, and are not compared for a whole run. */
-type Sized = SeededStore & {
-  readonly service: Registering;
-  readonly broker: BenchBroker;
-  readonly stop: () => Promise<void>;
-};
+type SeededStore = KeptStore & { readonly mesh: BenchMesh; readonly rows: number };
+type Sized = SeededStore & RoundProcesses<RegistrarOrder, RegistrarResult>;
 
 async function makeStore(
   stores: StoreMaker,
@@ -106,21 +86,13 @@ async function makeStore(
   at: { readonly folder: string; readonly label: string },
   rows: number,
 ): Promise<SeededStore> {
-  const { place, mesh, remove } = await makeSeeded(stores, kind, at, shareMesh(), rows);
-  return { place, servedPlace: placeForBroker(place), mesh, rows, remove };
+  const made = await makeSeeded(stores, kind, at, shareMesh(), rows);
+  return { ...keepStore(made), mesh: made.mesh, rows };
 }
 
-async function startSized(settings: RunSettings, store: SeededStore, home: string): Promise<Sized> {
-  const { place, servedPlace } = store;
-  await readWholeStore(place);
-  if (servedPlace !== place) await readWholeStore(servedPlace);
-  const service = await startService(settings, place);
-  const broker = await BenchBroker.start(servedPlace, home, settings.closing);
-  const stop = async () => {
-    await broker.kill();
-    await service.stop();
-  };
-  return { ...store, service, broker, stop };
+async function startSized({ closing }: RunSettings, store: SeededStore, home: string): Promise<Sized> {
+  const processes = await startOnStore<RegistrarOrder, RegistrarResult>(closing, store, serviceScript, home);
+  return { ...store, ...processes };
 }
 
 class SizedWorld {

@@ -40,12 +40,10 @@ export async function makeSeeded(
 
 export const registrarMesh = ({ id, keys }: BenchMesh): RegistrarMesh => ({ id, keys });
 
+export const serviceScript = new URL("../registrar/in-process-registrar.ts", import.meta.url);
+
 export const startService = (settings: RunSettings, place: StorePlace): Promise<Registering> =>
-  MeasuringProcess.start(
-    settings.closing,
-    new URL("../registrar/in-process-registrar.ts", import.meta.url),
-    JSON.stringify(place),
-  );
+  MeasuringProcess.start(settings.closing, serviceScript, JSON.stringify(place));
 
 const statementScripts: Readonly<Record<StoreKind, URL>> = {
   sqlite: new URL("../registrar/sqlite-statements.ts", import.meta.url),

@@ -11,19 +11,21 @@ import type { BrokerContext } from "../context.ts";
 import type { Caller } from "./handler.ts";
 
 type Looking = Pick<BrokerContext, "messages" | "registrar" | "nowMs">;
-export type LookedAhead = Pick<Caller, "lookUp" | "priorLookUp">;
+type LookedAhead = Pick<Caller, "lookUp" | "priorLookUp">;
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Undefined: there is nothing that a store could be asked for. The input is not validated yet. Never throws. */
-type LookAhead = (broker: Looking, meshId: string, input: Fields) => LookedAhead | undefined;
+export type LookAhead = (meshId: string, input: Fields) => LookedAhead | undefined;
 
 /** Undefined: the operation begins nothing early. */
-export function lookAheadOf(broker: Looking, name: OperationName) {
+export function lookAheadOf(broker: Looking, name: OperationName): LookAhead | undefined {
   const begin = lookAheads[name];
-  return begin && ((meshId: string, input: Fields) => begin(broker, meshId, input));
+  return begin && ((meshId, input) => begin(broker, meshId, input));
 }
 
-const lookAheads: { readonly [Name in OperationName]?: LookAhead } = {
+type Begin = (broker: Looking, ...asked: Parameters<LookAhead>) => ReturnType<LookAhead>;
+
+const lookAheads: { readonly [Name in OperationName]?: Begin } = {
   send: ({ messages, nowMs }, meshId, { client_message_id: id }) => {
     if (typeof id !== "string" || !isClientMessageId(id)) return undefined;
     return { lookUp: beginLookUp({ store: messages.accepts, nowMs }, meshId, id) };

@@ -5,7 +5,7 @@ import { authenticateTokenHash } from "@claudemesh/members/services/member-token
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { FastifyRequest } from "fastify";
 import type { Caller } from "../operations/handler.ts";
-import type { LookedAhead } from "../operations/look-aheads.ts";
+import type { LookAhead } from "../operations/look-aheads.ts";
 import { toMeshError } from "../storage-failure.ts";
 
 declare module "fastify" {
@@ -19,8 +19,6 @@ export type CallingMembers = Pick<MembersStore, "findByToken">;
 
 type AskedRequest = Pick<FastifyRequest, "tokenHash" | "params" | "body">;
 type MeshParams = { readonly mesh: string };
-/** Begins what the request will ask its mesh for; undefined: nothing. Never throws. */
-export type LookAhead = (meshId: string, body: Readonly<Record<string, unknown>>) => LookedAhead | undefined;
 
 type KnownCaller = { readonly wanted: string; readonly meshId: string };
 

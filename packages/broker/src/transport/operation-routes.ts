@@ -6,8 +6,9 @@ import type { Answer } from "@claudemesh/protocol/messages/accept-result";
 import { type OperationName, type OperationSpec, operations } from "@claudemesh/protocol/wire/operations";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Caller } from "../operations/handler.ts";
+import type { LookAhead } from "../operations/look-aheads.ts";
 import { operationNames, type RunOperation } from "../operations/run-operation.ts";
-import { bearerOf, type CallingMembers, HttpCallers, type LookAhead } from "./http-callers.ts";
+import { bearerOf, type CallingMembers, HttpCallers } from "./http-callers.ts";
 
 /** `lookAheadOf`: what an operation begins while its caller is asked for; undefined: nothing. */
 export function registerOperationRoutes(

@@ -32,10 +32,6 @@ export async function revokeToken(ports: TokenPorts, member: PlainMember, tokenI
 type CallerPorts = { readonly store: Pick<MembersStore, "findByToken"> };
 
 /** The live member behind a bearer token of a mesh; one answer for every way in which either can be wrong. */
-export function authenticateToken(ports: CallerPorts, meshNameOrId: string, token: string): Promise<MeshMember> {
-  return authenticateTokenHash(ports, meshNameOrId, hashToken(token));
-}
-
 export async function authenticateTokenHash(
   { store }: CallerPorts,
   meshNameOrId: string,

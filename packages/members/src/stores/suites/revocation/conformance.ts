@@ -1,9 +1,9 @@
 // Ending a membership: who may, what ends with it, and what a repetition finds.
 import { expect, test } from "vitest";
-import { hashSecret } from "../../../core/credentials.ts";
+import { hashSecret, hashToken } from "../../../core/credentials.ts";
 import type { Member, MembersStore, Mesh } from "../../../ports.ts";
 import { createInvite } from "../../../services/join-mesh.ts";
-import { authenticateToken, createToken } from "../../../services/member-tokens.ts";
+import { authenticateTokenHash, createToken } from "../../../services/member-tokens.ts";
 import { revokeMember } from "../../../services/revoke-member.ts";
 
 const nowMs = 1_700_000_000_000;
@@ -43,7 +43,7 @@ export function describeRevocation(store: () => MembersStore): void {
     expect(await revoke(owner.pubkey, member.pubkey)).toBe("already_revoked");
     expect(await store().findMember(mesh.id, member.pubkey)).toEqual({ ...member, revoked: true });
     for (const { token } of tokens) {
-      expect(await codeOf(authenticateToken(ports(), mesh.id, token))).toBe("unauthorized");
+      expect(await codeOf(authenticateTokenHash(ports(), mesh.id, hashToken(token)))).toBe("unauthorized");
     }
     const listed = await store().listTokens(mesh.id, member.pubkey, "", 10);
     expect(listed.items.map(({ revokedAt }) => revokedAt)).toEqual([nowMs, nowMs]);
@@ -56,7 +56,7 @@ export function describeRevocation(store: () => MembersStore): void {
     const { token } = await createToken(ports(), other, "");
     await revoke(owner.pubkey, member.pubkey);
     expect(await store().findMember(mesh.id, other.pubkey)).toEqual(other);
-    expect(await authenticateToken(ports(), mesh.id, token)).toMatchObject({ member: other });
+    expect(await authenticateTokenHash(ports(), mesh.id, hashToken(token))).toMatchObject({ member: other });
     expect(await store().findRevoked(mesh.id, [alice.pubkey, bob.pubkey, carol.pubkey, "nobody"])).toEqual([
       bob.pubkey,
       "nobody",
