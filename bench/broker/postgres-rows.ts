@@ -65,6 +65,8 @@ function bare(client: pg.Client): PostgresTransaction {
     script: async (text) => {
       await client.query(text);
     },
+    // Nothing is gathered here: every statement leaves by itself.
+    flush: () => undefined,
   };
 }
 

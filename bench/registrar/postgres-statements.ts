@@ -47,6 +47,7 @@ function recording(pool: Postgres): Postgres {
     query: (text, values, name) => tell(text, values, name, () => tx.query(text, values, name)),
     execute: (text, values, name) => tell(text, values, name, () => tx.execute(text, values, name)),
     script: () => Promise.reject(new Error("no registration runs a script")),
+    flush: () => tx.flush(),
   });
   const read: Postgres["read"] = (text, values, name) => tell(text, values, name, () => pool.read(text, values, name));
   const transaction: Postgres["transaction"] = (body) =>

@@ -26,6 +26,8 @@ export interface PostgresTransaction {
   execute(text: string, values?: readonly PostgresValue[], name?: string): Promise<number>;
   /** Any number of statements without values. */
   script(text: string): Promise<void>;
+  /** What was sent so far leaves at once: the server works on it while what follows is put into its format here. */
+  flush(): void;
 }
 
 export interface SessionSettings extends SessionLimits {
@@ -96,7 +98,8 @@ export class PostgresSession {
     isolation: Isolation,
     statementTimeoutMs: number = this.#limits.statementTimeoutMs,
   ): Promise<R> {
-    const tx = new OpenTransaction((text, values, name) => this.#send(statementTimeoutMs, text, values, name));
+    const send: Send = (text, values, name) => this.#send(statementTimeoutMs, text, values, name);
+    const tx = new OpenTransaction(send, () => this.#flush());
     const begun = this.#begin(isolation, statementTimeoutMs);
     let result: R;
     try {
@@ -181,14 +184,15 @@ export class PostgresSession {
   #gather(): void {
     if (this.#gathering) return;
     this.#gathering = true;
-    const { stream } = this.#client.connection;
-    stream.cork();
-    const flush = () => {
-      this.#gathering = false;
-      stream.uncork();
-    };
+    this.#client.connection.stream.cork();
     // Behind what waits for promises that are settled by now: it may send more.
-    queueMicrotask(() => process.nextTick(flush));
+    queueMicrotask(() => process.nextTick(() => this.#flush()));
+  }
+
+  #flush(): void {
+    if (!this.#gathering) return;
+    this.#gathering = false;
+    this.#client.connection.stream.uncork();
   }
 
   // The server's own limit is useless where the network swallows the answer: then the connection is taken for dead.
@@ -215,10 +219,12 @@ type Send = (text: string, values?: readonly PostgresValue[], name?: string) => 
 // A statement sent after the end would run in whatever the connection does next.
 class OpenTransaction implements PostgresTransaction {
   readonly #send: Send;
+  readonly flush: () => void;
   #ended = false;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(send: Send) {
+  constructor(send: Send, flush: () => void) {
+    this.flush = flush;
     this.#send = async (text, values, name) => {
       try {
         return await send(text, values, name);

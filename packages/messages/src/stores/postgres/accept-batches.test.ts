@@ -36,7 +36,7 @@ function startHeld(probe: Partial<TransactionProbe>) {
   const commits = Promise.withResolvers<void>();
   const postgres = {
     transaction: async <R>(body: (tx: PostgresTransaction) => Promise<R>): Promise<R> => {
-      const result = await body({ query, execute } as unknown as PostgresTransaction);
+      const result = await body({ query, execute, flush: () => seen.push("flush") } as unknown as PostgresTransaction);
       seen.push("COMMIT");
       commits.resolve();
       await written.promise;
@@ -48,11 +48,11 @@ function startHeld(probe: Partial<TransactionProbe>) {
   return { batches, seen, commits: commits.promise, answer };
 }
 
-test("COMMIT leaves behind the last statement without waiting for any answer", async () => {
+test("claims leave first, and COMMIT behind the last statement without waiting for any answer", async () => {
   const { batches, seen, commits, answer } = startHeld({});
   const accepting = batches.accept(send);
   await commits;
-  expect(seen).toEqual(["claim_sends", "lock_mesh", "write_accepts", "COMMIT"]);
+  expect(seen).toEqual(["claim_sends", "flush", "lock_mesh", "write_accepts", "COMMIT"]);
   answer();
   expect(await accepting).toMatchObject({ result: { type: "accepted", historyId: 7 } });
 });
@@ -63,5 +63,5 @@ test("whoever wants to hear before COMMIT hears after the answer to the last sta
   await expect.poll(() => seen).toContain("write_accepts");
   answer();
   await accepting;
-  expect(seen).toEqual(["claim_sends", "lock_mesh", "write_accepts", "heard", "COMMIT"]);
+  expect(seen).toEqual(["claim_sends", "flush", "lock_mesh", "write_accepts", "heard", "COMMIT"]);
 });

@@ -12,8 +12,8 @@ export type AcceptOutcome =
   | { readonly type: "outdated" };
 
 /**
- * Puts every statement on its way at once, so that COMMIT can travel behind them: who holds the mesh's lock does not wait
- * for us in between. `decided`, one outcome per send in their order, is true once the transaction committed.
+ * Puts every statement on its way without waiting for answers, so that COMMIT can travel behind them: who holds the mesh's
+ * lock does not wait for us in between. `decided`, one outcome per send in their order, is true once the transaction committed.
  * No two of the sends may have the same client_message_id.
  */
 export function sendAccepts(
@@ -23,6 +23,8 @@ export function sendAccepts(
 ): { readonly decided: Promise<AcceptOutcome[]> } {
   // Every transaction claims in the same order, so that two of them never wait for each other.
   const claiming = insertClaims(tx, meshId, [...sends].sort(byClientMessageId));
+  // The server claims while the rest, bodies and all, is put into its format. The lock waits for that: nobody else should.
+  tx.flush();
   const locking = lockMesh(tx, meshId);
   // Statements after the wait: they see what the other transaction committed.
   const writing = writeAccepts(tx, meshId, sends);

@@ -47,6 +47,7 @@ class CountingPostgres extends Postgres {
       },
       execute: (text, values, name) => tx.execute(text, values, name),
       script: (text) => tx.script(text),
+      flush: () => tx.flush(),
     };
   }
 }
