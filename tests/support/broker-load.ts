@@ -75,6 +75,8 @@ export class LoadReceiver {
   /** Pushes that came out of order: below one of the same connection, or new below one that was seen before. */
   readonly misordered: string[] = [];
   connections = 0;
+  /** Where it is connected now. */
+  connectedTo: BrokerProcess | undefined;
   readonly #member: TestMember;
   readonly #brokers: readonly BrokerProcess[];
   readonly #random: Random;
@@ -103,8 +105,8 @@ export class LoadReceiver {
 
   /** Resolves when the connection has ended, however that was. */
   #connectOnce(): Promise<void> {
-    const { url } = this.#random.pick(this.#brokers);
-    const socket = new WebSocket(`${url.replace(/^http/, "ws")}/v1/connect`, { perMessageDeflate: false });
+    const broker = this.#random.pick(this.#brokers);
+    const socket = new WebSocket(`${broker.url.replace(/^http/, "ws")}/v1/connect`, { perMessageDeflate: false });
     this.#socket = socket;
     let lastPushed = 0;
     let requests = 1;
@@ -121,9 +123,13 @@ export class LoadReceiver {
     return new Promise((resolve) => {
       // A close follows every error.
       socket.on("error", () => undefined);
-      socket.on("close", () => resolve());
+      socket.on("close", () => {
+        this.connectedTo = undefined;
+        resolve();
+      });
       socket.on("open", () => {
         this.connections += 1;
+        this.connectedTo = broker;
       });
     });
   }
