@@ -29,14 +29,16 @@ async function write(checkpointer: Checkpointer, rows: number): Promise<void> {
   await Promise.all(Array.from({ length: rows }, () => commit.submit(insert)));
 }
 
-/** Rows in the main file, without its log. */
-function rowsMoved(): number {
+/** Rows in the main file, without its log; undefined where the copy was made in the middle of a pass and cannot be read. */
+function rowsMoved(): number | undefined {
   const copy = join(makeTemporaryFolder(), "copy.db");
   copyFileSync(db.path, copy);
   const alone = new DatabaseSync(copy);
   try {
     const [table] = alone.prepare("SELECT 1 FROM sqlite_schema WHERE name = 't'").all();
     return table === undefined ? 0 : Number(alone.prepare("SELECT count(*) AS n FROM t").get()?.n);
+  } catch {
+    return undefined;
   } finally {
     alone.close();
   }
