@@ -7,6 +7,7 @@ import type { SendToAccept } from "@claudemesh/messages/ports";
 import { insertClaims, writeAccepts } from "@claudemesh/messages/postgres-accept-statements";
 import { selectAccepted } from "@claudemesh/messages/postgres-stored-accepts";
 import { RedisConnection } from "@claudemesh/messages/redis";
+import { windowKey } from "@claudemesh/messages/redis-limiter";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import pg from "pg";
@@ -133,11 +134,11 @@ async function measureLimiter({ meshes, outstanding, durationMs }: RowsOrder): P
   const startedAtMs = performance.now();
   const work = meshes.flatMap((mesh) =>
     Array.from({ length: 2 }, async () => {
-      const counterKey = `rl:{${mesh.id}}:60:0`;
+      const keys = { current: windowKey(mesh.id, 60, 0), outlived: windowKey(mesh.id, 60, -2) };
       while (performance.now() - startedAtMs < durationMs) {
         const begunAtMs = performance.now();
-        const keys = Array.from({ length: perCall }, () => `rli:{${mesh.id}}:60:0:${nextId()}`);
-        await redis.ask((client) => client.consumeBudget(counterKey, keys, 1e12, 120), 5_000);
+        const ids = Array.from({ length: perCall }, nextId);
+        await redis.ask((client) => client.consumeBudget(keys, ids, 1e12, 120), 5_000);
         times.add(performance.now() - begunAtMs);
       }
     }),

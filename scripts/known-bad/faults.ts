@@ -74,13 +74,13 @@ const messageFaults: readonly KnownBad[] = [
     ],
   },
   {
-    name: "plain-incr-in-redis",
-    harm: "each retry of one send spends the budget of the whole mesh",
+    name: "covered-ids-need-room-in-redis",
+    harm: "a retry of a send that has had its unit is refused once the window is spent",
     edits: [
       {
         file: "packages/messages/src/stores/redis/consume-script.ts",
-        find: "redis.call('SET', KEYS[i], '', 'EX', ARGV[2], 'NX')",
-        replace: "redis.call('SET', KEYS[i], '', 'EX', ARGV[2])",
+        find: "elseif answers[i] == 0 and #fresh < room then",
+        replace: "elseif #fresh < room then",
       },
     ],
   },

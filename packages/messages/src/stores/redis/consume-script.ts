@@ -1,27 +1,29 @@
 // The budget of one mesh in one window, spent by a batch of ids in one atomic step and one round trip.
 import { type CommandParser, defineScript } from "redis";
 
-// KEYS: the window's counter, then one key per id. ARGV: the limit, and how many seconds every key lives at least.
-// An id that has its key is counted already. A spent window records nothing, so that memory is bounded by the limit.
+// KEYS: the ids that this window covers, and those of the window before the last. ARGV: the limit, how many seconds a
+// window's ids live at least, the ids. What the budget has spent is how many there are. A spent window records nothing, so
+// that memory is bounded by the limit. Nobody asks for the window before the last any more: it is freed aside, where an
+// expiry would free hundreds of thousands of ids while everybody waits.
 const source = `
-local limit = tonumber(ARGV[1])
-local before = tonumber(redis.call('GET', KEYS[1]) or '0')
-local used = before
-local answers = {}
-for i = 2, #KEYS do
-  if used < limit then
-    if redis.call('SET', KEYS[i], '', 'EX', ARGV[2], 'NX') then
-      used = used + 1
-      answers[i - 1] = 2
-    else
-      answers[i - 1] = 1
-    end
-  else
-    answers[i - 1] = redis.call('EXISTS', KEYS[i])
+local spent = redis.call('SCARD', KEYS[1])
+local room = tonumber(ARGV[1]) - spent
+local answers = redis.call('SMISMEMBER', KEYS[1], unpack(ARGV, 3))
+local fresh, seen = {}, {}
+for i = 1, #answers do
+  local id = ARGV[i + 2]
+  if seen[id] then
+    answers[i] = 1
+  elseif answers[i] == 0 and #fresh < room then
+    fresh[#fresh + 1] = id
+    seen[id] = true
+    answers[i] = 2
   end
 end
-if used > before then
-  redis.call('SET', KEYS[1], used, 'EX', ARGV[2])
+if #fresh > 0 then
+  redis.call('SADD', KEYS[1], unpack(fresh))
+  redis.call('EXPIRE', KEYS[1], ARGV[2])
+  if spent == 0 then redis.call('UNLINK', KEYS[2]) end
 end
 return answers`;
 
@@ -29,15 +31,15 @@ export const consumeScript = defineScript({
   SCRIPT: source,
   parseCommand(
     parser: CommandParser,
-    counterKey: string,
-    idKeys: readonly string[],
+    keys: { readonly current: string; readonly outlived: string },
+    ids: readonly string[],
     limit: number,
     ttlSeconds: number,
   ) {
-    parser.push(String(1 + idKeys.length));
-    parser.pushKey(counterKey);
-    parser.pushKeys([...idKeys]);
-    parser.push(String(limit), String(ttlSeconds));
+    parser.push("2");
+    parser.pushKey(keys.current);
+    parser.pushKey(keys.outlived);
+    parser.push(String(limit), String(ttlSeconds), ...ids);
   },
   /** For each id: 2 it has just been covered, 1 it was covered before, 0 it is not. */
   transformReply: (reply: number[]) => reply,

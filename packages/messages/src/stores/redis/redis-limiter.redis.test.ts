@@ -65,6 +65,7 @@ describe.skipIf(redis === undefined)("the limiter on Redis", () => {
       Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? one : two).limiter.consume(mesh, "m1", nowMs)),
     );
     expect(new Set(offers.map(({ type }) => type))).toEqual(new Set(["ok"]));
+    expect(offers.filter((offer) => offer.type === "ok" && offer.spent)).toHaveLength(1);
     expect(await one.limiter.consume(mesh, "m2", nowMs)).toEqual({ type: "ok", spent: true });
     expect(await two.limiter.consume(mesh, "m3", nowMs)).toEqual({ type: "ok", spent: true });
     expect(await one.limiter.consume(mesh, "m4", nowMs)).toEqual({ type: "denied", retryAfterSeconds: 50 });
@@ -91,13 +92,24 @@ describe.skipIf(redis === undefined)("the limiter on Redis", () => {
     const { limiter } = await openLimiter(url);
     for (const id of ["m1", "}{", "m3", "m4", "m5"]) await limiter.consume(mesh, id, nowMs);
     const keys = await admin.keys(`*${mesh}*`);
-    expect(keys).toHaveLength(4);
+    expect(keys).toHaveLength(1);
     for (const key of keys) {
       expect(/\{([^}]*)\}/.exec(key)?.[1]).toBe(mesh);
+      expect(await admin.sMembers(key)).toEqual(expect.arrayContaining(["m1", "}{", "m3"]));
+      expect(await admin.sCard(key)).toBe(3);
       const ttl = await admin.ttl(key);
       expect(ttl).toBeGreaterThan(60);
       expect(ttl).toBeLessThanOrEqual(120);
     }
+  });
+
+  test("frees what a mesh in use spent in the window before the last, and keeps the last for whoever's clock is late", async () => {
+    const mesh = randomUUID();
+    const { limiter } = await openLimiter(url);
+    for (const window of [0, 1, 2]) await limiter.consume(mesh, `m${window}`, nowMs + window * 60_000);
+    const kept = await Promise.all((await admin.keys(`*${mesh}*`)).map((key) => admin.sMembers(key)));
+    expect(kept.flat().sort()).toEqual(["m1", "m2"]);
+    expect(await limiter.consume(mesh, "m1", nowMs + 60_000)).toEqual({ type: "ok", spent: false });
   });
 
   test("asks once for everyone who comes in the same moment, also when Redis has forgotten the script", async () => {

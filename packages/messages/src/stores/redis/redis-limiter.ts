@@ -20,23 +20,27 @@ const callsAtOnce = 2;
 type Covering = "spent" | "counted_before" | "denied";
 type Lane = { readonly window: number; readonly ids: NaturalBatches<string, Covering> };
 
+/** Where a window's ids are. A mesh's windows share a hash tag, so that they are on one server of a cluster. */
+export function windowKey(meshId: string, windowSeconds: number, window: number): string {
+  return `rls:{${meshId}}:${windowSeconds}:${window}`;
+}
+
 export function createRedisLimiter(redis: RedisConnection, options: RedisLimiterOptions): Limiter {
   const { rate, timeoutMs = 250, onFailure } = options;
   /** By mesh. Who is late for a window that has passed shares with those who are late like it, or with nobody. */
   const lanes = new Map<string, Lane>();
 
   const openLane = (meshId: string, window: number): Lane => {
-    const counterKey = `rl:{${meshId}}:${rate.windowSeconds}:${window}`;
-    const idPrefix = `rli:{${meshId}}:${rate.windowSeconds}:${window}:`;
+    const keyOf = (aWindow: number) => windowKey(meshId, rate.windowSeconds, aWindow);
+    const keys = { current: keyOf(window), outlived: keyOf(window - 2) };
     // The current window and the one after it: whoever's clock is late still finds what was counted.
     const ttlSeconds = 2 * rate.windowSeconds;
     const ids = new NaturalBatches<string, Covering>({
       maxBatch: idsPerCall,
       maxConcurrent: callsAtOnce,
       run: async (batch) => {
-        const idKeys = batch.map((id) => idPrefix + id);
         const covered = await redis.ask(
-          (client) => client.consumeBudget(counterKey, idKeys, rate.limit, ttlSeconds),
+          (client) => client.consumeBudget(keys, batch, rate.limit, ttlSeconds),
           timeoutMs,
         );
         return covered.map((answer) => (answer === 2 ? "spent" : answer === 1 ? "counted_before" : "denied"));
