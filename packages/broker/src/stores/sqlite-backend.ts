@@ -29,8 +29,8 @@ import { createQuietLog } from "./quiet-log.ts";
 /** How every SQLite database begins. */
 const sqliteHead = Buffer.from("SQLite format 3\0");
 
-/** What is scattered in a store with a million registrations: beyond this, each reads pages that were read before. */
-const cacheBytes = 256 * 1_048_576;
+/** The upper levels of every tree, and leaves, of a store with millions of rows. */
+const cacheBytes = 32 * 1_048_576;
 
 export function sqliteMigrations(): Migration[] {
   return [...membersMigrations(), ...messagesMigrations(), ...registrarMigrations(), ...spacesMigrations()];
