@@ -81,7 +81,8 @@ const judged = `
     END AS refusal
   FROM entry e`;
 
-// history_id is null exactly where there is a refusal.
+// history_id is null exactly where there is a refusal. What is inserted is not sorted: its numbers are its order, and it comes
+// in that order by itself.
 const acceptStatement = `
   WITH entry AS MATERIALIZED (
     SELECT * FROM unnest($2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::int[],
@@ -112,20 +113,20 @@ const acceptStatement = `
     SELECT $1, a.broker_message_id, a.client_message_id, a.ref, a.sender, a.version,
       substring($14::bytea FROM a.body_start FOR a.body_length), a.meta, a.priority, a.reply_to_id,
       ${time("a.accepted_ms")}, a.history_id
-    FROM numbered a WHERE a.history_id IS NOT NULL AND a.kind = 'topic' ORDER BY a.n
+    FROM numbered a WHERE a.history_id IS NOT NULL AND a.kind = 'topic'
   ), queue_messages AS (
     INSERT INTO mesh.message_queue (mesh_id, id, client_message_id, destination_kind, destination_ref, sender_pubkey,
       envelope_version, body, meta, priority, reply_to_id, created_at, history_id)
     SELECT $1, a.broker_message_id, a.client_message_id, a.kind, a.ref, a.sender, a.version,
       substring($14::bytea FROM a.body_start FOR a.body_length), a.meta, a.priority, a.reply_to_id,
       ${time("a.accepted_ms")}, a.history_id
-    FROM numbered a WHERE a.history_id IS NOT NULL AND a.kind <> 'topic' ORDER BY a.n
+    FROM numbered a WHERE a.history_id IS NOT NULL AND a.kind <> 'topic'
   ), history AS (
     INSERT INTO mesh.message_history (mesh_id, history_id, broker_message_id, client_message_id, destination_kind,
       destination_ref, sender_pubkey, accepted_at)
     SELECT $1, a.history_id, a.broker_message_id, a.client_message_id, a.kind, a.ref, a.sender,
       ${time("a.accepted_ms")}
-    FROM numbered a WHERE a.history_id IS NOT NULL ORDER BY a.n
+    FROM numbered a WHERE a.history_id IS NOT NULL
   ), deliveries AS (
     INSERT INTO mesh.delivery_queue (mesh_id, history_id, recipient_pubkey, broker_message_id)
     SELECT $1, a.history_id, r.pubkey, a.broker_message_id
@@ -133,11 +134,10 @@ const acceptStatement = `
     LEFT JOIN audience ON a.kind = 'topic' AND audience.topic = a.ref,
     unnest(CASE a.kind WHEN 'dm' THEN ARRAY[a.ref] ELSE audience.members END) AS r (pubkey)
     WHERE a.history_id IS NOT NULL AND (a.kind = 'dm' OR r.pubkey <> a.sender)
-    ORDER BY a.n, r.pubkey
   ), queued AS (
     INSERT INTO mesh.queue_message (mesh_id, queue, history_id, broker_message_id, state, deliveries)
     SELECT $1, a.ref, a.history_id, a.broker_message_id, 'ready', 0
-    FROM numbered a WHERE a.history_id IS NOT NULL AND a.kind = 'queue' ORDER BY a.n
+    FROM numbered a WHERE a.history_id IS NOT NULL AND a.kind = 'queue'
   ), mentions AS (
     INSERT INTO mesh.mention_index (mesh_id, mentioned_pubkey, history_id, broker_message_id)
     SELECT $1, m.pubkey, a.history_id, a.broker_message_id
