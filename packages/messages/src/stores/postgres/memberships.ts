@@ -3,7 +3,6 @@ import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { FormerMember } from "../../ports/memberships.ts";
 import { endLeases } from "./queues.ts";
 import type { Reading } from "./stored-accepts.ts";
-import { unsettledOf } from "./unsettled-of.ts";
 import { deleteWebhooksOf } from "./webhooks.ts";
 
 export async function endMembership(
@@ -35,7 +34,7 @@ async function expireDeliveries(
     `UPDATE mesh.delivery_queue d SET settled_at = $3, outcome = 'expired'
      WHERE d.mesh_id = $1 AND d.recipient_pubkey = $2 AND d.settled_at IS NULL AND d.history_id = ANY (ARRAY(
        SELECT u.history_id FROM mesh.delivery_queue u
-       WHERE ${unsettledOf("u", "$1", "$2")} ORDER BY u.history_id LIMIT $4))`,
+       WHERE u.mesh_id = $1 AND u.recipient_pubkey = $2 AND u.settled_at IS NULL ORDER BY u.history_id LIMIT $4))`,
     [meshId, pubkey, new Date(nowMs), limit],
   );
 }
@@ -44,7 +43,8 @@ export function selectUnfinished(db: Reading, limit: number): Promise<FormerMemb
   return db.query<FormerMember>(
     `SELECT m.mesh_id AS "meshId", m.pubkey FROM mesh.member m
      WHERE m.revoked_at IS NOT NULL AND (
-       EXISTS (SELECT 1 FROM mesh.delivery_queue d WHERE ${unsettledOf("d", "m.mesh_id", "m.pubkey")})
+       EXISTS (SELECT 1 FROM mesh.delivery_queue d
+         WHERE d.mesh_id = m.mesh_id AND d.recipient_pubkey = m.pubkey AND d.settled_at IS NULL)
        OR EXISTS (SELECT 1 FROM mesh.queue_message q
          WHERE q.mesh_id = m.mesh_id AND q.lease_holder = m.pubkey AND q.state = 'leased')
        OR EXISTS (SELECT 1 FROM mesh.webhook w

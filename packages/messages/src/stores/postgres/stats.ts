@@ -3,7 +3,6 @@ import { rateWindowStartMs } from "../../core/rate-window.ts";
 import type { MeshStats } from "../../ports/stats.ts";
 import { meshCounts } from "../mesh-counts.ts";
 import type { Reading } from "./stored-accepts.ts";
-import { unsettledOf } from "./unsettled-of.ts";
 
 const hourMs = 3_600_000;
 
@@ -33,10 +32,7 @@ export async function selectStats(db: Reading, meshId: string, nowMs: number): P
     lastHistoryId:
       (await one("SELECT last_history_id AS n FROM mesh.mesh_history_counter WHERE mesh_id = $1", meshId)) ?? 0,
     oldestUnsettledAtMs: await acceptedAt(
-      `SELECT min(d.history_id) FROM mesh.member m CROSS JOIN LATERAL (
-         SELECT u.history_id FROM mesh.delivery_queue u WHERE ${unsettledOf("u", "m.mesh_id", "m.pubkey")}
-         ORDER BY u.history_id LIMIT 1) AS d
-       WHERE m.mesh_id = $1`,
+      "SELECT min(history_id) FROM mesh.delivery_queue WHERE mesh_id = $1 AND settled_at IS NULL",
     ),
     oldestMessageAtMs: await acceptedAt(
       `SELECT min(h.history_id) FROM mesh.message_history h WHERE h.mesh_id = $1 AND h.history_id >
