@@ -120,6 +120,42 @@ describe("natural batches", () => {
     expect(sizes).toEqual([5, 4, 7]);
   });
 
+  test("that overlap share all that is here, waiting or under way, where that is worth it", async () => {
+    const sizes: number[] = [];
+    const ends: (() => void)[] = [];
+    const batches = new NaturalBatches<number, number>({
+      maxBatch: 20,
+      maxConcurrent: 2,
+      overlapFrom: () => 4,
+      run: async (items) => {
+        sizes.push(items.length);
+        const { promise, resolve } = Promise.withResolvers<void>();
+        ends.push(resolve);
+        await promise;
+        return items;
+      },
+    });
+    const submit = (count: number) => Array.from({ length: count }, (_, item) => batches.submit(item));
+    const results = submit(10);
+    await turn();
+    await turn();
+    expect(sizes).toEqual([5, 5]);
+    // Those who were answered come back while the others are under way: they are one half already.
+    ends[0]?.();
+    results.push(...submit(5));
+    await turn();
+    await turn();
+    expect(sizes).toEqual([5, 5, 5]);
+    for (const end of ends) end();
+    await Promise.all(results);
+    results.push(...submit(7));
+    await turn();
+    await turn();
+    expect(sizes.slice(3)).toEqual([7]);
+    for (const end of ends) end();
+    await Promise.all(results);
+  });
+
   test("end where the next item would weigh too much, and take one that does so alone", async () => {
     const sizes: (readonly number[])[] = [];
     const batches = new NaturalBatches<number, number>({

@@ -19,6 +19,11 @@ export type NaturalBatchesOptions<Item, Result> = {
   readonly gathersTurns?: boolean;
   /** So many are enough to begin; a full batch unless told. */
   readonly gatherEnough?: number;
+  /**
+   * Where each of those that may be under way gets so many, they share all that is here, waiting or under way: while one is
+   * worked on, another is answered and comes back. Below that, all that waits goes in one, as without it.
+   */
+  readonly overlapFrom?: () => number;
   /** Items waiting; more are refused as busy. */
   readonly maxQueued?: number;
 };
@@ -34,6 +39,7 @@ export class NaturalBatches<Item, Result> {
   readonly #maxQueued: number;
   #queue: Waiting<Item, Result>[] = [];
   #running = 0;
+  #underway = 0;
   #scheduled = false;
   /** How many waited when the last turn ended. */
   #gathered = 0;
@@ -86,11 +92,13 @@ export class NaturalBatches<Item, Result> {
   }
 
   #takeBatch(): readonly Waiting<Item, Result>[] {
-    const { maxBatch, maxConcurrent, weigh = () => 0, maxWeight = 0 } = this.#options;
+    const { maxBatch, maxConcurrent, weigh = () => 0, maxWeight = 0, overlapFrom = () => maxBatch } = this.#options;
     const waiting = this.#queue.length;
-    // More than one batch holds is shared evenly by those that may begin at once. Less is cheaper in one.
+    // More than one batch holds is shared evenly by those that may begin at once.
     const shares = Math.min(maxConcurrent - this.#running, Math.ceil(waiting / maxBatch));
-    const most = Math.min(maxBatch, Math.ceil(waiting / shares));
+    const here = waiting + this.#underway;
+    const overlapping = here < maxConcurrent * overlapFrom() ? maxBatch : Math.ceil(here / maxConcurrent);
+    const most = Math.min(maxBatch, Math.ceil(waiting / shares), overlapping);
     let weight = 0;
     let count = 0;
     for (const { item } of this.#queue) {
@@ -103,6 +111,7 @@ export class NaturalBatches<Item, Result> {
 
   async #runBatch(batch: readonly Waiting<Item, Result>[]): Promise<void> {
     this.#running += 1;
+    this.#underway += batch.length;
     try {
       const results = await this.#options.run(batch.map(({ item }) => item));
       assert(results.length === batch.length, "a batch has one result per item");
@@ -111,6 +120,7 @@ export class NaturalBatches<Item, Result> {
       for (const { reject } of batch) reject(error);
     } finally {
       this.#running -= 1;
+      this.#underway -= batch.length;
       if (this.#queue.length > 0) this.#schedule();
     }
   }

@@ -5,6 +5,7 @@ import { type ConstraintKind, StorageError, type StorageErrorKind } from "../sto
 const kindByState: ReadonlyMap<string, StorageErrorKind> = new Map([
   ["25P03", "unavailable"], // idle in transaction for too long: the server hung up
   ["25P04", "unavailable"], // transaction_timeout: the server hung up
+  ["26000", "conflict"], // no such prepared statement: the transaction ahead that was to name it had failed by then
   ["40001", "conflict"],
   ["40P01", "conflict"],
   ["53100", "disk_full"],

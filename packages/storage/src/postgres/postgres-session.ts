@@ -1,5 +1,5 @@
-// One checked-out PostgreSQL connection: sets and checks what every connection promises, runs one transaction, and
-// knows whether the connection was lost. Retrying is the pool's business.
+// One checked-out PostgreSQL connection: sets and checks what every connection promises, runs transactions one behind the
+// other, and knows whether the connection was lost. Retrying is the pool's business.
 import assert from "node:assert/strict";
 import type pg from "pg";
 import { StorageError } from "../storage-error.ts";
@@ -77,6 +77,8 @@ export class PostgresSession {
   #unanswered = 0;
   #gathering = false;
   #watchdog: NodeJS.Timeout | undefined;
+  /** Of the transaction asked for last: settled when it has sent its last statement, or ended without one. */
+  #lastSent: Promise<void> = Promise.resolve();
 
   constructor(client: pg.PoolClient, limits: SessionLimits) {
     this.#client = client;
@@ -92,11 +94,33 @@ export class PostgresSession {
     return (await this.#send(this.#limits.statementTimeoutMs, text, values, name)).rows as Row[];
   }
 
-  /** Throws `commit_unknown` where the connection was lost after COMMIT was sent, and then alone. */
+  /**
+   * Throws `commit_unknown` where the connection was lost after COMMIT was sent, and then alone. Several may be asked for at
+   * once: BEGIN travels behind the COMMIT of the one before, whose answer nobody waits for.
+   */
   async transaction<R>(
     body: (tx: PostgresTransaction) => Promise<R>,
     isolation: Isolation,
     statementTimeoutMs: number = this.#limits.statementTimeoutMs,
+  ): Promise<R> {
+    const before = this.#lastSent;
+    const { promise: sent, resolve: tellSent } = Promise.withResolvers<void>();
+    this.#lastSent = sent;
+    try {
+      // No statement of one transaction may come between another's BEGIN and COMMIT.
+      await before;
+      if (this.#lost) throw new StorageError("unavailable", "the connection was lost before the transaction began");
+      return await this.#transact(body, isolation, statementTimeoutMs, tellSent);
+    } finally {
+      tellSent();
+    }
+  }
+
+  async #transact<R>(
+    body: (tx: PostgresTransaction) => Promise<R>,
+    isolation: Isolation,
+    statementTimeoutMs: number,
+    tellSent: () => void,
   ): Promise<R> {
     const send: Send = (text, values, name) => this.#send(statementTimeoutMs, text, values, name);
     const tx = new OpenTransaction(send, () => this.#flush());
@@ -111,7 +135,9 @@ export class PostgresSession {
       throw beginOutcome.status === "rejected" ? beginOutcome.reason : error;
     }
     tx.end();
-    await this.#commit(statementTimeoutMs, tx, begun);
+    const committing = this.#commit(statementTimeoutMs, tx, begun);
+    tellSent();
+    await committing;
     return result;
   }
 

@@ -1,5 +1,5 @@
 // When an accept's COMMIT leaves, and who is told what, on a PostgreSQL whose answers the test holds back.
-import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
+import type { Postgres, PostgresTransaction, TransactionLine } from "@claudemesh/storage/postgres";
 import { expect, test } from "vitest";
 import type { OfferedSend } from "../../ports.ts";
 import { AcceptBatches, type TransactionProbe } from "./accept-batches.ts";
@@ -34,16 +34,19 @@ function startHeld(probe: Partial<TransactionProbe>) {
   };
   const execute = async (text: string, values: unknown, name: string) => (await query(text, values, name)).length;
   const commits = Promise.withResolvers<void>();
-  const postgres = {
-    transaction: async <R>(body: (tx: PostgresTransaction) => Promise<R>): Promise<R> => {
+  const line: TransactionLine = {
+    transaction: async (body) => {
       const result = await body({ query, execute, flush: () => seen.push("flush") } as unknown as PostgresTransaction);
       seen.push("COMMIT");
       commits.resolve();
       await written.promise;
       return result;
     },
-  } as unknown as Postgres;
-  const batches = new AcceptBatches(postgres, { afterCommit: () => undefined, ...probe });
+  };
+  const batches = new AcceptBatches({ line: () => line } as unknown as Postgres, {
+    afterCommit: () => undefined,
+    ...probe,
+  });
   const answer = () => written.resolve([{ refusal: null, history_id: 7, audience: null }]);
   return { batches, seen, commits: commits.promise, answer };
 }

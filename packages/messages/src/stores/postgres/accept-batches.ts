@@ -3,7 +3,7 @@
 import { StorageError } from "@claudemesh/storage/errors";
 import { settleEach } from "@claudemesh/storage/keyed-batches";
 import { NaturalBatches } from "@claudemesh/storage/natural-batches";
-import type { Postgres } from "@claudemesh/storage/postgres";
+import type { Postgres, TransactionLine } from "@claudemesh/storage/postgres";
 import { answerFromStored } from "../../core/stored-accept.ts";
 import type { CommittedAccept, OfferedSend, SendToAccept, StoredAccept } from "../../ports.ts";
 import { type AcceptOutcome, sendAccepts } from "./accept-in-transaction.ts";
@@ -19,9 +19,11 @@ export type TransactionProbe = {
   readonly afterCommit: (work: "accept" | "fence") => void | Promise<void>;
 };
 
-/** While one is made durable, the next one claims; a third would only wait for the mesh's lock with them. */
+/** While the server works on one, the callers of the other are answered and come back; a third would only wait behind them. */
 const transactionsPerMesh = 2;
 const sendsPerTransaction = 256;
+/** A transaction costs as much as fifteen sends whatever it holds, here and on the server. */
+const sendsWorthOverlapping = 20;
 const bodyBytesPerTransaction = 4 * 1_048_576;
 /** How often a send may find its id consumed and then forgotten before it gives up. */
 const triesMax = 5;
@@ -30,6 +32,8 @@ const outdated: PromiseSettledResult<AcceptOutcome> = { status: "fulfilled", val
 
 type Underway = { readonly send: OfferedSend; readonly outcome: Promise<PromiseSettledResult<AcceptOutcome>> };
 type Lane = {
+  /** Transactions of a mesh wait for its lock, so that they follow one another: history has the order in which sends came. */
+  readonly line: TransactionLine;
   readonly batches: NaturalBatches<OfferedSend, PromiseSettledResult<AcceptOutcome>>;
   /** By client_message_id: who leads, from its first step to its outcome. */
   readonly underway: Map<string, Underway>;
@@ -73,43 +77,51 @@ export class AcceptBatches {
 
   #openLane(meshId: string): Lane {
     const underway: Lane["underway"] = new Map();
+    const line = this.#postgres.line();
     const batches: Lane["batches"] = new NaturalBatches({
       maxConcurrent: transactionsPerMesh,
       maxBatch: sendsPerTransaction,
       weigh: (send) => send.envelope.body.length,
       maxWeight: bodyBytesPerTransaction,
+      // Where other meshes are busy, the server is: then whole batches cost it least.
+      overlapFrom: () => (this.#lanes.size > 1 ? sendsPerTransaction : sendsWorthOverlapping),
       run: async (sends) => {
         try {
-          return await this.#runTimely(meshId, sends);
+          return await this.#runTimely(line, meshId, sends);
         } finally {
           for (const { clientMessageId } of sends) underway.delete(clientMessageId);
           if (underway.size === 0) this.#lanes.delete(meshId);
         }
       },
     });
-    const lane = { batches, underway };
+    const lane = { line, batches, underway };
     this.#lanes.set(meshId, lane);
     return lane;
   }
 
   /** The last moment before a claim leaves this process. */
   async #runTimely(
+    line: TransactionLine,
     meshId: string,
     sends: readonly OfferedSend[],
   ): Promise<readonly PromiseSettledResult<AcceptOutcome>[]> {
     const timely = sends.filter((send) => !send.isOutdated());
-    if (timely.length === sends.length) return this.#runBatch(meshId, sends);
-    const settled = timely.length === 0 ? [] : await this.#runBatch(meshId, timely);
+    if (timely.length === sends.length) return this.#runBatch(line, meshId, sends);
+    const settled = timely.length === 0 ? [] : await this.#runBatch(line, meshId, timely);
     return sends.map((send) => settled[timely.indexOf(send)] ?? outdated);
   }
 
-  #runBatch(meshId: string, sends: readonly OfferedSend[]): Promise<readonly PromiseSettledResult<AcceptOutcome>[]> {
-    return settleEach(sends, (some) => this.#transact(meshId, some));
+  #runBatch(
+    line: TransactionLine,
+    meshId: string,
+    sends: readonly OfferedSend[],
+  ): Promise<readonly PromiseSettledResult<AcceptOutcome>[]> {
+    return settleEach(sends, (some) => this.#transact(line, meshId, some));
   }
 
-  async #transact(meshId: string, sends: readonly OfferedSend[]): Promise<AcceptOutcome[]> {
+  async #transact(line: TransactionLine, meshId: string, sends: readonly OfferedSend[]): Promise<AcceptOutcome[]> {
     const { beforeCommit } = this.#probe;
-    const { decided } = await this.#postgres.transaction(async (tx) => {
+    const { decided } = await line.transaction(async (tx) => {
       const sent = sendAccepts(tx, meshId, sends);
       if (beforeCommit !== undefined) {
         await sent.decided;

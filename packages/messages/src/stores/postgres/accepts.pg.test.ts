@@ -242,24 +242,36 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
   });
 
   describe("batches", () => {
-    test("of one mesh are two at once at most, and a crowd shares them", async () => {
+    test("of one mesh follow one another on one connection, and a crowd shares them", async () => {
       let transactions = 0;
       const store = await openStore({
-        beforeCommit: () => {
+        afterCommit: () => {
           transactions += 1;
         },
       });
       // Somebody else has the lock, so that whatever was begun is still there to be counted.
       await harness.admin.query("BEGIN; SELECT 1 FROM mesh.mesh FOR NO KEY UPDATE");
       const results = Promise.all(Array.from({ length: 600 }, (_, n) => accept(store, `m${n}`)));
-      await untilWaiting(2);
+      await untilWaiting(1);
       await harness.admin.query("COMMIT");
       expect((await results).every(({ type }) => type === "accepted")).toBe(true);
       expect(transactions).toBeLessThanOrEqual(6);
     });
 
-    test("keep the order of arrival, whatever the ids are", async () => {
-      const ids = Array.from({ length: 30 }, (_, n) => `${(n * 7) % 30}-x`);
+    test("of a few callers are two, so that one is answered while the other is worked on", async () => {
+      let transactions = 0;
+      const store = await openStore({
+        afterCommit: () => {
+          transactions += 1;
+        },
+      });
+      const results = await Promise.all(Array.from({ length: 64 }, (_, n) => accept(store, `m${n}`)));
+      expect(results.every(({ type }) => type === "accepted")).toBe(true);
+      expect(transactions).toBe(2);
+    });
+
+    test.each([30, 200])("keep the order of arrival of %i sends, whatever the ids are", async (count) => {
+      const ids = Array.from({ length: count }, (_, n) => `${(n * 7) % count}-x`);
       const results = await Promise.all(ids.map((id) => accept(world.store, id)));
       const order = results.map((result) => (result.type === "accepted" ? result.historyId : 0));
       expect(order).toEqual(ids.map((_, index) => index + 1));
