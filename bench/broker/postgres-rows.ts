@@ -1,5 +1,6 @@
 // The broker's storage alone on PostgreSQL: the product's own set-based statements, batch after batch, on bare
 // connections; no service, no queue, no promise per send. Also its limiter's script alone. Argument: the store as JSON.
+// A mesh's transactions follow one another on one connection, as the product's do, and look-ups go beside them.
 import { randomBytes } from "node:crypto";
 import process from "node:process";
 import { lockMesh } from "@claudemesh/members/postgres";
@@ -22,13 +23,14 @@ const [placeJson] = process.argv.slice(2);
 const place = JSON.parse(placeJson ?? "null") as StorePlace | null;
 if (place?.kind !== "postgres") throw new Error("give the place of a PostgreSQL store as JSON");
 
-/** While one batch is made durable the next one is written; beyond eight connections nothing is gained on two cores. */
+/** While the server writes one batch the next one is prepared; beyond eight loops nothing is gained on two cores. */
 const loopsPerMesh = 2;
 const loopsMax = 8;
 const idsPerLimiterCall = 256;
 const retentionMs = 365 * 86_400_000;
 
-const clients = await Promise.all(Array.from({ length: loopsMax }, () => connect(place.url)));
+const connectAll = () => Promise.all(Array.from({ length: loopsMax }, () => connect(place.url)));
+const [lookUpClients, meshClients] = await Promise.all([connectAll(), connectAll()]);
 const redisReady = Promise.withResolvers<void>();
 const redis = new RedisConnection({
   url: place.redisUrl,
@@ -96,10 +98,17 @@ function makeSend(mesh: RowsMesh, clientMessageId: string, nowMs: number): SendT
   };
 }
 
-async function writeBatch(client: pg.Client, mesh: RowsMesh, sends: readonly SendToAccept[]): Promise<void> {
-  const tx = bare(client);
-  const stored = await selectAccepted(tx, sends);
+type LoopClients = { readonly lookUp: pg.Client; readonly write: pg.Client };
+
+async function writeBatch(
+  { lookUp, write }: LoopClients,
+  mesh: RowsMesh,
+  sends: readonly SendToAccept[],
+): Promise<void> {
+  const stored = await selectAccepted(bare(lookUp), sends);
   if (stored.some((each) => each !== undefined)) throw new Error("an id came twice");
+  // All of it is sent before anything else is, so that the other loop's transaction stands before or behind it.
+  const tx = bare(write);
   const begun = [tx.script("BEGIN"), insertClaims(tx, mesh.id, sends), lockMesh(tx, mesh.id)];
   const [judged] = await Promise.all([writeAccepts(tx, mesh.id, sends), tx.script("COMMIT"), ...begun]);
   if (judged.some(({ type }) => type !== "accepted")) throw new Error("a send was refused");
@@ -111,14 +120,15 @@ async function measureRows({ meshes, outstanding, durationMs, ids }: RowsOrder):
   const perBatch = Math.ceil(outstanding / loops);
   const times = new Latencies();
   const startedAtMs = performance.now();
-  const work = clients.slice(0, loops).map(async (client, loop) => {
+  const work = lookUpClients.slice(0, loops).map(async (lookUp, loop) => {
     const mesh = meshes[loop % meshes.length];
-    if (mesh === undefined) throw new Error("an order names at least one mesh");
+    const write = meshClients[loop % meshes.length];
+    if (mesh === undefined || write === undefined) throw new Error("an order names one to eight meshes");
     while (performance.now() - startedAtMs < durationMs) {
       const nowMs = Date.now();
       const sends = Array.from({ length: perBatch }, () => makeSend(mesh, nextId(), nowMs));
       const begunAtMs = performance.now();
-      await writeBatch(client, mesh, sends);
+      await writeBatch({ lookUp, write }, mesh, sends);
       times.add(performance.now() - begunAtMs);
     }
   });
