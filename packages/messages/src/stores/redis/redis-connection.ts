@@ -31,6 +31,8 @@ function createRedisClient(url: string, name: string, random: () => number) {
     name,
     scripts: { consumeBudget: consumeScript },
     disableOfflineQueue: true,
+    // Who asks has a timeout of its own (`ask`); a signal for each command would be one more.
+    commandOptions: { timeout: 0 },
     maintNotifications: "disabled",
     socket: {
       connectTimeout: connectTimeoutMs,
