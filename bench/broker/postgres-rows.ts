@@ -109,8 +109,8 @@ async function writeBatch(
   if (stored.some((each) => each !== undefined)) throw new Error("an id came twice");
   // All of it is sent before anything else is, so that the other loop's transaction stands before or behind it.
   const tx = bare(write);
-  const begun = [tx.script("BEGIN"), insertClaims(tx, mesh.id, sends), lockMesh(tx, mesh.id)];
-  const [judged] = await Promise.all([writeAccepts(tx, mesh.id, sends), tx.script("COMMIT"), ...begun]);
+  const begun = [tx.script("BEGIN"), insertClaims(tx, mesh.id, sends, "free"), lockMesh(tx, mesh.id)];
+  const [judged] = await Promise.all([writeAccepts(tx, mesh.id, sends, "free"), tx.script("COMMIT"), ...begun]);
   if (judged.some(({ type }) => type !== "accepted")) throw new Error("a send was refused");
 }
 

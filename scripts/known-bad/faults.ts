@@ -107,6 +107,17 @@ const messageFaults: readonly KnownBad[] = [
     ],
   },
   {
+    name: "a-lost-race-is-a-failure",
+    harm: "who offers an id while another broker accepts it gets an error, again and again, instead of the first answer",
+    edits: [
+      {
+        file: "packages/messages/src/stores/postgres/accept-batches.ts",
+        find: 'error.constraint === "unique"',
+        replace: 'error.constraint === "check"',
+      },
+    ],
+  },
+  {
     name: "history-outside-the-transaction",
     harm: "a crash leaves a message that no reader of the history ever sees",
     edits: [
@@ -227,7 +238,7 @@ const messageFaults: readonly KnownBad[] = [
     edits: [
       {
         file: postgresAccept,
-        find: "const locking = lockMesh(tx, meshId);",
+        find: "const locking = unawaited(lockMesh(tx, meshId));",
         replace: "const locking = sends.length >= 0 ? undefined : lockMesh(tx, meshId);",
       },
     ],

@@ -1,4 +1,5 @@
 // When an accept's COMMIT leaves, and who is told what, on a PostgreSQL whose answers the test holds back.
+import { StorageError } from "@claudemesh/storage/errors";
 import type { Postgres, PostgresTransaction, TransactionLine } from "@claudemesh/storage/postgres";
 import { expect, test } from "vitest";
 import type { OfferedSend } from "../../ports.ts";
@@ -24,8 +25,8 @@ const send: OfferedSend = {
   expiresAtMs: undefined,
 };
 
-/** Answers no statement before it is told to, and notes what it was asked for. */
-function startHeld(probe: Partial<TransactionProbe>) {
+/** Answers no statement before it is told to, and notes what it was asked for. Claims of free ids may find one taken. */
+function startHeld(probe: Partial<TransactionProbe>, taken: "none" | "one" = "none") {
   const written = Promise.withResolvers<unknown[]>();
   const seen: string[] = [];
   const query = async (_text: string, _values: unknown, name: string): Promise<unknown[]> => {
@@ -40,6 +41,9 @@ function startHeld(probe: Partial<TransactionProbe>) {
       seen.push("COMMIT");
       commits.resolve();
       await written.promise;
+      if (taken === "one" && seen.includes("claim_free") && !seen.includes("claim_contested")) {
+        throw new StorageError("constraint", "duplicate key", { constraint: "unique" });
+      }
       return result;
     },
   };
@@ -55,7 +59,7 @@ test("claims leave first, and COMMIT behind the last statement without waiting f
   const { batches, seen, commits, answer } = startHeld({});
   const accepting = batches.accept(send);
   await commits;
-  expect(seen).toEqual(["claim_sends", "flush", "lock_mesh", "write_accepts", "COMMIT"]);
+  expect(seen).toEqual(["claim_free", "flush", "lock_mesh", "write_free", "COMMIT"]);
   answer();
   expect(await accepting).toMatchObject({ result: { type: "accepted", historyId: 7 } });
 });
@@ -63,8 +67,19 @@ test("claims leave first, and COMMIT behind the last statement without waiting f
 test("whoever wants to hear before COMMIT hears after the answer to the last statement", async () => {
   const { batches, seen, answer } = startHeld({ beforeCommit: () => void seen.push("heard") });
   const accepting = batches.accept(send);
-  await expect.poll(() => seen).toContain("write_accepts");
+  await expect.poll(() => seen).toContain("write_free");
   answer();
   await accepting;
-  expect(seen).toEqual(["claim_sends", "flush", "lock_mesh", "write_accepts", "heard", "COMMIT"]);
+  expect(seen).toEqual(["claim_free", "flush", "lock_mesh", "write_free", "heard", "COMMIT"]);
+});
+
+test("where an id was taken since its look-up the same batch asks again, id by id", async () => {
+  const { batches, seen, answer } = startHeld({}, "one");
+  answer();
+  expect(await batches.accept(send)).toMatchObject({ result: { type: "accepted", historyId: 7 } });
+  const statements = ["flush", "lock_mesh"];
+  expect(seen).toEqual([
+    ...["claim_free", ...statements, "write_free", "COMMIT"],
+    ...["claim_contested", ...statements, "write_contested", "COMMIT"],
+  ]);
 });

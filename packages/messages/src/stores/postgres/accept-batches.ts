@@ -7,6 +7,7 @@ import type { Postgres, TransactionLine } from "@claudemesh/storage/postgres";
 import { answerFromStored } from "../../core/stored-accept.ts";
 import type { CommittedAccept, OfferedSend, SendToAccept, StoredAccept } from "../../ports.ts";
 import { type AcceptOutcome, sendAccepts } from "./accept-in-transaction.ts";
+import type { Ids } from "./accept-statements.ts";
 
 /** Hears of transactions by the kind of work they carry, so that fault points can aim at it. */
 export type TransactionProbe = {
@@ -116,13 +117,26 @@ export class AcceptBatches {
     meshId: string,
     sends: readonly OfferedSend[],
   ): Promise<readonly PromiseSettledResult<AcceptOutcome>[]> {
-    return settleEach(sends, (some) => this.#transact(line, meshId, some));
+    return settleEach(sends, async (some) => {
+      try {
+        return await this.#transact(line, meshId, some, "free");
+      } catch (error) {
+        // An id was taken since its look-up: then nothing of the batch is there, and each is answered by what it finds.
+        if (!isTaken(error)) throw error;
+        return this.#transact(line, meshId, some, "contested");
+      }
+    });
   }
 
-  async #transact(line: TransactionLine, meshId: string, sends: readonly OfferedSend[]): Promise<AcceptOutcome[]> {
+  async #transact(
+    line: TransactionLine,
+    meshId: string,
+    sends: readonly OfferedSend[],
+    ids: Ids,
+  ): Promise<AcceptOutcome[]> {
     const { beforeCommit } = this.#probe;
     const { decided } = await line.transaction(async (tx) => {
-      const sent = sendAccepts(tx, meshId, sends);
+      const sent = sendAccepts(tx, meshId, sends, ids);
       if (beforeCommit !== undefined) {
         await sent.decided;
         await beforeCommit("accept");
@@ -132,6 +146,10 @@ export class AcceptBatches {
     await this.#probe.afterCommit("accept");
     return decided;
   }
+}
+
+function isTaken(error: unknown): boolean {
+  return error instanceof StorageError && error.constraint === "unique";
 }
 
 function settledValue<T>(settled: PromiseSettledResult<T>): T {

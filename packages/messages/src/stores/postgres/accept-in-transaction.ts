@@ -4,7 +4,7 @@
 import { lockMesh } from "@claudemesh/members/postgres";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { SendToAccept } from "../../ports.ts";
-import { insertClaims, type JudgedSend, writeAccepts } from "./accept-statements.ts";
+import { type Ids, insertClaims, type JudgedSend, writeAccepts } from "./accept-statements.ts";
 
 export type AcceptOutcome =
   | JudgedSend
@@ -20,27 +20,31 @@ export function sendAccepts(
   tx: PostgresTransaction,
   meshId: string,
   sends: readonly SendToAccept[],
+  ids: Ids,
 ): { readonly decided: Promise<AcceptOutcome[]> } {
   // Every transaction claims in the same order, so that two of them never wait for each other.
-  const claiming = insertClaims(tx, meshId, [...sends].sort(byClientMessageId));
+  const claiming = unawaited(insertClaims(tx, meshId, [...sends].sort(byClientMessageId), ids));
   // The server claims while the rest, bodies and all, is put into its format. The lock waits for that: nobody else should.
   tx.flush();
-  const locking = lockMesh(tx, meshId);
+  const locking = unawaited(lockMesh(tx, meshId));
   // Statements after the wait: they see what the other transaction committed.
-  const writing = writeAccepts(tx, meshId, sends);
-  const decided = Promise.all([claiming, locking, writing]).then(([, , judged]) => judged);
-  // Who commits without waiting for it hears of a failure from COMMIT.
-  decided.catch(() => undefined);
-  return { decided };
+  const writing = writeAccepts(tx, meshId, sends, ids);
+  return { decided: unawaited(Promise.all([claiming, locking, writing]).then(([, , judged]) => judged)) };
 }
 
-/** As above, for who goes on inside the transaction. */
+/** Who commits without waiting for an answer hears of a failure from COMMIT, and who could not send the rest from that. */
+function unawaited<T>(answer: Promise<T>): Promise<T> {
+  answer.catch(() => undefined);
+  return answer;
+}
+
+/** As above, for who goes on inside the transaction, which an id that is taken must not end. */
 export async function acceptInTransaction(
   tx: PostgresTransaction,
   meshId: string,
   sends: readonly SendToAccept[],
 ): Promise<AcceptOutcome[]> {
-  return sendAccepts(tx, meshId, sends).decided;
+  return sendAccepts(tx, meshId, sends, "contested").decided;
 }
 
 function byClientMessageId(a: SendToAccept, b: SendToAccept): number {

@@ -4,6 +4,10 @@
 //
 // They are planned once for each connection, maybe when the tables were empty and any plan looked as good as another.
 // So every look-up is a subquery that can use nothing but its whole key.
+//
+// Each comes in two forms. Sends come here after a look-up that found their ids free, and nearly always they still are: then
+// the claims are plain inserts, which fail where an id was taken meanwhile, and nobody asks whose claim it is. For the rare
+// batch that failed so, and inside a larger transaction that must not fail, the contested form finds out id by id.
 import type { AcceptRefusal } from "@claudemesh/protocol/messages/accept-result";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { float8Array, int4Array, textArray, uuidArray } from "@claudemesh/storage/postgres-arrays";
@@ -13,83 +17,103 @@ import { type DedupeRow, dedupeColumns, toStoredAccept } from "./stored-accepts.
 /** Milliseconds of `name`, a float8, as a time. */
 const time = (name: string) => `to_timestamp(${name} / 1000)`;
 
+export type Ids =
+  /** Free when they were looked up. Where one no longer is, the claims fail and take the transaction with them. */
+  | "free"
+  /** Any of them may be taken, and is then answered from its row. */
+  | "contested";
+
 // Fingerprints and bodies travel as one run of bytes each, so that what is judged and numbered is not carried with them.
-const claimStatement = `
+const claimStatement = (ids: Ids) => `
   INSERT INTO mesh.client_message_dedupe (mesh_id, client_message_id, broker_message_id, request_fingerprint,
     destination_kind, destination_ref, sender_pubkey, first_seen_at, expires_at)
   SELECT $1, e.client_message_id, e.broker_message_id, substring($2::bytea FROM (e.n::int - 1) * 32 + 1 FOR 32),
     e.kind, e.ref, e.sender, ${time("e.accepted_ms")}, ${time("e.expires_ms")}
   FROM unnest($3::text[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::float8[], $9::float8[]) WITH ORDINALITY
     AS e (client_message_id, broker_message_id, kind, ref, sender, accepted_ms, expires_ms, n)
-  ORDER BY e.n
-  ON CONFLICT (mesh_id, client_message_id) DO NOTHING`;
+  ORDER BY e.n${ids === "free" ? "" : "\n  ON CONFLICT (mesh_id, client_message_id) DO NOTHING"}`;
+
+const claimStatements = { free: claimStatement("free"), contested: claimStatement("contested") };
 
 /**
  * Inserts the claims in the order given, of ids that are free. Waits for any other transaction that holds one of them;
- * where that one commits, its claim stands.
+ * where that one commits, its claim stands. Like the other one it is on its way when this returns: what it is made of is read
+ * before, so that a fault there is thrown here and not at who does not wait for the answer.
  */
-export async function insertClaims(
+export function insertClaims(
   tx: PostgresTransaction,
   meshId: string,
   sends: readonly SendToAccept[],
-): Promise<void> {
-  await tx.execute(
-    claimStatement,
-    [
-      meshId,
-      Buffer.concat(sends.map((send) => send.fingerprint)),
-      textArray(sends.map((send) => send.clientMessageId)),
-      uuidArray(sends.map((send) => send.brokerMessageId)),
-      textArray(sends.map((send) => send.envelope.destination.kind)),
-      textArray(sends.map((send) => send.envelope.destination.ref)),
-      textArray(sends.map((send) => send.senderPubkey)),
-      float8Array(sends.map((send) => send.acceptedAtMs)),
-      float8Array(sends.map((send) => send.expiresAtMs ?? null)),
-    ],
-    "claim_sends",
-  );
+  ids: Ids,
+): Promise<number> {
+  const values = [
+    meshId,
+    Buffer.concat(sends.map((send) => send.fingerprint)),
+    textArray(sends.map((send) => send.clientMessageId)),
+    uuidArray(sends.map((send) => send.brokerMessageId)),
+    textArray(sends.map((send) => send.envelope.destination.kind)),
+    textArray(sends.map((send) => send.envelope.destination.ref)),
+    textArray(sends.map((send) => send.senderPubkey)),
+    float8Array(sends.map((send) => send.acceptedAtMs)),
+    float8Array(sends.map((send) => send.expiresAtMs ?? null)),
+  ];
+  return tx.execute(claimStatements[ids], values, `claim_${ids}`);
 }
 
-// B2 for every entry. Each has a broker_message_id that no other ever had: a claim that bears another, or is gone, is not
-// this transaction's. That is asked first: whose claim it is not is neither written nor taken back here.
-const judged = `
-  SELECT e.*, CASE
-    WHEN (SELECT d.broker_message_id FROM mesh.client_message_dedupe d
-          WHERE d.mesh_id = $1 AND d.client_message_id = e.client_message_id) IS DISTINCT FROM e.broker_message_id
-      THEN 'taken'
-    WHEN (SELECT true FROM mesh.client_message_fence f
-          WHERE f.mesh_id = $1 AND f.sender_pubkey = e.sender AND f.client_message_id = e.client_message_id)
-      THEN 'fenced'
-    WHEN (SELECT true FROM mesh.member m
-          WHERE m.mesh_id = $1 AND m.pubkey = e.sender AND m.revoked_at IS NULL) IS NULL
-      THEN 'unauthorized'
-    WHEN e.kind = 'dm' THEN
-      CASE WHEN (SELECT true FROM mesh.member m
-                 WHERE m.mesh_id = $1 AND m.pubkey = e.ref AND m.revoked_at IS NULL) IS NULL
-        THEN 'destination_not_found' END
-    WHEN e.kind = 'queue' THEN
-      CASE WHEN (SELECT true FROM mesh.queue q WHERE q.mesh_id = $1 AND q.id = e.ref) IS NULL
-        THEN 'destination_not_found' END
-    ELSE
-      CASE coalesce((SELECT t.post_policy FROM mesh.topic t WHERE t.mesh_id = $1 AND t.name = e.ref), 'none')
-        WHEN 'none' THEN 'destination_not_found'
-        WHEN 'subscribers' THEN
-          CASE WHEN (SELECT true FROM mesh.topic_subscription s
-                     WHERE s.mesh_id = $1 AND s.topic = e.ref AND s.member_pubkey = e.sender) IS NULL
-            THEN 'not_subscribed' END
-      END
-    END AS refusal
-  FROM entry e`;
+// Many sends of a batch come from one member and go to one place: that is judged once. Whose claim it is, is asked first: what
+// is not this transaction's is neither written nor taken back here. Each entry has a broker_message_id that no other ever had,
+// so that a claim which bears another, or is gone, is somebody else's.
+const place = `
+    SELECT p.n, p.sender, p.kind, p.ref,
+      (SELECT true FROM mesh.client_message_fence f
+       WHERE f.mesh_id = $1 AND f.sender_pubkey = p.sender LIMIT 1) AS has_fences,
+      CASE
+        WHEN (SELECT true FROM mesh.member m
+              WHERE m.mesh_id = $1 AND m.pubkey = p.sender AND m.revoked_at IS NULL) IS NULL
+          THEN 'unauthorized'
+        WHEN p.kind = 'dm' THEN
+          CASE WHEN (SELECT true FROM mesh.member m
+                     WHERE m.mesh_id = $1 AND m.pubkey = p.ref AND m.revoked_at IS NULL) IS NULL
+            THEN 'destination_not_found' END
+        WHEN p.kind = 'queue' THEN
+          CASE WHEN (SELECT true FROM mesh.queue q WHERE q.mesh_id = $1 AND q.id = p.ref) IS NULL
+            THEN 'destination_not_found' END
+        ELSE
+          CASE coalesce((SELECT t.post_policy FROM mesh.topic t WHERE t.mesh_id = $1 AND t.name = p.ref), 'none')
+            WHEN 'none' THEN 'destination_not_found'
+            WHEN 'subscribers' THEN
+              CASE WHEN (SELECT true FROM mesh.topic_subscription s
+                         WHERE s.mesh_id = $1 AND s.topic = p.ref AND s.member_pubkey = p.sender) IS NULL
+                THEN 'not_subscribed' END
+          END
+      END AS refusal
+    FROM unnest($2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS p (sender, kind, ref, n)`;
 
-// history_id is null exactly where there is a refusal. What is inserted is not sorted: its numbers are its order, and it comes
-// in that order by itself.
-const acceptStatement = `
-  WITH entry AS MATERIALIZED (
-    SELECT * FROM unnest($2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::int[],
-      $10::text[], $11::text[], $12::text[], $13::float8[]) WITH ORDINALITY
-      AS e (client_message_id, broker_message_id, sender, kind, ref, version, body_start, body_length,
-        meta, priority, reply_to_id, accepted_ms, n)
-  ), judged AS MATERIALIZED (${judged}
+const isTaken = `
+      WHEN (SELECT d.broker_message_id FROM mesh.client_message_dedupe d
+            WHERE d.mesh_id = $1 AND d.client_message_id = e.client_message_id) IS DISTINCT FROM e.broker_message_id
+        THEN 'taken'`;
+
+const storedClaim = `
+      CASE WHEN a.refusal = 'taken' THEN (SELECT row_to_json(s) FROM (
+        SELECT ${dedupeColumns} FROM mesh.client_message_dedupe d
+        WHERE d.mesh_id = $1 AND d.client_message_id = a.client_message_id) AS s) END`;
+
+// history_id is null exactly where there is a refusal. What is inserted comes in the order of its numbers, because they are
+// given in that order.
+const acceptStatement = (ids: Ids) => `
+  WITH place AS MATERIALIZED (${place}
+  ), judged AS MATERIALIZED (
+    SELECT e.*, p.sender, p.kind, p.ref, CASE${ids === "free" ? "" : isTaken}
+      WHEN p.has_fences AND (SELECT true FROM mesh.client_message_fence f
+            WHERE f.mesh_id = $1 AND f.sender_pubkey = p.sender AND f.client_message_id = e.client_message_id)
+        THEN 'fenced'
+      ELSE p.refusal END AS refusal
+    FROM unnest($5::text[], $6::uuid[], $7::int[], $8::text[], $9::int[], $10::int[], $11::text[], $12::text[],
+      $13::text[], $14::float8[]) WITH ORDINALITY
+      AS e (client_message_id, broker_message_id, place, version, body_start, body_length, meta, priority, reply_to_id,
+        accepted_ms, n)
+    JOIN place p ON p.n = e.place
   ), counter AS (
     INSERT INTO mesh.mesh_history_counter AS c (mesh_id, last_history_id)
     SELECT $1::uuid, count(*) FROM judged WHERE refusal IS NULL HAVING count(*) > 0
@@ -106,19 +130,19 @@ const acceptStatement = `
       SELECT array_agg(s.member_pubkey ORDER BY s.member_pubkey) FROM mesh.topic_subscription s
       WHERE s.mesh_id = $1 AND s.topic = t.ref AND (SELECT true FROM mesh.member m
         WHERE m.mesh_id = $1 AND m.pubkey = s.member_pubkey AND m.revoked_at IS NULL)) AS members
-    FROM (SELECT DISTINCT ref FROM numbered WHERE kind = 'topic' AND history_id IS NOT NULL) AS t
+    FROM (SELECT DISTINCT ref FROM place WHERE kind = 'topic' AND refusal IS NULL) AS t
   ), topic_messages AS (
     INSERT INTO mesh.topic_message (mesh_id, id, client_message_id, topic, sender_pubkey, envelope_version, body, meta,
       priority, reply_to_id, created_at, history_id)
     SELECT $1, a.broker_message_id, a.client_message_id, a.ref, a.sender, a.version,
-      substring($14::bytea FROM a.body_start FOR a.body_length), a.meta, a.priority, a.reply_to_id,
+      substring($15::bytea FROM a.body_start FOR a.body_length), a.meta, a.priority, a.reply_to_id,
       ${time("a.accepted_ms")}, a.history_id
     FROM numbered a WHERE a.history_id IS NOT NULL AND a.kind = 'topic'
   ), queue_messages AS (
     INSERT INTO mesh.message_queue (mesh_id, id, client_message_id, destination_kind, destination_ref, sender_pubkey,
       envelope_version, body, meta, priority, reply_to_id, created_at, history_id)
     SELECT $1, a.broker_message_id, a.client_message_id, a.kind, a.ref, a.sender, a.version,
-      substring($14::bytea FROM a.body_start FOR a.body_length), a.meta, a.priority, a.reply_to_id,
+      substring($15::bytea FROM a.body_start FOR a.body_length), a.meta, a.priority, a.reply_to_id,
       ${time("a.accepted_ms")}, a.history_id
     FROM numbered a WHERE a.history_id IS NOT NULL AND a.kind <> 'topic'
   ), history AS (
@@ -141,7 +165,7 @@ const acceptStatement = `
   ), mentions AS (
     INSERT INTO mesh.mention_index (mesh_id, mentioned_pubkey, history_id, broker_message_id)
     SELECT $1, m.pubkey, a.history_id, a.broker_message_id
-    FROM numbered a, unnest($15::int[], $16::text[]) AS m (n, pubkey)
+    FROM numbered a, unnest($16::int[], $17::text[]) AS m (n, pubkey)
     WHERE a.history_id IS NOT NULL AND m.n = a.n
   ), unclaimed AS (
     DELETE FROM mesh.client_message_dedupe
@@ -150,12 +174,12 @@ const acceptStatement = `
               WHERE d.mesh_id = $1 AND d.client_message_id = a.client_message_id)
       FROM numbered a WHERE a.history_id IS NULL AND a.refusal <> 'taken'))
   )
-  SELECT a.refusal, a.history_id, CASE WHEN a.refusal = 'taken' THEN
-      (SELECT row_to_json(s) FROM (
-        SELECT ${dedupeColumns} FROM mesh.client_message_dedupe d
-        WHERE d.mesh_id = $1 AND d.client_message_id = a.client_message_id) AS s) END AS stored, CASE WHEN a.n = 1 THEN
+  SELECT a.refusal, a.history_id,${ids === "free" ? "" : `${storedClaim} AS stored,`}
+    CASE WHEN a.n = 1 THEN
       (SELECT json_object_agg(audience.topic, coalesce(audience.members, '{}')) FROM audience) END AS audience
   FROM numbered a ORDER BY a.n`;
+
+const acceptStatements = { free: acceptStatement("free"), contested: acceptStatement("contested") };
 
 export type JudgedSend =
   /** The id was consumed before. */
@@ -169,7 +193,7 @@ type JudgedRow = {
   refusal: Extract<JudgedSend, { type: "refused" }>["refusal"] | "taken" | null;
   history_id: number | null;
   /** Of an id that is taken; bytes as PostgreSQL spells them. */
-  stored: (Omit<DedupeRow, "request_fingerprint"> & { request_fingerprint: string }) | null;
+  stored?: (Omit<DedupeRow, "request_fingerprint"> & { request_fingerprint: string }) | null;
   /** Live subscribers of every topic in the batch; in the first row only. */
   audience: Record<string, string[]> | null;
 };
@@ -179,12 +203,17 @@ type JudgedRow = {
  * mesh's lock: judges all of them on one snapshot, writes every effect of those that pass, and takes back the claims of
  * the others, so that their ids are free. What another transaction claimed is read and left alone.
  */
-export async function writeAccepts(
+export function writeAccepts(
   tx: PostgresTransaction,
   meshId: string,
   sends: readonly SendToAccept[],
+  ids: Ids,
 ): Promise<JudgedSend[]> {
-  const rows = await tx.query<JudgedRow>(acceptStatement, acceptValues(meshId, sends), "write_accepts");
+  const values = acceptValues(meshId, sends);
+  return tx.query<JudgedRow>(acceptStatements[ids], values, `write_${ids}`).then((rows) => readJudged(sends, rows));
+}
+
+function readJudged(sends: readonly SendToAccept[], rows: readonly JudgedRow[]): JudgedSend[] {
   const audience = new Map(Object.entries(rows[0]?.audience ?? {}));
   return sends.map((send, index) => {
     const { refusal, history_id: historyId, stored } = rows[index] ?? {};
@@ -210,6 +239,7 @@ function recipientsOf(send: SendToAccept, audience: ReadonlyMap<string, readonly
 
 function acceptValues(meshId: string, sends: readonly SendToAccept[]): unknown[] {
   const envelopes = sends.map((send) => send.envelope);
+  const { places, placeOf } = findPlaces(sends);
   const bodyStarts: number[] = [];
   let bodyEnd = 1;
   for (const { body } of envelopes) {
@@ -218,11 +248,12 @@ function acceptValues(meshId: string, sends: readonly SendToAccept[]): unknown[]
   }
   return [
     meshId,
+    textArray(places.map((send) => send.senderPubkey)),
+    textArray(places.map((send) => send.envelope.destination.kind)),
+    textArray(places.map((send) => send.envelope.destination.ref)),
     textArray(sends.map((send) => send.clientMessageId)),
     uuidArray(sends.map((send) => send.brokerMessageId)),
-    textArray(sends.map((send) => send.senderPubkey)),
-    textArray(envelopes.map(({ destination }) => destination.kind)),
-    textArray(envelopes.map(({ destination }) => destination.ref)),
+    int4Array(placeOf),
     textArray(envelopes.map(({ version }) => version)),
     int4Array(bodyStarts),
     int4Array(envelopes.map(({ body }) => body.length)),
@@ -234,4 +265,20 @@ function acceptValues(meshId: string, sends: readonly SendToAccept[]): unknown[]
     int4Array(sends.flatMap((send, index) => send.mentions.map(() => index + 1))),
     textArray(sends.flatMap((send) => send.mentions)),
   ];
+}
+
+/** One send for each pair of sender and destination, and which of them each send has, counted from one. */
+function findPlaces(sends: readonly SendToAccept[]): { places: SendToAccept[]; placeOf: number[] } {
+  const places: SendToAccept[] = [];
+  const numbers = new Map<string, number>();
+  const placeOf = sends.map((send) => {
+    const { kind, ref } = send.envelope.destination;
+    // Neither a key nor a kind has a space in it.
+    const key = `${send.senderPubkey} ${kind} ${ref}`;
+    const known = numbers.get(key);
+    if (known !== undefined) return known;
+    numbers.set(key, places.push(send));
+    return places.length;
+  });
+  return { places, placeOf };
 }

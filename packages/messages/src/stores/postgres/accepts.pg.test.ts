@@ -1,11 +1,12 @@
 // What accepting on PostgreSQL does when transactions overlap: who waits for whom, in which order history grows, and what
 // a lost connection leaves behind.
+import type { Envelope } from "@claudemesh/protocol/messages/envelope";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { startFaultyProxy } from "../../../../../tests/support/faulty-proxy.ts";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import { until } from "../../../../../tests/support/world.ts";
-import type { MessagesStore } from "../../ports.ts";
+import type { MessagesStore, OfferedSend } from "../../ports.ts";
 import { ampleRate, dm, noEffects, send, World } from "../conformance-world.ts";
 import type { TransactionProbe } from "./accept-batches.ts";
 import { uuidOf } from "./testing/named-ids.ts";
@@ -140,6 +141,24 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
       expect(await held).toMatchObject({ type: "accepted", historyId: 1 });
       expect((await Promise.all(others)).map(({ type }) => type)).toEqual(["duplicate", "reused", "owned_by_another"]);
       expect(await world.effects()).toEqual({ ...noEffects, dedupe: 1, message: 1, history: 1, delivery: 1 });
+    });
+
+    test("neighbours in the second's batch are accepted as if it were not there", async () => {
+      const first = await openHeldStore();
+      const second = await openStore();
+      const held = accept(first.store, "m1");
+      await first.reached;
+      const others = ["m0", "m1", "m2", "m3"].map((id) => accept(second, id));
+      await untilWaiting(1);
+      first.commit();
+      expect(await held).toMatchObject({ type: "accepted", historyId: 1 });
+      expect(await Promise.all(others)).toMatchObject([
+        { type: "accepted", historyId: 2 },
+        { type: "duplicate", historyId: 1 },
+        { type: "accepted", historyId: 3 },
+        { type: "accepted", historyId: 4 },
+      ]);
+      expect(await world.effects()).toEqual({ ...noEffects, dedupe: 4, message: 4, history: 4, delivery: 4 });
     });
 
     test("the second is accepted where the first's transaction fails", async () => {
@@ -289,6 +308,35 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
       expect(results.every(({ type }) => type === "accepted")).toBe(true);
       expect(transactions).toBeGreaterThanOrEqual(3);
     });
+  });
+
+  test("a send that cannot be put into the server's format leaves no claim behind", async () => {
+    const store = await openStore();
+    class UnwritableEnvelope implements Envelope {
+      readonly version = "1";
+      readonly destination = dm(bob);
+      readonly replyToId = undefined;
+      readonly priority = "next";
+      readonly body = new Uint8Array(1);
+      get canonicalMeta(): string {
+        throw new Error("told to fail");
+      }
+    }
+    const unwritable: OfferedSend = {
+      meshId: "mesh-1",
+      senderPubkey: alice,
+      clientMessageId: "m1",
+      brokerMessageId: "01890000-0000-7000-8000-000000000002",
+      fingerprint: new Uint8Array(32),
+      envelope: new UnwritableEnvelope(),
+      mentions: [],
+      acceptedAtMs: world.nowMs,
+      isOutdated: () => false,
+      expiresAtMs: undefined,
+    };
+    await expect(store.accepts.accept(unwritable)).rejects.toThrow("told to fail");
+    expect(await world.effects()).toEqual(noEffects);
+    expect(await accept(store, "m1")).toMatchObject({ type: "accepted", historyId: 1 });
   });
 
   describe("a connection that is lost at COMMIT", () => {
