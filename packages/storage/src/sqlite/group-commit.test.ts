@@ -159,6 +159,29 @@ describe("items of the same jobs", () => {
     expect(committedIds()).toEqual([1, 2]);
   });
 
+  test("may be too much for one transaction: the rest comes first in the next, before whoever stood behind it", async () => {
+    const commits: number[][] = [];
+    const setup = setUp({ afterCommit: () => commits.push(setup.committedIds()) });
+    const insertTwo = (db: Sqlite, ids: readonly number[]) => ({
+      firstOnes: ids.slice(0, 2).map((id) => insert(id)(db) * 10),
+    });
+    const told = [1, 2, 3].map((id) => setup.commits.submitItem(insertTwo, id));
+    told.push(setup.commits.submit(insert(4)));
+    expect(await Promise.all(told)).toEqual([10, 20, 30, 4]);
+    expect(commits).toEqual([
+      [1, 2],
+      [1, 2, 3, 4],
+    ]);
+    expect(setup.commits.queued).toBe(0);
+  });
+
+  test("change nothing when nothing is said of any of them", async () => {
+    const { commits, committedIds } = setUp();
+    const silent = (db: Sqlite, ids: readonly number[]) => ({ firstOnes: ids.map((id) => insert(id)(db)).slice(1) });
+    await expect(commits.submitItem(silent, 1)).rejects.toThrow("some of the items");
+    expect(committedIds()).toEqual([]);
+  });
+
   test("change nothing when there is not one result for each", async () => {
     const { commits, committedIds } = setUp();
     const forgetful = (db: Sqlite, ids: readonly number[]) => ids.map((id) => insert(id)(db)).slice(1);

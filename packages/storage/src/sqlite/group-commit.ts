@@ -30,7 +30,10 @@ export type CommitJob<R> = (db: Sqlite) => R;
  * For jobs that read the same things: does those that follow each other in one transaction in one call, so that each
  * thing is read once. One result per item, in their order. The same rules hold as for a job.
  */
-export type CommitJobs<Item, R> = (db: Sqlite, items: readonly Item[]) => R[];
+export type CommitJobs<Item, R> = (db: Sqlite, items: readonly Item[]) => R[] | FirstOnes<R>;
+
+/** The first of the items were work enough for one transaction, and the others, untouched, come first in the next. */
+export type FirstOnes<R> = { readonly firstOnes: R[] };
 
 interface QueuedJob {
   /** A job by itself; undefined: `item` is one of `jobs`, which are done together. */
@@ -182,28 +185,33 @@ export class GroupCommit {
 
   #commitBatch(batch: QueuedJob[]): void {
     let phase: CommitPhase = "begin";
+    let done = 0;
     try {
       this.#db.transaction(() => {
         phase = "jobs";
-        this.#runJobs(batch);
+        done = this.#runJobs(batch);
         phase = "commit";
         this.#beforeCommit?.();
       });
       phase = "committed";
-      this.#afterCommit?.(batch.length);
+      this.#afterCommit?.(done);
     } catch (error) {
       if (batch.length > 1 && isOneJobsFault(phase, error)) this.#commitEachAlone(batch);
       else for (const entry of batch) entry.reject(error);
       return;
     }
-    for (const entry of batch) entry.resolve(entry.result);
+    for (const entry of batch.slice(0, done)) entry.resolve(entry.result);
+    if (done === batch.length) return;
+    this.#queue.unshift(...batch.slice(done));
+    this.#schedule();
   }
 
   #commitEachAlone(batch: QueuedJob[]): void {
     for (const entry of batch) this.#commitBatch([entry]);
   }
 
-  #runJobs(batch: readonly QueuedJob[]): void {
+  /** How many, from the first on, are done. */
+  #runJobs(batch: readonly QueuedJob[]): number {
     for (let at = 0; at < batch.length; ) {
       const first = batch[at];
       assert(first !== undefined);
@@ -212,10 +220,11 @@ export class GroupCommit {
         at += 1;
       } else {
         const end = endOfJobs(batch, at);
-        this.#runTogether(first.jobs, batch.slice(at, end));
-        at = end;
+        at += this.#runTogether(first.jobs, batch.slice(at, end));
+        if (at < end) return at;
       }
     }
+    return batch.length;
   }
 
   #run(job: CommitJob<unknown>): unknown {
@@ -224,15 +233,18 @@ export class GroupCommit {
     return result;
   }
 
-  #runTogether(jobs: QueuedJob["jobs"], entries: readonly QueuedJob[]): void {
+  #runTogether(jobs: QueuedJob["jobs"], entries: readonly QueuedJob[]): number {
     assert(jobs !== undefined);
-    const results = jobs(
+    const done = jobs(
       this.#db,
       entries.map(({ item }) => item),
     );
-    assert(Array.isArray(results) && results.length === entries.length, "jobs return one result per item, at once");
-    let at = 0;
-    for (const entry of entries) entry.result = results[at++];
+    const results = "firstOnes" in done ? done.firstOnes : done;
+    const isEach = Array.isArray(results) && results.length === entries.length;
+    assert(isEach || "firstOnes" in done, "jobs return one result per item, at once");
+    assert(results.length > 0 && results.length <= entries.length, "the first ones are some of the items");
+    for (const [at, result] of results.entries()) (entries[at] as QueuedJob).result = result;
+    return results.length;
   }
 }
 

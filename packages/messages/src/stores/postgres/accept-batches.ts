@@ -8,6 +8,7 @@ import { answerFromStored } from "../../core/stored-accept.ts";
 import type { CommittedAccept, OfferedSend, SendToAccept, StoredAccept } from "../../ports.ts";
 import { type AcceptOutcome, sendAccepts } from "./accept-in-transaction.ts";
 import type { Ids } from "./accept-statements.ts";
+import { TopicAudiences } from "./topic-audiences.ts";
 
 /** Hears of transactions by the kind of work they carry, so that fault points can aim at it. */
 export type TransactionProbe = {
@@ -25,7 +26,11 @@ const transactionsPerMesh = 2;
 const sendsPerTransaction = 256;
 /** A transaction costs as much as fifteen sends whatever it holds, here and on the server. */
 const sendsWorthOverlapping = 20;
-const bodyBytesPerTransaction = 4 * 1_048_576;
+/** Bodies and deliveries: others of the mesh wait while they are written. */
+const bytesPerTransaction = 4 * 1_048_576;
+const bytesPerDelivery = 256;
+/** So many deliveries to each of a full transaction's sends are all that it may write. */
+const audienceWorthKnowing = bytesPerTransaction / bytesPerDelivery / sendsPerTransaction;
 /** How often a send may find its id consumed and then forgotten before it gives up. */
 const triesMax = 5;
 
@@ -43,6 +48,7 @@ type Lane = {
 export class AcceptBatches {
   readonly #postgres: Postgres;
   readonly #probe: TransactionProbe;
+  readonly #audiences = new TopicAudiences(audienceWorthKnowing);
   /** By mesh; only those in which something is under way. */
   readonly #lanes = new Map<string, Lane>();
 
@@ -82,8 +88,8 @@ export class AcceptBatches {
     const batches: Lane["batches"] = new NaturalBatches({
       maxConcurrent: transactionsPerMesh,
       maxBatch: sendsPerTransaction,
-      weigh: (send) => send.envelope.body.length,
-      maxWeight: bodyBytesPerTransaction,
+      weigh: (send) => send.envelope.body.length + this.#audiences.expected(send) * bytesPerDelivery,
+      maxWeight: bytesPerTransaction,
       // Where other meshes are busy, the server is: then whole batches cost it least.
       overlapFrom: () => (this.#lanes.size > 1 ? sendsPerTransaction : sendsWorthOverlapping),
       run: async (sends) => {
@@ -143,8 +149,12 @@ export class AcceptBatches {
       }
       return sent;
     });
+    const outcomes = await decided;
+    for (const [index, outcome] of outcomes.entries()) {
+      if (outcome.type === "accepted") this.#audiences.note(sends[index] as OfferedSend, outcome.recipients.length);
+    }
     await this.#probe.afterCommit("accept");
-    return decided;
+    return outcomes;
   }
 }
 

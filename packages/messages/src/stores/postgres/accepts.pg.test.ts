@@ -7,7 +7,7 @@ import { startFaultyProxy } from "../../../../../tests/support/faulty-proxy.ts";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import { until } from "../../../../../tests/support/world.ts";
 import type { MessagesStore, OfferedSend } from "../../ports.ts";
-import { ampleRate, dm, noEffects, send, World } from "../conformance-world.ts";
+import { ampleRate, dm, noEffects, send, topic, World } from "../conformance-world.ts";
 import type { TransactionProbe } from "./accept-batches.ts";
 import { uuidOf } from "./testing/named-ids.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
@@ -294,6 +294,26 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
       const results = await Promise.all(ids.map((id) => accept(world.store, id)));
       const order = results.map((result) => (result.type === "accepted" ? result.historyId : 0));
       expect(order).toEqual(ids.map((_, index) => index + 1));
+    });
+
+    test("are cut by the deliveries that their topic's last message had", async () => {
+      await world.addTopic("crowded", []);
+      await harness.query(`INSERT INTO mesh.member (mesh_id, pubkey, name, role, joined_at)
+        SELECT 'mesh-1', 'reader-' || n, 'reader-' || n, 'member', now() FROM generate_series(1, 2000) AS n`);
+      await harness.query(`INSERT INTO mesh.topic_subscription (mesh_id, topic, member_pubkey, subscribed_at)
+        SELECT 'mesh-1', 'crowded', 'reader-' || n, now() FROM generate_series(1, 2000) AS n`);
+      let transactions = 0;
+      const store = await openStore({
+        beforeCommit: () => {
+          transactions += 1;
+        },
+      });
+      const toCrowd = (id: string) => world.accept(alice, send(id, topic("crowded")), { store: store.accepts });
+      expect(await toCrowd("first")).toMatchObject({ type: "accepted" });
+      const results = await Promise.all(Array.from({ length: 16 }, (_, n) => toCrowd(`m${n}`)));
+      expect(results.every(({ type }) => type === "accepted")).toBe(true);
+      expect(transactions).toBeGreaterThanOrEqual(3);
+      expect(await world.effects()).toMatchObject({ delivery: 17 * 2000 });
     });
 
     test("are cut by the size of their bodies", async () => {

@@ -75,6 +75,25 @@ const ends = async (accepts: readonly Promise<CommittedAccept>[]) =>
   (await Promise.all(accepts)).map(({ result }) => (result.type === "refused" ? result.code : result.type));
 
 describe("sends of one transaction", () => {
+  test("are cut by the deliveries that they have, so that nobody waits for a crowded topic's", async () => {
+    const { world, db } = await startWatched();
+    const [alice] = await world.threeMembers();
+    await world.addTopic("crowded");
+    const readers = "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 5000)";
+    db.exec(`INSERT INTO member (mesh_id, pubkey, name, role, joined_at)
+      ${readers} SELECT 'mesh-1', 'reader-' || n, 'reader-' || n, 'member', 1 FROM r`);
+    db.exec(`INSERT INTO topic_subscription (mesh_id, topic, member_pubkey, subscribed_at)
+      ${readers} SELECT 'mesh-1', 'crowded', 'reader-' || n, 1 FROM r`);
+    const transactions = vi.spyOn(db, "transaction");
+    const ids = ["m1", "m2", "m3", "m4", "m5"];
+    const accepts = await Promise.all(ids.map((id) => offer(world, alice, send(id, topic("crowded")))));
+    expect(accepts.map(({ result }) => result)).toMatchObject(ids.map((_, at) => ({ historyId: at + 1 })));
+    expect(transactions).toHaveBeenCalledTimes(3);
+    vi.restoreAllMocks();
+    expect(await world.effects()).toMatchObject({ history: 5, delivery: 25_000 });
+    await world.close();
+  });
+
   test("read what they share once, and write what they count once", async () => {
     const { world, db } = await startWatched();
     const [alice, bob, carol] = await world.threeMembers();

@@ -1,5 +1,5 @@
 // MessagesStore on SQLite: which function runs as a committed read and which as a job of the group commit.
-import type { GroupCommit } from "@claudemesh/storage/group-commit";
+import type { FirstOnes, GroupCommit } from "@claudemesh/storage/group-commit";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { type RateLimit, retryAfterSeconds } from "../../core/rate-limit.ts";
@@ -57,14 +57,9 @@ export function createSqliteMessagesStore(
   rate: RateLimit,
   probe: TransactionProbe,
 ): MessagesStore {
-  const acceptTogether = (tx: Sqlite, sends: readonly OfferedSend[]): CommittedAccept[] => {
+  const acceptTogether = (tx: Sqlite, sends: readonly OfferedSend[]) => {
     probe.saw("accept");
-    const run = new AcceptRun(tx);
-    const budget = new BudgetRun(tx, rate);
-    const accepts = sends.map((send) => acceptWithinBudget(run, budget, rate, send));
-    run.finish();
-    budget.finish();
-    return accepts;
+    return acceptInBudget(tx, rate, sends);
   };
   return {
     accepts: {
@@ -187,6 +182,25 @@ function createPresenceStore(db: Sqlite, commit: GroupCommit): PresenceStore {
     setProfile: (meshId, pubkey, change, nowMs) =>
       commit.submit((tx) => updateProfile(tx, meshId, pubkey, change, nowMs)),
   };
+}
+
+/** Everything else waits while they are written: a few dozen milliseconds' worth. One message may have more of them. */
+const deliveriesPerTransaction = 8_192;
+
+function acceptInBudget(tx: Sqlite, rate: RateLimit, sends: readonly OfferedSend[]): FirstOnes<CommittedAccept> {
+  const run = new AcceptRun(tx);
+  const budget = new BudgetRun(tx, rate);
+  const accepts: CommittedAccept[] = [];
+  let deliveries = 0;
+  for (const send of sends) {
+    const accept = acceptWithinBudget(run, budget, rate, send);
+    accepts.push(accept);
+    deliveries += accept.recipients.length;
+    if (deliveries >= deliveriesPerTransaction) break;
+  }
+  run.finish();
+  budget.finish();
+  return { firstOnes: accepts };
 }
 
 // Whoever lost the race to the claim is answered by it and spends nothing, as if the fast path had seen the row.
