@@ -48,6 +48,8 @@ export class RedisConnection {
   readonly #heartbeatMs: number;
   readonly #heartbeat: NodeJS.Timeout;
   #client: RedisClient;
+  /** When the other end took the connection on which the client still waits for its first answers. */
+  #acceptedAtMs: number | undefined;
   #closed = false;
 
   constructor(options: RedisConnectionOptions) {
@@ -85,10 +87,18 @@ export class RedisConnection {
     const { url, name, onProblem, onReady, subscription } = this.#options;
     const client = createRedisClient(url, name, this.#options.random ?? Math.random);
     let subscribed = false;
-    client.on("error", (error) => {
-      if (!this.#closed) onProblem(error);
+    const noteProblem = (error: unknown) => {
+      if (!this.#closed && client === this.#client) onProblem(error);
+    };
+    client.on("error", noteProblem);
+    client.on("connect", () => {
+      this.#acceptedAtMs = performance.now();
+    });
+    client.on("reconnecting", () => {
+      this.#acceptedAtMs = undefined;
     });
     client.on("ready", () => {
+      this.#acceptedAtMs = undefined;
       // After the first time the client itself subscribes again, before it says that it is ready.
       if (subscription === undefined || subscribed) {
         onReady?.();
@@ -99,24 +109,38 @@ export class RedisConnection {
         onReady?.();
       }, onProblem);
     });
-    client.connect().catch((error: unknown) => {
-      if (!this.#closed) onProblem(error);
-    });
+    client.connect().catch(noteProblem);
     return client;
   }
 
   async #checkAlive(): Promise<void> {
     const client = this.#client;
-    if (!client.isReady) return;
+    if (!client.isReady) {
+      this.#checkGreeting();
+      return;
+    }
     try {
       await this.ask((asked) => asked.ping(), this.#heartbeatMs);
     } catch (error) {
       // A broken connection mends itself. One that swallows everything would not be noticed for many minutes.
       const silent = error instanceof RedisUnavailable && client.isReady;
       if (this.#closed || !silent || client !== this.#client) return;
-      this.#options.onProblem(error);
-      client.destroy();
-      this.#client = this.#open();
+      this.#replace(error);
     }
+  }
+
+  // The client bounds how long it takes to be accepted, and tries again by itself. For what it asks after that, before it
+  // is ready, it waits for ever.
+  #checkGreeting(): void {
+    if (this.#acceptedAtMs === undefined || performance.now() - this.#acceptedAtMs < connectTimeoutMs) return;
+    this.#replace(new RedisUnavailable(`Redis took the connection and did not answer in ${connectTimeoutMs} ms`));
+  }
+
+  #replace(problem: RedisUnavailable): void {
+    this.#options.onProblem(problem);
+    this.#acceptedAtMs = undefined;
+    const silent = this.#client;
+    this.#client = this.#open();
+    silent.destroy();
   }
 }

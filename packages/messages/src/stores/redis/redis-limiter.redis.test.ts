@@ -140,12 +140,15 @@ describe.skipIf(redis === undefined)("the limiter on Redis", () => {
     expect(await limiter.consume(randomUUID(), "m1", nowMs)).toEqual({ type: "ok", spent: true });
   });
 
-  test("does not wait for a Redis that has fallen silent, and replaces the connection", async () => {
+  test("does not wait for a Redis that has fallen silent, and replaces the connection until one is answered", async () => {
     const proxy = await startFaultyProxy(url);
     onTestFinished(() => proxy.stop());
     const open = await openLimiter(proxy.url, { heartbeatMs: 100 });
     expect(await open.limiter.consume(randomUUID(), "m1", nowMs)).toEqual({ type: "ok", spent: true });
     proxy.fallSilent();
+    expect(await open.limiter.consume(randomUUID(), "m2", nowMs)).toEqual({ type: "unavailable" });
+    // The next one is accepted, and hears nothing either.
+    await until("the replacement is replaced", () => proxy.seen.connections > 2);
     expect(await open.limiter.consume(randomUUID(), "m2", nowMs)).toEqual({ type: "unavailable" });
     proxy.speak();
     await until("another connection is made", () => open.readies > 1);
