@@ -69,10 +69,18 @@ export class RedisConnection {
     const client = this.#client;
     if (!client.isReady) throw new RedisUnavailable("there is no connection to Redis");
     const { promise: late, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => reject(new RedisUnavailable(`Redis did not answer in ${timeoutMs} ms`)), timeoutMs);
+    const giveUp = () => reject(new RedisUnavailable(`Redis did not answer in ${timeoutMs} ms`));
+    const answer = command(client);
+    // A process that was busy for longer is not Redis's fault. The client writes at the end of this turn, and the time
+    // counts from then; and timers run before sockets are read, so that an answer may be here when the time is over.
+    let timer: NodeJS.Timeout | undefined;
+    const written = setImmediate(() => {
+      timer = setTimeout(() => setImmediate(giveUp), timeoutMs);
+    });
     try {
-      return await Promise.race([command(client), late]);
+      return await Promise.race([answer, late]);
     } finally {
+      clearImmediate(written);
       clearTimeout(timer);
     }
   }
