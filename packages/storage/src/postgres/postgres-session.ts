@@ -1,5 +1,5 @@
-// One checked-out PostgreSQL connection: sets and checks what every connection promises, runs transactions one behind the
-// other, and knows whether the connection was lost. Retrying is the pool's business.
+// One checked-out PostgreSQL connection: runs transactions one behind the other, and knows whether the connection was lost.
+// Retrying is the pool's business.
 import assert from "node:assert/strict";
 import type pg from "pg";
 import { StorageError } from "../storage-error.ts";
@@ -30,41 +30,11 @@ export interface PostgresTransaction {
   flush(): void;
 }
 
-export interface SessionSettings extends SessionLimits {
-  /** Plans of named statements are made once, for any values, and by the indexes. */
-  genericPlans: boolean;
-}
-
 export interface SessionLimits {
   /** The server cancels a statement after this; 0 never. */
   statementTimeoutMs: number;
   /** How much longer than that we wait for an answer before taking the connection for dead. */
   answerGraceMs: number;
-}
-
-/**
- * Runs once on each new connection. Reads outside a transaction are all that autocommit may do, names are always
- * qualified, and a commit waits for the flush whatever the role's or the database's defaults say.
- */
-export async function prepareConnection(client: pg.ClientBase, settings: SessionSettings): Promise<void> {
-  await client.query(
-    `SELECT set_config('synchronous_commit',
-              CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
-            set_config('search_path', 'pg_catalog', false),
-            set_config('default_transaction_read_only', 'on', false),
-            set_config('idle_in_transaction_session_timeout', '60s', false),
-            set_config('statement_timeout', $1, false)`,
-    [String(settings.statementTimeoutMs)],
-  );
-  if (settings.genericPlans) {
-    await client.query(
-      `SELECT set_config('plan_cache_mode', 'force_generic_plan', false), set_config('enable_seqscan', 'off', false)`,
-    );
-  }
-  const { rows } = await client.query<{ synchronous_commit: string }>("SHOW synchronous_commit");
-  const actual = rows[0]?.synchronous_commit;
-  if (actual === "on" || actual === "remote_apply") return;
-  throw new StorageError("unavailable", `PostgreSQL keeps synchronous_commit at ${actual} instead of on`);
 }
 
 export class PostgresSession {

@@ -129,6 +129,14 @@ suite("PostgreSQL", () => {
       expect(await postgres.read("SELECT 2 AS n")).toEqual([{ n: 2 }]);
     });
 
+    test("that falls silent while it is prepared gives its place in the pool to another", async () => {
+      const proxy = await startProxy();
+      proxy.swallowAt("set_config");
+      const postgres = open({ url: proxy.url, poolSize: 1, connectTimeoutMs: 500 });
+      expect(await postgres.read("SELECT 2 AS n")).toEqual([{ n: 2 }]);
+      expect(proxy.seen.strikes).toBe(1);
+    });
+
     test("gives int8 arrays as exact numbers", async () => {
       const postgres = open();
       const rows = await postgres.read("SELECT ARRAY[[1, NULL], [2, 3]]::int8[] AS n, count(*) AS c");

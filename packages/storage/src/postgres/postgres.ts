@@ -10,9 +10,9 @@ import {
   PostgresSession,
   type PostgresTransaction,
   type PostgresValue,
-  prepareConnection,
   type SessionLimits,
 } from "./postgres-session.ts";
+import { prepareConnection } from "./prepare-connection.ts";
 import { defaultRetryPolicy, type RetryPolicy, retryDelayMs } from "./retry-delay.ts";
 import { type CheckedOut, SharedConnection } from "./shared-connection.ts";
 
@@ -22,7 +22,7 @@ export interface OpenPostgresOptions {
   /** `postgres://…`. Settings last as long as a connection, so a pooler between must pool by session. */
   url: string;
   poolSize?: number;
-  /** How long to wait for a connection, new or from the pool. */
+  /** How long to wait for a connection, new or from the pool, and once more for a new one to be prepared. */
   connectTimeoutMs?: number;
   statementTimeoutMs?: number;
   /** How much longer than that we wait for an answer before taking the connection for dead. */
@@ -65,19 +65,21 @@ export class Postgres {
 
   constructor(options: OpenPostgresOptions) {
     const { statementTimeoutMs = 30_000, answerGraceMs = 5000, genericPlans = false } = options;
+    const { connectTimeoutMs = 5000 } = options;
     this.#limits = { statementTimeoutMs, answerGraceMs };
     this.#retry = { ...defaultRetryPolicy, ...options.retry };
     this.#random = options.random ?? Math.random;
     this.#pool = new pg.Pool({
       connectionString: options.url,
       max: options.poolSize ?? 10,
-      connectionTimeoutMillis: options.connectTimeoutMs ?? 5000,
+      connectionTimeoutMillis: connectTimeoutMs,
       idleTimeoutMillis: options.idleTimeoutMs ?? 30_000,
       application_name: options.applicationName ?? "claudemesh",
       keepAlive: true,
       pipeline: true,
       types: { getTypeParser },
-      onConnect: (client) => prepareConnection(client, { ...this.#limits, genericPlans }),
+      onConnect: (client) =>
+        prepareConnection(client as pg.Client, { statementTimeoutMs, genericPlans, timeoutMs: connectTimeoutMs }),
     });
     this.#pool.on("error", options.onIdleError);
   }

@@ -159,6 +159,16 @@ describe.skipIf(database === undefined)("transactions of a line", () => {
     expect((await selectIds()).filter((id) => id !== 1).sort()).toEqual([2, 3]);
   });
 
+  test("share another connection where theirs falls silent while it is prepared", async () => {
+    const proxy = await startFaultyProxy(url);
+    onTestFinished(() => proxy.stop());
+    proxy.swallowAt("set_config");
+    const line = open({ url: proxy.url, poolSize: 1, connectTimeoutMs: 500 }).line();
+    await Promise.all([1, 2].map((id) => line.transaction(async (tx) => insert(tx, id))));
+    expect(proxy.seen.strikes).toBe(1);
+    expect((await selectIds()).sort()).toEqual([1, 2]);
+  });
+
   test("let go of their connection for others who wait for one, and go on behind them", async () => {
     const postgres = open({ poolSize: 1 });
     const line = postgres.line();
