@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import type pg from "pg";
 import { StorageError } from "../storage-error.ts";
 import { endsConnection, isFromServer, toPostgresError } from "./postgres-error.ts";
+import { submitStatement } from "./submit-statement.ts";
 
 export type PostgresValue = unknown;
 
@@ -43,7 +44,12 @@ export class PostgresSession {
   readonly #onError = () => {
     this.#lost = true;
   };
+  readonly #onRefused = (error: unknown) => {
+    this.#refused ??= { error };
+  };
   #lost = false;
+  /** Of the first statement that the driver did not send. */
+  #refused: { readonly error: unknown } | undefined;
   #unanswered = 0;
   #gathering = false;
   #watchdog: NodeJS.Timeout | undefined;
@@ -56,8 +62,12 @@ export class PostgresSession {
     client.on("error", this.#onError);
   }
 
+  /**
+   * Nothing more is to be begun on it. Also where the driver did not send a statement: it takes that one's name for known to
+   * the server, and the server has been told to forget it.
+   */
   get lost(): boolean {
-    return this.#lost;
+    return this.#lost || this.#refused !== undefined;
   }
 
   async query<Row>(text: string, values?: readonly PostgresValue[], name?: string): Promise<Row[]> {
@@ -79,7 +89,7 @@ export class PostgresSession {
     try {
       // No statement of one transaction may come between another's BEGIN and COMMIT.
       await before;
-      if (this.#lost) throw new StorageError("unavailable", "the connection was lost before the transaction began");
+      if (this.lost) throw new StorageError("unavailable", "the connection was lost before the transaction began");
       return await this.#transact(body, isolation, statementTimeoutMs, tellSent);
     } finally {
       tellSent();
@@ -98,6 +108,9 @@ export class PostgresSession {
     let result: R;
     try {
       result = await body(tx);
+      // Of what failed on this side the server knows nothing: it would commit the rest.
+      const failure = this.#refused ?? tx.failure;
+      if (failure !== undefined && !isFromServer(failure.error)) throw failure.error;
     } catch (error) {
       tx.end();
       const [beginOutcome] = await Promise.allSettled([begun]);
@@ -114,7 +127,7 @@ export class PostgresSession {
   /** A connection that was lost, or is in an unknown state, does not go back to the pool. */
   release(): void {
     this.#client.off("error", this.#onError);
-    this.#client.release(this.#lost || this.#client.getTransactionStatus() !== "I");
+    this.#client.release(this.lost || this.#client.getTransactionStatus() !== "I");
   }
 
   // The first statements travel behind BEGIN without waiting for its answer, and COMMIT behind a body that waits for none
@@ -167,7 +180,7 @@ export class PostgresSession {
       const config: pg.QueryConfig = { text };
       if (values !== undefined) config.values = [...values];
       if (name !== undefined) config.name = name;
-      return await this.#client.query(config);
+      return await submitStatement(this.#client, config, this.#onRefused);
     } catch (error) {
       if (endsConnection(error)) this.#lost = true;
       throw toPostgresError(error, this.#lost);

@@ -67,6 +67,13 @@ function insert(tx: PostgresTransaction, id: number): Promise<number> {
   return tx.execute("INSERT INTO conformance.event (id) VALUES ($1)", [id]);
 }
 
+/** The driver cannot put it into the server's format. */
+const unwritable = {
+  toPostgres() {
+    throw new RangeError("unwritable");
+  },
+};
+
 const raiseConflict = "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40001'; END $$";
 
 suite("PostgreSQL", () => {
@@ -208,6 +215,19 @@ suite("PostgreSQL", () => {
         await tx.query("SELECT 'cut here'");
       });
       expect(proxy.seen.strikes).toBe(1);
+      expect(runs).toBe(2);
+      expect(await selectIds()).toEqual([2]);
+    });
+
+    test("runs again when its connection is lost before COMMIT and the body does not mind", async () => {
+      const proxy = await startProxy();
+      proxy.breakAt("cut here", "before");
+      let runs = 0;
+      await open({ url: proxy.url }).transaction(async (tx) => {
+        runs += 1;
+        await insert(tx, runs);
+        await tx.query("SELECT 'cut here'").catch(() => undefined);
+      });
       expect(runs).toBe(2);
       expect(await selectIds()).toEqual([2]);
     });
@@ -364,6 +384,35 @@ suite("PostgreSQL", () => {
       expect(await selectIds()).toEqual([]);
       await unawaited("INSERT INTO conformance.event (id) VALUES (2)");
       expect(await selectIds()).toEqual([1, 2]);
+    });
+
+    test.each([
+      ["whose values cannot be written", [unwritable], "another", "unwritable"],
+      ["under a name that is taken", [2], "insert", "must be unique"],
+    ])(
+      "of which a statement never left, %s, commits nothing and fails as it does",
+      async (_, values, name, message) => {
+        const postgres = open();
+        for (const wait of [false, true]) {
+          const work = postgres.transaction(async (tx) => {
+            tx.execute("INSERT INTO conformance.event (id) VALUES ($1)", [1], "insert").catch(() => undefined);
+            const refused = tx
+              .execute("INSERT INTO conformance.event VALUES ($1)", values, name)
+              .catch(() => undefined);
+            if (wait) await refused;
+          });
+          await expect(work).rejects.toThrow(message);
+          expect(await selectIds()).toEqual([]);
+        }
+      },
+    );
+
+    test("of which a statement never left does not keep others from using its name", async () => {
+      const postgres = open({ poolSize: 1 });
+      const echo = (value: unknown) => postgres.transaction((tx) => tx.query("SELECT $1::int AS n", [value], "echo"));
+      expect(await echo(1)).toEqual([{ n: 1 }]);
+      await expect(echo(unwritable)).rejects.toThrow("unwritable");
+      expect(await echo(2)).toEqual([{ n: 2 }]);
     });
 
     test("runs statements in the order in which they were sent, without waiting between them", async () => {

@@ -34,7 +34,7 @@ async function selectIds(): Promise<number[]> {
 }
 
 /** Waits for nothing, so that COMMIT follows. Fails where COMMIT does. */
-function insert(tx: PostgresTransaction, id: number): void {
+function insert(tx: PostgresTransaction, id: unknown): void {
   tx.execute("INSERT INTO line.event (id) VALUES ($1)", [id], "insert_event").catch(() => undefined);
 }
 
@@ -113,6 +113,19 @@ describe.skipIf(database === undefined)("transactions of a line", () => {
     expect(broken).toMatchObject({ status: "rejected", reason: { kind: "constraint" } });
     expect(sound?.status).toBe("fulfilled");
     expect(await selectIds()).toEqual([1, 2]);
+  });
+
+  test("do not fall with one of which a statement never left, and go on elsewhere", async () => {
+    const line = open().line();
+    const value = {
+      toPostgres() {
+        throw new RangeError("unwritable");
+      },
+    };
+    const works = [1, value, 3].map((id) => line.transaction(async (tx) => insert(tx, id)));
+    const settled = await Promise.allSettled(works);
+    expect(settled.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(await selectIds()).toEqual([1, 3]);
   });
 
   test("run again where the one ahead failed before it had named a statement of theirs", async () => {
