@@ -1,8 +1,7 @@
 // Branches and merges of a space on PostgreSQL.
-import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { Branch, MergeRow, SpaceRef } from "../../ports/rows.ts";
 import { type BranchColumns, branchColumns, toBranch } from "../rows.ts";
-import type { Reading } from "./reading.ts";
+import type { Reading, Statement } from "./reading.ts";
 
 export async function selectBranches(db: Reading, space: SpaceRef, names: readonly string[]): Promise<Branch[]> {
   const rows = await db.query<BranchColumns>(
@@ -27,31 +26,19 @@ export async function selectBranchPage(
   return rows.map(toBranch);
 }
 
-export async function insertBranch(
-  tx: PostgresTransaction,
-  space: SpaceRef,
-  branch: Branch,
-  nowMs: number,
-): Promise<void> {
-  await tx.execute(
-    `INSERT INTO mesh.space_branch (mesh_id, space_id, name, lineage, created_seq, created_at)
+export function branchInsert({ meshId, spaceId }: SpaceRef, branch: Branch, nowMs: number): Statement {
+  return {
+    text: `INSERT INTO mesh.space_branch (mesh_id, space_id, name, lineage, created_seq, created_at)
      VALUES ($1, $2, $3, $4, $5, $6)`,
-    [space.meshId, space.spaceId, branch.name, JSON.stringify(branch.lineage), branch.createdSeq, new Date(nowMs)],
-  );
+    values: [meshId, spaceId, branch.name, JSON.stringify(branch.lineage), branch.createdSeq, new Date(nowMs)],
+  };
 }
 
-export async function markBranchDeleted(
-  tx: PostgresTransaction,
-  space: SpaceRef,
-  name: string,
-  seq: number,
-): Promise<void> {
-  await tx.execute("UPDATE mesh.space_branch SET deleted_seq = $4 WHERE mesh_id = $1 AND space_id = $2 AND name = $3", [
-    space.meshId,
-    space.spaceId,
-    name,
-    seq,
-  ]);
+export function branchDeletion({ meshId, spaceId }: SpaceRef, name: string, seq: number): Statement {
+  return {
+    text: "UPDATE mesh.space_branch SET deleted_seq = $4 WHERE mesh_id = $1 AND space_id = $2 AND name = $3",
+    values: [meshId, spaceId, name, seq],
+  };
 }
 
 export async function selectMerges(
@@ -68,15 +55,14 @@ export async function selectMerges(
   return rows.map((row) => ({ seq: row.seq, sourceBranch: row.source_branch, sourceSeq: row.source_seq }));
 }
 
-export async function insertMerge(
-  tx: PostgresTransaction,
-  space: SpaceRef,
+export function mergeInsert(
+  { meshId, spaceId }: SpaceRef,
   pair: readonly [string, string],
-  merge: MergeRow,
-): Promise<void> {
-  await tx.execute(
-    `INSERT INTO mesh.space_merge (mesh_id, space_id, first_branch, second_branch, seq, source_branch, source_seq)
+  { seq, sourceBranch, sourceSeq }: MergeRow,
+): Statement {
+  return {
+    text: `INSERT INTO mesh.space_merge (mesh_id, space_id, first_branch, second_branch, seq, source_branch, source_seq)
      VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-    [space.meshId, space.spaceId, ...pair, merge.seq, merge.sourceBranch, merge.sourceSeq],
-  );
+    values: [meshId, spaceId, ...pair, seq, sourceBranch, sourceSeq],
+  };
 }

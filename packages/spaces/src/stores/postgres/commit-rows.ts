@@ -1,8 +1,7 @@
 // The commit log and what members signed, on PostgreSQL.
-import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { CommitRow, InvocationRow, SpaceRef } from "../../ports/rows.ts";
 import { type CommitColumns, commitColumns, toCommit } from "../rows.ts";
-import type { Reading } from "./reading.ts";
+import type { Reading, Statement } from "./reading.ts";
 
 export async function selectLog(db: Reading, space: SpaceRef, after: number, limit: number): Promise<CommitRow[]> {
   const rows = await db.query<CommitColumns>(
@@ -22,15 +21,10 @@ export async function selectInvocation(db: Reading, space: SpaceRef, hash: strin
 }
 
 /** The same content again is the same row. */
-export async function insertInvocations(
-  tx: PostgresTransaction,
-  space: SpaceRef,
-  invocations: readonly InvocationRow[],
-): Promise<void> {
-  if (invocations.length === 0) return;
-  await tx.execute(
-    `INSERT INTO mesh.space_invocation (mesh_id, space_id, hash, content)
+export function invocationsInsert({ meshId, spaceId }: SpaceRef, invocations: readonly InvocationRow[]): Statement {
+  return {
+    text: `INSERT INTO mesh.space_invocation (mesh_id, space_id, hash, content)
      SELECT $1, $2, * FROM unnest($3::text[], $4::text[]) ON CONFLICT DO NOTHING`,
-    [space.meshId, space.spaceId, invocations.map((row) => row.hash), invocations.map((row) => row.content)],
-  );
+    values: [meshId, spaceId, invocations.map((row) => row.hash), invocations.map((row) => row.content)],
+  };
 }

@@ -4,25 +4,35 @@ import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { CommitRow, HeadRow, RevisionRow, SnapshotRow, SpaceRef, VerdictRow } from "../../ports/rows.ts";
 import { branchPair } from "../branch-pair.ts";
 import type { Decided } from "../held-writes.ts";
-import { insertBranch, insertMerge, markBranchDeleted } from "./branch-rows.ts";
-import { insertInvocations } from "./commit-rows.ts";
+import { branchDeletion, branchInsert, mergeInsert } from "./branch-rows.ts";
+import { invocationsInsert } from "./commit-rows.ts";
+import type { Statement } from "./reading.ts";
 
-export async function writeDecided(tx: PostgresTransaction, space: SpaceRef, decided: Decided): Promise<void> {
+/**
+ * What cannot be put into its format is thrown, before anything is sent: COMMIT may follow without a look at the promise, and
+ * of what was never sent the server knows nothing.
+ */
+export function writeDecided(tx: PostgresTransaction, space: SpaceRef, decided: Decided): Promise<unknown> {
+  const statements = decidedStatements(space, decided);
+  return Promise.all(statements.map(({ text, values, name }) => tx.execute(text, values, name)));
+}
+
+function decidedStatements(space: SpaceRef, decided: Decided): Statement[] {
   const { accepted, verdicts } = decided;
   // Each session's place behind its last verdict.
   const places = [...new Map(verdicts.map((row) => [row.sessionId, row])).values()];
   const values = [...decidedValues(space, decided), JSON.stringify(places.map(placeColumns))];
-  const sent: Promise<unknown>[] = [tx.execute(decidedText, values, "write_decided")];
+  const statements: Statement[] = [{ text: decidedText, values, name: "write_decided" }];
   const invocations = accepted.flatMap((writes) => writes.invocations);
-  if (invocations.length > 0) sent.push(insertInvocations(tx, space, invocations));
+  if (invocations.length > 0) statements.push(invocationsInsert(space, invocations));
   for (const { commit, merge, createdBranch, deletedBranch } of accepted) {
     if (merge !== undefined) {
-      sent.push(insertMerge(tx, space, branchPair(merge.sourceBranch, merge.targetBranch), merge));
+      statements.push(mergeInsert(space, branchPair(merge.sourceBranch, merge.targetBranch), merge));
     }
-    if (createdBranch !== undefined) sent.push(insertBranch(tx, space, createdBranch, commit.committedAtMs));
-    if (deletedBranch !== undefined) sent.push(markBranchDeleted(tx, space, deletedBranch, commit.seq));
+    if (createdBranch !== undefined) statements.push(branchInsert(space, createdBranch, commit.committedAtMs));
+    if (deletedBranch !== undefined) statements.push(branchDeletion(space, deletedBranch, commit.seq));
   }
-  await Promise.all(sent);
+  return statements;
 }
 
 /**

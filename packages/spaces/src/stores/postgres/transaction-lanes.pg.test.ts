@@ -55,6 +55,24 @@ describe.skipIf(database === undefined)("transaction lanes", () => {
     expect(await rows()).toEqual(expect.arrayContaining([11, 12]));
   });
 
+  test("what was decided and cannot be written takes everything of its transaction with it", async () => {
+    const lanes = createLanes();
+    const sessionId = "21";
+    const open = { memberPubkey: "m", openHash: Uint8Array.of(21), sessionId, epoch: 21 };
+    const verdict = { sessionId, localSeq: 1, memberPubkey: "m", branch: "main", seq: undefined, result: "{}" };
+    const unwritable = { ...verdict, decidedAtMs: 0, fingerprint: undefined as unknown as Uint8Array };
+    const work = lanes.run(
+      space,
+      function* (tx) {
+        yield* tx.insertOpen({ ...open, salt: Uint8Array.of(0), resumed: false });
+        yield* tx.writeRejected(unwritable);
+      },
+      {},
+    );
+    await expect(work).rejects.toThrow(TypeError);
+    expect(await rows()).not.toContain(21);
+  });
+
   test("bodies run in the order in which they came", async () => {
     const lanes = createLanes();
     const order: number[] = [];
