@@ -8,6 +8,7 @@ const kindByState: ReadonlyMap<string, StorageErrorKind> = new Map([
   ["26000", "conflict"], // no such prepared statement: the transaction ahead that was to name it had failed by then
   ["40001", "conflict"],
   ["40P01", "conflict"],
+  ["42P05", "conflict"], // the name is taken: a transaction ahead gave it after the driver had seen another fail to use it
   ["53100", "disk_full"],
   ["55P03", "busy"],
   ["57014", "timeout"],

@@ -145,6 +145,35 @@ describe.skipIf(database === undefined)("transactions of a line", () => {
     expect(await selectIds()).toEqual([2]);
   });
 
+  test("run again where one ahead has named a statement of theirs by the time they do", async () => {
+    const line = open({ random: () => 0 }).line();
+    await admin.query("SELECT pg_advisory_lock(1), pg_advisory_lock(2)");
+    const waitFor = (tx: PostgresTransaction, lock: number) =>
+      void tx.query("SELECT pg_advisory_xact_lock($1)", [lock]).catch(() => undefined);
+    const failing = line.transaction(async (tx) => {
+      tx.script("SELECT 1/0").catch(() => undefined);
+      insert(tx, 1);
+    });
+    let runs = 0;
+    const following = line.transaction(async (tx) => {
+      runs += 1;
+      waitFor(tx, 1);
+      insert(tx, 2);
+    });
+    await expect(failing).rejects.toMatchObject({ kind: "statement" });
+    // It names the statement, but waits before the server gets to that.
+    const naming = line.transaction(async (tx) => {
+      waitFor(tx, 2);
+      insert(tx, 3);
+    });
+    await admin.query("SELECT pg_advisory_unlock(1)");
+    await until("the second one is on its way again", () => runs === 2);
+    await admin.query("SELECT pg_advisory_unlock(2)");
+    await Promise.all([naming, following]);
+    expect(runs).toBe(3);
+    expect(await selectIds()).toEqual([3, 2]);
+  });
+
   test("whose connection is lost are unknown where COMMIT was sent, and run again where it was not", async () => {
     const proxy = await startFaultyProxy(url);
     onTestFinished(() => proxy.stop());
