@@ -4,7 +4,10 @@ import type { Destination } from "@claudemesh/protocol/messages/addresses";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import type { QueueMessageState } from "../core/queue-message.ts";
 
-/** In commit order. Bounded work per call: `nextAfter` moves on where little was visible, and is undefined at the end. */
+/**
+ * In commit order. Bounded work per call: `nextAfter` is the last of the items where more are visible, else the end of
+ * the stretch of history that the call looked at, and undefined at the end. What is hidden from the reader moves neither.
+ */
 export type FoundPage = { readonly items: readonly HistoryItem[]; readonly nextAfter: number | undefined };
 
 type Page = { readonly meshId: string; readonly reader: string; readonly after: number; readonly limit: number };

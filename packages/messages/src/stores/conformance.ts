@@ -6,6 +6,7 @@ import { ampleRate, type MessagesHarness, World } from "./conformance-world.ts";
 import { describeAccept } from "./suites/accept/conformance.ts";
 import { describeFences } from "./suites/fence/conformance.ts";
 import { describeFinding } from "./suites/finding/conformance.ts";
+import { describeHiddenHits } from "./suites/hidden-hits/conformance.ts";
 import { describeHousekeeping } from "./suites/housekeeping/conformance.ts";
 import { describeLimiter, tightRate } from "./suites/limiter/conformance.ts";
 import { describeMemberships } from "./suites/memberships/conformance.ts";
@@ -40,6 +41,7 @@ export function describeMessagesConformance(harness: MessagesHarness): void {
   withWorld("memberships", ampleRate, describeMemberships);
   withWorld("presence", ampleRate, describePresence);
   withWorld("finding", ampleRate, describeFinding);
+  withWorld("hits that are hidden", ampleRate, describeHiddenHits);
   withWorld("housekeeping", ampleRate, describeHousekeeping);
   withWorld("orphans", ampleRate, describeOrphans);
   withWorld("webhooks", ampleRate, describeWebhooks);

@@ -6,6 +6,7 @@ import { ampleRate, World } from "../conformance-world.ts";
 import { describeAccept } from "../suites/accept/conformance.ts";
 import { describeFences } from "../suites/fence/conformance.ts";
 import { describeFinding } from "../suites/finding/conformance.ts";
+import { describeHiddenHits } from "../suites/hidden-hits/conformance.ts";
 import { describeHousekeeping } from "../suites/housekeeping/conformance.ts";
 import { describeMemberships } from "../suites/memberships/conformance.ts";
 import { describeOrphans } from "../suites/orphans/conformance.ts";
@@ -36,6 +37,7 @@ describe.skipIf(database === undefined)("messages on PostgreSQL", () => {
   describe("memberships", () => describeMemberships(() => world));
   describe("presence", () => describePresence(() => world));
   describe("finding", () => describeFinding(() => world));
+  describe("hits that are hidden", () => describeHiddenHits(() => world));
   describe("orphans", () => describeOrphans(() => world));
   describe("housekeeping", () => describeHousekeeping(() => world));
   describe("webhooks", () => describeWebhooks(() => world));

@@ -6,7 +6,7 @@ import type { FoundPage, SearchStore } from "../../ports/reading.ts";
 import { toQuery, toVector } from "./search-words.ts";
 import type { Reading } from "./stored-accepts.ts";
 import { hasMessage, joinMessages } from "./stored-items.ts";
-import { scanRows, selectVisiblePage } from "./visible-page.ts";
+import { selectVisiblePage } from "./visible-page.ts";
 
 const rowsPerStep = 100;
 const bytesPerStep = 131_072;
@@ -100,14 +100,14 @@ export function deleteSearchRows(
 export async function selectFound(db: Reading, query: Parameters<SearchStore["find"]>[0]): Promise<FoundPage> {
   const wanted = toQuery(query.meshId, query.terms);
   if (wanted === "") return { items: [], nextAfter: undefined };
-  const picked = await db.query<{ history_id: number }>(
-    `SELECT history_id FROM mesh.message_search
-     WHERE mesh_id = $1 AND words @@ $2::tsquery AND history_id > $3 ORDER BY history_id LIMIT $4`,
-    [query.meshId, wanted, query.after, scanRows],
+  const [cursor] = await db.query<{ indexed_up_to: number }>(
+    "SELECT indexed_up_to FROM mesh.message_search_cursor WHERE mesh_id = $1",
+    [query.meshId],
   );
-  return selectVisiblePage(
-    db,
-    query,
-    picked.map((row) => row.history_id),
-  );
+  return selectVisiblePage(db, query, {
+    last: cursor?.indexed_up_to ?? 0,
+    table: "mesh.message_search",
+    condition: (value) => `words @@ ${value}::tsquery`,
+    value: wanted,
+  });
 }

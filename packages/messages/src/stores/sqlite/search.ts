@@ -4,7 +4,7 @@ import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { bytesPerMessage, clearText } from "../../core/search-text.ts";
 import type { FoundPage, SearchStore } from "../../ports/reading.ts";
 import { hasMessage, joinMessages } from "./stored-items.ts";
-import { scanRows, selectVisiblePage } from "./visible-page.ts";
+import { selectVisiblePage } from "./visible-page.ts";
 
 /** One step is one job among the accepts: short enough that they do not notice. */
 const rowsPerStep = 32;
@@ -15,8 +15,6 @@ const mergePagesPerStep = 64;
 /** A row's number, see the table. Computed by the database: it does not fit the numbers of this language. */
 const rowNumber = (meshNumber: string, historyId: string) =>
   `CAST(${meshNumber} AS INTEGER) * 1099511627776 + CAST(${historyId} AS INTEGER)`;
-/** Below what a mesh has room for. */
-const historyIdMax = 2 ** 40 - 1;
 
 type Cursor = { mesh_id: string; mesh_number: number | null; indexed_up_to: number | null; last_history_id: number };
 
@@ -95,29 +93,23 @@ export function deleteSearchRow(tx: Sqlite, meshId: string, historyId: number): 
   return 1;
 }
 
-export function selectFound(db: Sqlite, query: Parameters<SearchStore["find"]>[0]): FoundPage {
+export async function selectFound(db: Sqlite, query: Parameters<SearchStore["find"]>[0]): Promise<FoundPage> {
   const cursor = db
-    .sql<{ mesh_number: number }>("SELECT mesh_number FROM message_search_cursor WHERE mesh_id = ?")
+    .sql<{ mesh_number: number; indexed_up_to: number }>(
+      "SELECT mesh_number, indexed_up_to FROM message_search_cursor WHERE mesh_id = ?",
+    )
     .get(query.meshId);
   if (cursor === undefined || query.terms.length === 0) return { items: [], nextAfter: undefined };
-  const picked = db
-    .sql<{ history_id: number }>(
-      `SELECT rowid - (${rowNumber("?1", "0")}) AS history_id FROM message_search
-       WHERE message_search MATCH ?2 AND rowid > ${rowNumber("?1", "?3")} AND rowid <= ${rowNumber("?1", "?4")}
-       ORDER BY rowid LIMIT ?5`,
-    )
-    .all(
-      cursor.mesh_number,
-      query.terms.map(quote).join(" "),
-      Math.min(query.after, historyIdMax),
-      historyIdMax,
-      scanRows,
-    );
-  return selectVisiblePage(
-    db,
-    query,
-    picked.map((row) => row.history_id),
+  const wanted = query.terms.map(quote).join(" ");
+  const select = db.sql<{ history_id: number }>(
+    `SELECT rowid - (${rowNumber("?1", "0")}) AS history_id FROM message_search
+     WHERE message_search MATCH ?2 AND rowid > ${rowNumber("?1", "?3")} AND rowid <= ${rowNumber("?1", "?4")}
+     ORDER BY rowid`,
   );
+  return selectVisiblePage(db, query, {
+    last: cursor.indexed_up_to,
+    between: (after, upTo) => select.all(cursor.mesh_number, wanted, after, upTo),
+  });
 }
 
 /** Every word is a phrase of its own: nothing in it has a meaning to the index. */
