@@ -1,19 +1,19 @@
 // Text as the search index of PostgreSQL knows it: words without case and accents, each marked with its mesh, because
 // one index serves all meshes. Built here, so that no server's dictionary has a say in what is found.
 
-/** Longer ones are no words that anybody looks for, and the server has a limit of its own. */
-const wordCharacters = 200;
-/** Of one text; a longer one is found by its beginning. */
-const wordsPerText = 10_000;
+/** Up to 500 characters, of four bytes at most: with its mark a word fits the server's 2,046. A longer one is several. */
+const wordPattern = /[\p{L}\p{N}]{1,500}/gu;
 /** Positions above it are all one to the server. */
 const positionMax = 16_383;
+/** Of one word, the server keeps so many. */
+const positionsPerWord = 255;
 
 function wordsOf(text: string): string[] {
   const folded = text
     .normalize("NFD")
     .replaceAll(/\p{Mn}/gu, "")
     .toLowerCase();
-  return folded.match(/[\p{L}\p{N}]+/gu) ?? [];
+  return folded.match(wordPattern) ?? [];
 }
 
 /** Unlike the beginning of a mesh's id, which is a time, its end tells meshes apart. */
@@ -21,23 +21,40 @@ function markOf(meshId: string): string {
   return meshId.slice(-8);
 }
 
+/** Says of a text that the server does not know all places of its words. No word is empty. */
+const placesUnknown = "";
+
 /** The text of a tsvector. */
 export function toVector(meshId: string, text: string): string {
   const mark = markOf(meshId);
-  return wordsOf(text)
-    .slice(0, wordsPerText)
-    .map((word, index) => ({ word, position: Math.min(index + 1, positionMax) }))
-    .filter(({ word }) => word.length <= wordCharacters)
-    .map(({ word, position }) => `'${mark}:${word}':${position}`)
-    .join(" ");
+  const words = wordsOf(text);
+  const lexemes = words.map((word, index) => `'${mark}:${word}':${Math.min(index + 1, positionMax)}`);
+  if (!areAllPlacesKept(words)) lexemes.push(`'${mark}:${placesUnknown}'`);
+  return lexemes.join(" ");
 }
 
-/** The text of a tsquery: every term must be there, and one of several words in their order. */
+function areAllPlacesKept(words: readonly string[]): boolean {
+  if (words.length <= positionsPerWord) return true;
+  if (words.length >= positionMax) return false;
+  const counts = new Map<string, number>();
+  for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
+  return Math.max(...counts.values()) <= positionsPerWord;
+}
+
+/**
+ * The text of a tsquery: every term must be there, and one of several words in their order, or with all of them where
+ * the server cannot tell the order.
+ */
 export function toQuery(meshId: string, terms: readonly string[]): string {
   const mark = markOf(meshId);
+  const quote = (word: string) => `'${mark}:${word}'`;
   return terms
-    .map(wordsOf)
+    .map((term) => wordsOf(term).map(quote))
     .filter((words) => words.length > 0)
-    .map((words) => `(${words.map((word) => `'${mark}:${word}'`).join(" <-> ")})`)
+    .map((words) =>
+      words.length === 1
+        ? words.join()
+        : `((${words.join(" <-> ")}) | (${[...words, quote(placesUnknown)].join(" & ")}))`,
+    )
     .join(" & ");
 }

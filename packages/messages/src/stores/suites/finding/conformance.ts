@@ -152,6 +152,18 @@ function describeSearch(world: () => World): void {
     expect(await search(bob, "build")).toEqual(["m1"]);
   });
 
+  test("takes one word as long as a query may be, and finds it", async () => {
+    const [alice, bob] = await world().threeMembers();
+    const words = ["각".repeat(256), "é".repeat(256), "\u{20000}".repeat(256)];
+    for (const [index, word] of words.entries()) {
+      expect(await search(bob, word)).toEqual([]);
+      await world().accept(alice, send(`m${index}`, dm(bob), `before ${word} after`));
+    }
+    await indexAll(world());
+    for (const [index, word] of words.entries()) expect(await search(bob, word)).toEqual([`m${index}`]);
+    expect(await search(bob, "힣".repeat(256))).toEqual([]);
+  });
+
   test("is read page by page", async () => {
     const [alice, bob] = await world().threeMembers();
     for (let id = 1; id <= 5; id++) await world().accept(alice, send(`m${id}`, dm(bob), `build ${id}`));
@@ -226,6 +238,25 @@ function describeIndex(world: () => World): void {
     expect(await indexAll(world())).toBeGreaterThan(1);
     expect(clientIds(await find(world(), bob, "early"))).toEqual(["m1", "m2", "m3", "m4", "m5"]);
     expect(clientIds(await find(world(), bob, "late"))).toEqual([]);
+  });
+
+  test("knows every word of the first 64 KiB, however many there are", async () => {
+    const [alice, bob] = await world().threeMembers();
+    await world().accept(alice, send("short", dm(bob), `${"a ".repeat(32_766)}y z`));
+    const distinct = Array.from({ length: 12_000 }, (_, index) => index.toString(36));
+    await world().accept(alice, send("distinct", dm(bob), `${distinct.join(" ")} needle-end`));
+    const syllables = Array.from({ length: 11_172 }, (_, index) => String.fromCodePoint(0xac00 + index));
+    await world().accept(alice, send("syllables", dm(bob), `${syllables.join(" ")} needle end`));
+    const often = `${"often ".repeat(300)}often-seen ${"often ".repeat(300)}`;
+    await world().accept(alice, send("often", dm(bob), often));
+    await indexAll(world());
+    const search = async (text: string) => clientIds(await find(world(), bob, text));
+    expect(await search("z")).toEqual(["short", "distinct"]);
+    expect(await search("y-z")).toEqual(["short", "distinct"]);
+    expect(await search("needle")).toEqual(["distinct", "syllables"]);
+    expect(await search("needle-end")).toEqual(["distinct", "syllables"]);
+    expect(await search("often-seen")).toEqual(["often"]);
+    expect(await search("힣")).toEqual(["syllables"]);
   });
 
   test("gives every mesh its turn", async () => {
