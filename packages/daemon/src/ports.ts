@@ -3,6 +3,7 @@
 import type { Link, LinkStatus } from "@claudemesh/client/link-contract";
 import type { NegotiatedFeatures } from "@claudemesh/protocol/features";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
+import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import type { InboxAuditRow, OutboxSnapshot } from "./core/audit.ts";
 import type { InboxRecord, ReceivedMessage } from "./core/inbox-message.ts";
 import type { InboxEntry } from "./core/message-facts.ts";
@@ -138,13 +139,16 @@ export type InboxArrival = ReceivedMessage & { readonly senderName: string | und
 /** What arrived after an id, in the order of arrival. `upTo` is where to go on, also past rows that are no news. */
 export type InboxNews = { readonly items: readonly InboxRecord[]; readonly upTo: string; readonly more: boolean };
 
+/**
+ * `new`: a new row, or the first live delivery of one that was restored. `reused`: a new row whose client id stood for
+ * another message, which is kept beside it. `known`: the message is here, or retention has removed it; nothing changed.
+ */
+export type InboxInsert = "new" | "reused" | "known";
+
 /** The inbox. A row is durable when the promise resolves; only then may its delivery be acked. */
 export type InboxStore = {
-  /**
-   * True: a new row, or the first live delivery of one that was restored. False: the id is known, also where retention
-   * has removed its message, and nothing changed.
-   */
-  readonly insert: (arrival: InboxArrival, receivedAt: number) => Promise<boolean>;
+  /** A message is known by the broker's id of it. */
+  readonly insert: (arrival: InboxArrival, receivedAt: number) => Promise<InboxInsert>;
   readonly list: (filter: InboxFilter, page: PageQuery) => Page<InboxRecord>;
   /** Messages whose text has all the words. No text is an error. */
   readonly search: (text: string, page: PageQuery) => Page<InboxRecord>;
@@ -165,7 +169,7 @@ export type InboxStore = {
 
 /** Single messages of the inbox, also those that retention has removed. */
 export type InboxEntries = {
-  /** By inbox id, else by client message id. */
+  /** By inbox id, else by client message id, which is that of its latest message. */
   readonly find: (id: string) => InboxEntry | undefined;
   /** Sets the mark once, durably; a mark that is there stays. Undefined: no such message. */
   readonly markRead: (id: string, nowMs: number) => Promise<InboxEntry | undefined>;
@@ -178,7 +182,7 @@ export type AuditReading = {
   /** In the order of ids, after one. */
   readonly inboxPage: (after: string, limit: number) => readonly InboxAuditRow[];
   /** True also where retention has removed the message. */
-  readonly findReceived: (clientMessageId: string) => boolean;
+  readonly findReceived: (message: Pick<HistoryItem, "client_message_id" | "broker_message_id">) => boolean;
   readonly inboxTombstones: () => number;
 };
 

@@ -102,6 +102,18 @@ describe("the audit", () => {
     expect(report.balanced).toBe(false);
   });
 
+  it("tells messages of one client id apart: a delivery that has no row of its own is named", async () => {
+    const world = await setUp([received("r-1"), received("r-1"), received("r-2"), received("r-2")]);
+    await world.receive(1);
+    await world.receive(3);
+    await world.receive(4);
+    const report = await world.run();
+    expect([report.balanced, named(report)]).toEqual([false, ["inbox r-1"]]);
+    expect(classesOf(report, "inbox")).toEqual({ removed_by_retention: 0, settled: 3, missing: 1 });
+    await world.receive(2);
+    expect((await world.run()).balanced).toBe(true);
+  });
+
   it("does not name a row that a late answer makes done while it looks", async () => {
     const world = await setUp([sent("late-1")]);
     const id = await world.insert("late-1", { status: "dead", attempts: 1 }, toBob);

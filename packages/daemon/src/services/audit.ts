@@ -107,13 +107,11 @@ class Audit {
       for (const { client_message_id } of own) {
         if (outbox.find(client_message_id) === undefined) this.#ledger.add(judgeDirectSend());
       }
-      const absent = page.items.filter(
-        (item) => isRecipient(item, ownPubkey) && !auditing.findReceived(item.client_message_id),
-      );
-      await this.#addEach(absent, async ({ client_message_id, broker_message_id }) => {
-        const delivery = (await this.#askOwnDelivery(broker_message_id)).own;
+      const absent = page.items.filter((item) => isRecipient(item, ownPubkey) && !auditing.findReceived(item));
+      await this.#addEach(absent, async (item) => {
+        const delivery = (await this.#askOwnDelivery(item.broker_message_id)).own;
         // A delivery is settled after its row is durable, so that a row that is not here now was not there then.
-        return judgeAbsent(client_message_id, auditing.findReceived(client_message_id) ? undefined : delivery);
+        return judgeAbsent(item.client_message_id, auditing.findReceived(item) ? undefined : delivery);
       });
       after = page.nextAfter;
     }

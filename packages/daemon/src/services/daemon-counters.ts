@@ -10,7 +10,7 @@ type TryOutcomeLabel = "done" | "retry" | "dead" | "not_sent";
 export type DaemonCounters = {
   readonly sends: Record<SendOutcome, number>;
   readonly tries: Record<TryOutcomeLabel, number>;
-  readonly inbox: { received: number; duplicate: number; unreadable: number };
+  readonly inbox: { received: number; duplicate: number; unreadable: number; reused: number };
   historyPruned: number;
 };
 
@@ -18,7 +18,7 @@ export function createDaemonCounters(): DaemonCounters {
   return {
     sends: { accepted: 0, duplicate: 0, conflict: 0, refused: 0 },
     tries: { done: 0, retry: 0, dead: 0, not_sent: 0 },
-    inbox: { received: 0, duplicate: 0, unreadable: 0 },
+    inbox: { received: 0, duplicate: 0, unreadable: 0, reused: 0 },
     historyPruned: 0,
   };
 }
@@ -41,7 +41,8 @@ export function countTry(counters: DaemonCounters, end: TryEnd): void {
   if (end.next === "done" && !end.acceptance.historyAvailable) counters.historyPruned++;
 }
 
-export function countDelivery(counters: DaemonCounters, { isNews, unreadable }: StoredDelivery): void {
+export function countDelivery(counters: DaemonCounters, { isNews, isReused, unreadable }: StoredDelivery): void {
   counters.inbox[isNews ? "received" : "duplicate"]++;
   if (isNews && unreadable) counters.inbox.unreadable++;
+  if (isReused) counters.inbox.reused++;
 }

@@ -3,7 +3,7 @@
 import type { Sealer } from "@claudemesh/client/seal";
 import { historyPageItems, readHistoryPage } from "../core/history-page.ts";
 import { isRecipient, readMessage } from "../core/inbox-message.ts";
-import type { BrokerLink, Clock, InboxStore, Log } from "../ports.ts";
+import type { BrokerLink, Clock, InboxInsert, InboxStore, Log } from "../ports.ts";
 
 export type RebuildPorts = {
   readonly ownPubkey: string;
@@ -66,10 +66,10 @@ export class InboxRebuild {
     }
     const mine = page.items.filter((item) => isRecipient(item, ownPubkey));
     const inserted = await Promise.all(mine.map((item) => this.#restore(item)));
-    return { restored: inserted.filter(Boolean).length, nextAfter: page.nextAfter };
+    return { restored: inserted.filter((each) => each !== "known").length, nextAfter: page.nextAfter };
   }
 
-  #restore(item: Parameters<typeof readMessage>[0]): Promise<boolean> {
+  #restore(item: Parameters<typeof readMessage>[0]): Promise<InboxInsert> {
     const { inbox, sealer, nameOf, clock } = this.#ports;
     const message = readMessage(item, sealer.open);
     return inbox.insert({ ...message, senderName: nameOf(message.senderPubkey), restored: true }, clock.nowMs());

@@ -6,7 +6,7 @@ import { ManualClock } from "../testing/manual-clock.ts";
 import { ScriptedLink, settle } from "../testing/scripted-link.ts";
 import { openTestStores, recordingLog } from "../testing/test-stores.ts";
 import { InboxRebuild } from "./rebuild-inbox.ts";
-import { Receiver } from "./receive.ts";
+import { Receiver, type StoredDelivery } from "./receive.ts";
 
 const me = "ee".repeat(32);
 const sender = "ab".repeat(32);
@@ -39,6 +39,7 @@ async function setUp(
   const inbox = inboxWith(stores.inbox);
   const sealer = { open: () => undefined };
   const nameOf = () => undefined;
+  const stored: StoredDelivery[] = [];
   const receiver = new Receiver({
     inbox,
     link,
@@ -48,6 +49,7 @@ async function setUp(
     log,
     nextTurn,
     requestTimeoutMs: 1_000,
+    onStored: (delivery) => stored.push(delivery),
   });
   const rebuild = new InboxRebuild({
     ownPubkey: me,
@@ -62,9 +64,9 @@ async function setUp(
   });
   const rows = () =>
     stores.inboxDb
-      .sql<{ history_id: number; restored: number }>("SELECT history_id, restored FROM inbox ORDER BY id")
+      .sql<{ history_id: number; restored: number }>("SELECT history_id, restored FROM inbox_message ORDER BY id")
       .all();
-  return { clock, stores, link, log, receiver, rebuild, rows };
+  return { clock, stores, link, log, receiver, rebuild, rows, stored };
 }
 
 describe("a delivery", () => {
@@ -109,6 +111,28 @@ describe("a delivery", () => {
     await settle();
     expect(rows()).toEqual([{ history_id: 1, restored: 0 }]);
     expect(link.ofKind("ack").map(({ input }) => input.history_ids)).toEqual([[1], [1]]);
+  });
+
+  it("of another message under a known client id is stored beside it, acked, and said aloud once", async () => {
+    const { receiver, link, rows, log, stored } = await setUp();
+    link.automatic.set("ack", () => ({ type: "answered", status: 200, body: {} }));
+    receiver.receive(message(1));
+    await settle();
+    const again = message(2, { client_message_id: "c-1", body: "something else under the same id" });
+    receiver.receive(again);
+    await settle();
+    receiver.receive(again);
+    receiver.receive(message(1));
+    await settle();
+    expect(rows()).toEqual([1, 2].map((history_id) => ({ history_id, restored: 0 })));
+    expect(stored.map(({ isNews, isReused }) => [isNews, isReused])).toEqual([
+      [true, false],
+      [true, true],
+      [false, false],
+      [false, false],
+    ]);
+    expect(link.ofKind("ack").flatMap(({ input }) => input.history_ids)).toEqual([1, 2, 2, 1]);
+    expect(log.events()).toEqual(["client_id_reused"]);
   });
 
   it("among many is acked in few frames of a bounded size", async () => {
@@ -226,6 +250,21 @@ describe("a rebuild from history", () => {
     const { rebuild, link } = await setUp();
     expect(await rebuild.run()).toBe(true);
     expect(link.requests).toEqual([]);
+  });
+
+  it("restores every message that had a client id, whichever is here already", async () => {
+    const { rebuild, receiver, link, rows, stores, log } = await setUp();
+    link.automatic.set("ack", () => ({ type: "answered", status: 200, body: {} }));
+    const reused = [1, 2, 3].map((historyId) => message(historyId, { client_message_id: "c-1" }));
+    receiver.receive(message(2, { client_message_id: "c-1" }));
+    await settle();
+    await stores.inbox.setRebuildAfter(0);
+    const done = rebuild.run();
+    (await link.requested("history")).answer(200, page(reused, null));
+    await done;
+    expect(rows().map(({ history_id }) => history_id)).toEqual([2, 1, 3]);
+    expect(stores.entries.find("c-1")?.historyId).toBe(3);
+    expect(log.events()).toEqual(["inbox_rebuilt"]);
   });
 
   it("leaves a message that is there already as it is", async () => {

@@ -5,7 +5,7 @@ import { limits } from "@claudemesh/protocol/messages/limits";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import { readMessage } from "../core/inbox-message.ts";
 import { createLogLimiter } from "../core/log-limiter.ts";
-import type { BrokerLink, Chance, Clock, InboxStore, Log, Timer } from "../ports.ts";
+import type { BrokerLink, Chance, Clock, InboxInsert, InboxStore, Log, Timer } from "../ports.ts";
 
 export type ReceivePorts = {
   readonly inbox: Pick<InboxStore, "insert">;
@@ -20,7 +20,13 @@ export type ReceivePorts = {
   readonly onStored?: (delivery: StoredDelivery) => void;
 };
 
-export type StoredDelivery = { readonly isNews: boolean; readonly unreadable: boolean; readonly bytes: number };
+export type StoredDelivery = {
+  readonly isNews: boolean;
+  /** Its client id stood for another message. */
+  readonly isReused: boolean;
+  readonly unreadable: boolean;
+  readonly bytes: number;
+};
 
 /** How long a delivery waits that the disk refused, and an ack that the broker did not take. */
 const retryMs = 5_000;
@@ -63,14 +69,22 @@ export class Receiver {
     const { inbox, sealer, nameOf, clock, log, onStored } = this.#ports;
     const message = readMessage(item, sealer.open);
     const senderName = nameOf(message.senderPubkey);
-    let isNews: boolean;
+    let inserted: InboxInsert;
     try {
-      isNews = await inbox.insert({ ...message, senderName, restored: false }, clock.nowMs());
+      inserted = await inbox.insert({ ...message, senderName, restored: false }, clock.nowMs());
     } catch (error) {
       this.#hold(item, error);
       return;
     }
-    onStored?.({ isNews, unreadable: message.unreadable, bytes: message.body.length + message.meta.length });
+    const isNews = inserted !== "known";
+    const isReused = inserted === "reused";
+    const bytes = message.body.length + message.meta.length;
+    onStored?.({ isNews, isReused, unreadable: message.unreadable, bytes });
+    if (isReused) {
+      const { client_message_id, broker_message_id, history_id } = item;
+      const fields = { event: "client_id_reused", client_message_id, broker_message_id, history_id };
+      log.warn(fields, "a message came under the client id of another one; both are kept");
+    }
     if (isNews && message.unreadable) {
       const fields = { event: "unreadable_message", history_id: item.history_id, sender: item.sender_pubkey };
       log.warn(fields, "a sealed message could not be opened and is kept as it came");

@@ -37,7 +37,7 @@ export async function renderMetrics(ports: MetricsPorts): Promise<MetricsText> {
 }
 
 function countedOf({ sends, tries, inbox, historyPruned }: DaemonCounters): Sample[] {
-  const { received, duplicate, unreadable } = inbox;
+  const { received, duplicate, unreadable, reused } = inbox;
   return [
     {
       name: "cm_daemon_sends_total",
@@ -66,6 +66,11 @@ function countedOf({ sends, tries, inbox, historyPruned }: DaemonCounters): Samp
       name: "cm_daemon_inbox_unreadable_total",
       help: "New messages that were sealed and could not be opened.",
       value: unreadable,
+    },
+    {
+      name: "cm_daemon_inbox_client_id_reused_total",
+      help: "New messages that came under the client id of another message in the inbox; both are kept.",
+      value: reused,
     },
   ];
 }

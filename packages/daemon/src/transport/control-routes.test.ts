@@ -93,9 +93,10 @@ describe("GET /v1/metrics", () => {
     await send({ client_message_id: "secret-2" });
     (await daemon.link.requested("send")).answer(404, { error: "not_found", message: "", retryable: false });
     const { body: _, ...sealed } = delivery(2, { envelope_version: "2", body_base64: "AAEC" });
-    deliver(daemon.link, delivery(1), delivery(1), sealed);
+    const reused = delivery(3, { client_message_id: delivery(1).client_message_id });
+    deliver(daemon.link, delivery(1), delivery(1), sealed, reused);
     const reader = await EventReader.open(daemon, { lastEventId: "0".repeat(26) });
-    await reader.untilCount("message", 2);
+    await reader.untilCount("message", 3);
     await settle();
     const { text, values } = await metrics();
     expect(values).toMatchObject({
@@ -106,9 +107,10 @@ describe("GET /v1/metrics", () => {
       'cm_daemon_drain_tries_total{outcome="done"}': "1",
       'cm_daemon_drain_tries_total{outcome="dead"}': "1",
       'cm_daemon_drain_tries_total{outcome="retry"}': "0",
-      'cm_daemon_inbox_deliveries_total{outcome="received"}': "2",
+      'cm_daemon_inbox_deliveries_total{outcome="received"}': "3",
       'cm_daemon_inbox_deliveries_total{outcome="duplicate"}': "1",
       cm_daemon_inbox_unreadable_total: "1",
+      cm_daemon_inbox_client_id_reused_total: "1",
       'cm_daemon_outbox_rows{status="pending"}': "0",
       'cm_daemon_outbox_rows{status="dead"}': "1",
       cm_daemon_broker_connected: "1",

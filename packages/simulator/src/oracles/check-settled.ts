@@ -144,28 +144,33 @@ function checkDead({ client_message_id: id, to_address, last_error }: OutboxRow,
 export function checkInboxes(world: World, answers: Answers, ledger: HistoryLedger): void {
   for (const [number, daemon] of world.daemons.entries()) checkInbox(number, daemon, answers, ledger);
   const delivered = world.broker.disk
-    .sql<{ history_id: number; recipient_pubkey: string; client_message_id: string }>(
-      `SELECT d.history_id, d.recipient_pubkey, h.client_message_id FROM delivery_queue d
+    .sql<{ history_id: number; recipient_pubkey: string } & MessageIds>(
+      `SELECT d.history_id, d.recipient_pubkey, h.client_message_id, h.broker_message_id FROM delivery_queue d
        JOIN message_history h ON h.mesh_id = d.mesh_id AND h.history_id = d.history_id WHERE d.outcome = 'delivered'`,
     )
     .all();
-  for (const { history_id, recipient_pubkey, client_message_id } of delivered) {
+  for (const { history_id, recipient_pubkey, ...ids } of delivered) {
     const receiver = world.daemons.find(({ pubkey }) => pubkey === recipient_pubkey);
-    if (receiver === undefined || hasReceived(receiver, client_message_id)) continue;
-    throw new Violation("delivery_lost", `history ${history_id} (${client_message_id}) is settled and in no inbox`);
+    if (receiver === undefined || hasReceived(receiver, ids)) continue;
+    throw new Violation("delivery_lost", `history ${history_id} (${ids.client_message_id}) is settled and in no inbox`);
   }
 }
 
-function hasReceived({ inbox }: DaemonActor, clientMessageId: string): boolean {
+type MessageIds = { readonly client_message_id: string; readonly broker_message_id: string };
+
+/** By both: a client id may have stood for several messages. */
+function hasReceived({ inbox }: DaemonActor, { client_message_id, broker_message_id }: MessageIds): boolean {
   const known = (table: string) =>
-    inbox.sql(`SELECT 1 FROM ${table} WHERE client_message_id = ?`).get(clientMessageId) !== undefined;
-  return known("inbox") || known("inbox_tombstone");
+    inbox
+      .sql(`SELECT 1 FROM ${table} WHERE client_message_id = ? AND broker_message_id = ?`)
+      .get(client_message_id, broker_message_id) !== undefined;
+  return known("inbox_message") || known("inbox_tombstone");
 }
 
 function checkInbox(number: number, { inbox, pubkey }: DaemonActor, answers: Answers, ledger: HistoryLedger): void {
   const rows = inbox
     .sql<{ client_message_id: string; history_id: number; unreadable: number; restored: number; body: Uint8Array }>(
-      "SELECT client_message_id, history_id, unreadable, restored, body FROM inbox",
+      "SELECT client_message_id, history_id, unreadable, restored, body FROM inbox_message",
     )
     .all();
   for (const { client_message_id: id, history_id, unreadable, restored, body } of rows) {
@@ -183,11 +188,11 @@ function checkInbox(number: number, { inbox, pubkey }: DaemonActor, answers: Ans
     }
   }
   const twice = inbox
-    .sql<{ client_message_id: string }>(
-      "SELECT client_message_id FROM inbox INTERSECT SELECT client_message_id FROM inbox_tombstone",
+    .sql<{ broker_message_id: string }>(
+      "SELECT broker_message_id FROM inbox_message INTERSECT SELECT broker_message_id FROM inbox_tombstone",
     )
     .get();
-  if (twice !== undefined) throw new Violation("inbox_wrong", `${twice.client_message_id} is both there and removed`);
+  if (twice !== undefined) throw new Violation("inbox_wrong", `${twice.broker_message_id} is both there and removed`);
 }
 
 export async function checkOrphans(world: World): Promise<void> {

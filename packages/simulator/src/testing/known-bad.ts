@@ -43,7 +43,7 @@ export const knownBadMessages: readonly KnownBad[] = [
         ...stores.inbox,
         insert: async (arrival, receivedAt) => {
           stores.inbox.insert(arrival, receivedAt).catch(ignore);
-          return true;
+          return "new";
         },
       },
     })),

@@ -125,7 +125,7 @@ export class Workload {
   }
 
   async #markRead(daemon: DaemonActor, { pick }: Of<"mark_read">): Promise<CallEnd | "nothing"> {
-    const rows = daemon.inbox.sql<{ id: string }>("SELECT id FROM inbox ORDER BY id DESC LIMIT 50").all();
+    const rows = daemon.inbox.sql<{ id: string }>("SELECT id FROM inbox_message ORDER BY id DESC LIMIT 50").all();
     const row = rows[pick % Math.max(rows.length, 1)];
     if (row === undefined) return "nothing";
     return daemon.call("POST", "/v1/inbox/:id/read", { params: { id: row.id } });

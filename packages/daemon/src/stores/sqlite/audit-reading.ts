@@ -10,7 +10,7 @@ export function createSqliteAuditReading(outbox: Sqlite, inbox: Sqlite): AuditRe
   return {
     outbox: () => snapshotOutbox(outbox),
     inboxPage: (after, limit) => selectInboxPage(inbox, after, limit),
-    findReceived: (clientMessageId) => findReceived(inbox, clientMessageId),
+    findReceived: (message) => findReceived(inbox, message),
     inboxTombstones: () => count(inbox, "inbox_tombstone"),
   };
 }
@@ -60,7 +60,7 @@ type Row = { id: string; client_message_id: string; broker_message_id: string; h
 function selectInboxPage(db: Sqlite, after: string, limit: number): InboxAuditRow[] {
   return db
     .sql<Row>(
-      `SELECT id, client_message_id, broker_message_id, history_id, restored FROM inbox
+      `SELECT id, client_message_id, broker_message_id, history_id, restored FROM inbox_message
        WHERE id > ? ORDER BY id LIMIT ?`,
     )
     .all(after, limit)
@@ -73,12 +73,11 @@ function selectInboxPage(db: Sqlite, after: string, limit: number): InboxAuditRo
     }));
 }
 
-function findReceived(db: Sqlite, clientMessageId: string): boolean {
-  const row = db
-    .sql<{ found: number }>(
-      `SELECT EXISTS (SELECT 1 FROM inbox WHERE client_message_id = ?1)
-         OR EXISTS (SELECT 1 FROM inbox_tombstone WHERE client_message_id = ?1) AS found`,
-    )
-    .get(clientMessageId);
-  return row?.found === 1;
+/** By both ids: a client id may have stood for several messages. */
+function findReceived(db: Sqlite, message: Parameters<AuditReading["findReceived"]>[0]): boolean {
+  const isIn = (table: "inbox" | "inbox_earlier" | "inbox_tombstone") =>
+    db
+      .sql(`SELECT 1 FROM ${table} WHERE client_message_id = ? AND broker_message_id = ?`)
+      .get(message.client_message_id, message.broker_message_id) !== undefined;
+  return isIn("inbox") || isIn("inbox_earlier") || isIn("inbox_tombstone");
 }

@@ -9,13 +9,13 @@ export function createSqliteBrokerIdSearch(outbox: Sqlite, inbox: Sqlite): Broke
   return {
     outbox: (brokerMessageId, before) => walk(outbox, "outbox", brokerMessageId, before),
     tombstones: (brokerMessageId, before) => walk(outbox, "outbox_tombstone", brokerMessageId, before),
-    inbox: (brokerMessageId, before) => walk(inbox, "inbox", brokerMessageId, before),
+    inbox: (brokerMessageId, before) => walk(inbox, "inbox_message", brokerMessageId, before),
   };
 }
 
 function walk(
   db: Sqlite,
-  table: "outbox" | "outbox_tombstone" | "inbox",
+  table: "outbox" | "outbox_tombstone" | "inbox_message",
   brokerMessageId: string,
   before: string | undefined,
 ): { readonly found: string | undefined; readonly before: string | undefined } {

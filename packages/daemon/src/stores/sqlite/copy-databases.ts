@@ -31,7 +31,7 @@ export async function copyOutbox(source: string, target: string): Promise<CopyOu
 export async function copyInbox(source: string, target: string): Promise<CopyOutcome> {
   return copyDatabase(source, target, (db) => {
     setRebuildAfter(db, 0);
-    return count(db, "inbox");
+    return count(db, "inbox_message");
   });
 }
 
@@ -64,6 +64,6 @@ async function copyAndCheck(source: string, target: string): Promise<string | un
   return findProblemsReadOnly(target, "full")[0];
 }
 
-function count(db: Sqlite, table: "outbox" | "outbox_tombstone" | "inbox"): number {
+function count(db: Sqlite, table: "outbox" | "outbox_tombstone" | "inbox_message"): number {
   return db.sql<{ rows: number }>(`SELECT count(*) AS rows FROM ${table}`).get()?.rows ?? 0;
 }

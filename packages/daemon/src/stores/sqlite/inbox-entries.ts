@@ -26,16 +26,16 @@ type EntryRow = {
 };
 
 const keptColumns = "id, client_message_id, broker_message_id, history_id, received_at, read_at";
-const liveSql = `SELECT ${keptColumns}, sender_pubkey, sender_name, topic, accepted_at FROM inbox`;
+const liveColumns = `${keptColumns}, sender_pubkey, sender_name, topic, accepted_at`;
 const removedSql = `SELECT ${keptColumns}, NULL AS sender_pubkey, NULL AS sender_name, NULL AS topic,
   NULL AS accepted_at FROM inbox_tombstone`;
 
-/** An inbox id goes before a client id that happens to look like one. */
+/** An inbox id goes before a client id that happens to look like one; a client id is that of its latest message. */
 function selectEntry(db: Sqlite, id: string): InboxEntry | undefined {
   const row =
-    db.sql<EntryRow>(`${liveSql} WHERE id = ?`).get(id) ??
-    db.sql<EntryRow>(`${liveSql} WHERE client_message_id = ?`).get(id) ??
-    db.sql<EntryRow>(`${removedSql} WHERE client_message_id = ?`).get(id);
+    db.sql<EntryRow>(`SELECT ${liveColumns} FROM inbox_message WHERE id = ?`).get(id) ??
+    db.sql<EntryRow>(`SELECT ${liveColumns} FROM inbox WHERE client_message_id = ?`).get(id) ??
+    db.sql<EntryRow>(`${removedSql} WHERE client_message_id = ? ORDER BY history_id DESC LIMIT 1`).get(id);
   return row === undefined ? undefined : toEntry(row);
 }
 
@@ -63,10 +63,12 @@ function toEntry(row: EntryRow): InboxEntry {
 function markRead(tx: Sqlite, id: string, nowMs: number): InboxEntry | undefined {
   const entry = selectEntry(tx, id);
   if (entry === undefined || entry.readAt !== undefined) return entry;
-  const table = entry.envelope === undefined ? "inbox_tombstone" : "inbox";
-  tx.sql(`UPDATE ${table} SET read_at = ? WHERE client_message_id = ? AND read_at IS NULL`).run(
-    nowMs,
-    entry.clientMessageId,
-  );
+  const { clientMessageId, brokerMessageId } = entry;
+  const tables = entry.envelope === undefined ? ["inbox_tombstone"] : ["inbox", "inbox_earlier"];
+  for (const table of tables) {
+    tx.sql(
+      `UPDATE ${table} SET read_at = ? WHERE client_message_id = ? AND broker_message_id = ? AND read_at IS NULL`,
+    ).run(nowMs, clientMessageId, brokerMessageId);
+  }
   return { ...entry, readAt: nowMs };
 }

@@ -34,12 +34,12 @@ export function listRows(db: Sqlite, filter: InboxFilter, page: PageQuery): Page
   const where = conditions.join(" AND ");
   const sizes = db
     .sql<{ id: string; bytes: number }>(
-      `SELECT id, length(body) AS bytes FROM inbox WHERE ${where} ORDER BY id LIMIT ?`,
+      `SELECT id, length(body) AS bytes FROM inbox_message WHERE ${where} ORDER BY id LIMIT ?`,
     )
     .all(...values, page.limit + 1);
   const count = countWithinBytes(sizes, page.limit, pageBytesMax);
   const items = db
-    .sql<InboxRecord>(`SELECT ${recordColumns} FROM inbox WHERE ${where} ORDER BY id LIMIT ?`)
+    .sql<InboxRecord>(`SELECT ${recordColumns} FROM inbox_message WHERE ${where} ORDER BY id LIMIT ?`)
     .all(...values, count);
   return { items, nextCursor: sizes.length > count ? items.at(-1)?.id : undefined };
 }
@@ -51,7 +51,7 @@ export function searchRows(db: Sqlite, text: string, page: PageQuery): Page<Inbo
   const items: InboxRecord[] = [];
   let bytes = 0;
   for (const seq of matches.slice(0, page.limit)) {
-    const record = db.sql<InboxRecord>(`SELECT ${recordColumns} FROM inbox WHERE seq = ?`).get(seq);
+    const record = db.sql<InboxRecord>(`SELECT ${recordColumns} FROM inbox_message WHERE seq = ?`).get(seq);
     if (record === undefined) continue;
     bytes += record.body.length;
     if (items.length > 0 && bytes > pageBytesMax) break;
@@ -63,7 +63,10 @@ export function searchRows(db: Sqlite, text: string, page: PageQuery): Page<Inbo
 /** The number of the row that a cursor names, or of the last one before it where that one is gone. */
 function selectSeq(db: Sqlite, id: string | undefined): number {
   if (id === undefined) return 0;
-  const row = db.sql<{ seq: number }>("SELECT seq FROM inbox WHERE id <= ? ORDER BY id DESC LIMIT 1").get(id);
+  const row = db
+    // With the id, or the planner sorts the whole of both tables.
+    .sql<{ id: string; seq: number }>("SELECT id, seq FROM inbox_message WHERE id <= ? ORDER BY id DESC LIMIT 1")
+    .get(id);
   return row?.seq ?? 0;
 }
 
@@ -71,7 +74,7 @@ function selectSeq(db: Sqlite, id: string | undefined): number {
 export function selectNews(db: Sqlite, after: string): InboxNews {
   const rows = db
     .sql<{ id: string; restored: number; bytes: number }>(
-      "SELECT id, restored, length(body) AS bytes FROM inbox WHERE id > ? ORDER BY id LIMIT ?",
+      "SELECT id, restored, length(body) AS bytes FROM inbox_message WHERE id > ? ORDER BY id LIMIT ?",
     )
     .all(after, newsRowsMax);
   const sizes = rows.map(({ restored, bytes }) => ({ bytes: restored === 1 ? 0 : bytes }));
@@ -81,7 +84,7 @@ export function selectNews(db: Sqlite, after: string): InboxNews {
   const items = hasNews
     ? db
         .sql<InboxRecord>(
-          `SELECT ${recordColumns} FROM inbox WHERE id > ? AND id <= ? AND restored = 0 ORDER BY id LIMIT ?`,
+          `SELECT ${recordColumns} FROM inbox_message WHERE id > ? AND id <= ? AND restored = 0 ORDER BY id LIMIT ?`,
         )
         .all(after, upTo, newsRowsMax)
     : [];

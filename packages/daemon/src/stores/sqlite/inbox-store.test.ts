@@ -121,8 +121,8 @@ describe("retention", () => {
     await arrive(arrival(1, "gone"));
     clock.advance(1_000);
     await inbox.removeReceivedBefore(clock.nowMs(), clock.nowMs(), 100);
-    expect(await arrive(arrival(1, "gone"))).toBe(false);
-    expect(await arrive(arrival(1, "gone", { restored: true }))).toBe(false);
+    expect(await arrive(arrival(1, "gone"))).toBe("known");
+    expect(await arrive(arrival(1, "gone", { restored: true }))).toBe("known");
     expect(listed()).toEqual([]);
   });
 
@@ -174,9 +174,9 @@ describe("news", () => {
     inboxDb.sql("UPDATE inbox SET read_at = 7").run();
     await arrive(arrival(2, "live"));
     const upTo = inbox.lastId() ?? "";
-    expect(await arrive(arrival(1, "restored text"))).toBe(true);
-    expect(await arrive(arrival(1, "restored text"))).toBe(false);
-    expect(await arrive(arrival(1, "restored text", { restored: true }))).toBe(false);
+    expect(await arrive(arrival(1, "restored text"))).toBe("new");
+    expect(await arrive(arrival(1, "restored text"))).toBe("known");
+    expect(await arrive(arrival(1, "restored text", { restored: true }))).toBe("known");
     expect(inbox.news(upTo).items).toMatchObject([{ history_id: 1, read_at: 7 }]);
     expect(listed()).toEqual([2, 1]);
     expect(found("restored")).toEqual([1]);
@@ -219,6 +219,22 @@ describe("an inbox of the first version", () => {
     const matches = db.sql<{ n: number }>("SELECT count(*) AS n FROM inbox_search WHERE inbox_search MATCH ?");
     expect(matches.get('"word"')).toEqual({ n: 598 });
     expect(matches.get('"number600"')).toEqual({ n: 1 });
+  });
+
+  it("knows what retention had removed when it is upgraded from the second", async () => {
+    const path = join(temporaryFolder(), "inbox.db");
+    const old = openSqlite({ path });
+    await migrateSqlite(old, inboxMigrations().slice(0, 2));
+    old.sql("INSERT INTO inbox_tombstone VALUES ('c-1', 'i-1', 'b-1', 1, 2, 3, 4)").run();
+    old.close();
+    const { db } = await openInboxDatabase(path, "now", recordingLog());
+    onTestFinished(() => void db.close());
+    expect(db.sql("SELECT * FROM inbox_tombstone").all()).toEqual([
+      {
+        ...{ client_message_id: "c-1", broker_message_id: "b-1", id: "i-1", history_id: 1 },
+        ...{ received_at: 2, read_at: 3, removed_at: 4 },
+      },
+    ]);
   });
 
   it("keeps every index that it had", async () => {
