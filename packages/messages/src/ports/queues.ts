@@ -70,7 +70,8 @@ export type QueueStore = {
   /**
    * Hands out what is available, in history order; a message is in one live lease at most. (queue, holder, request id)
    * is the identity of a lease: the same request again gets the same token and what of it is not settled. All of it
-   * is durable when this resolves. The answer fits a frame; `max` is an upper bound.
+   * is durable when this resolves. The answer fits a frame; `max` is an upper bound. Of leases that ran out it looks at those
+   * that did so first, and at a bounded number; what it leaves comes in its old place with the next.
    */
   readonly lease: (request: LeaseRequest, nowMs: number) => Promise<LeaseOutcome>;
   /** Acks are for good; a nack makes the message available at once, or parks it after its last delivery. */

@@ -18,7 +18,7 @@ import { selectMessageState } from "./message-state.ts";
 import { claimCheck, createRules } from "./orphans.ts";
 import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
 import { createQueueBatches } from "./queue-batches.ts";
-import { insertQueue, reviveMessages, selectParkedPage } from "./queues.ts";
+import { insertQueue, reviveMessages, selectParkedPage, writeRunOut } from "./queues.ts";
 import { countNext, hasUncounted } from "./rate-counters.ts";
 import { hasStaleMesh, indexNext, selectFound } from "./search.ts";
 import { selectSize, selectStats } from "./stats.ts";
@@ -141,7 +141,13 @@ function createQueueStore(common: Postgres, committed: Reading): QueueStore {
   return {
     create: (meshId, queue, nowMs) => common.transaction((tx) => insertQueue(tx, meshId, queue, nowMs)),
     ...createQueueBatches(common),
-    parked: (query, nowMs) => selectParkedPage(committed, query, nowMs),
+    parked: async (query, nowMs) => {
+      for (;;) {
+        const page = await selectParkedPage(committed, query, nowMs);
+        if (page !== "crowded") return page;
+        await common.transaction((tx) => writeRunOut(tx, query, nowMs));
+      }
+    },
     revive: (request, nowMs) => common.transaction((tx) => reviveMessages(tx, request, nowMs)),
   };
 }

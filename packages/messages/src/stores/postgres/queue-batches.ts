@@ -2,6 +2,7 @@
 // row, and would wait for each other's round trips and flushes.
 import { KeyedBatches } from "@claudemesh/storage/keyed-batches";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
+import { lookForMessages } from "../../core/run-out-leases.ts";
 import type { LeaseOutcome, QueueStore, SettleOutcome } from "../../ports/queues.ts";
 import { type AskedLease, leaseMessages } from "./queue-leases.ts";
 import { type AskedSettle, settleMessages } from "./queue-settlements.ts";
@@ -9,8 +10,6 @@ import type { QueueRef } from "./queues.ts";
 
 const requestsPerTransaction = 64;
 const messagesPerTransaction = 1_000;
-/** How often one request looks again when all it found had lost their bodies. */
-const roundsMax = 10;
 
 export function createQueueBatches(postgres: Postgres): Pick<QueueStore, "lease" | "settle"> {
   const leases = batchesOf<AskedLease, LeaseOutcome | undefined>(postgres, leaseMessages, ({ request }) => request.max);
@@ -20,13 +19,7 @@ export function createQueueBatches(postgres: Postgres): Pick<QueueStore, "lease"
     ({ request }) => request.brokerMessageIds.length,
   );
   return {
-    lease: async (request, nowMs) => {
-      for (let round = 0; round < roundsMax; round += 1) {
-        const outcome = await leases.submit(keyOf(request), { request, nowMs });
-        if (outcome !== undefined) return outcome;
-      }
-      return { type: "empty" };
-    },
+    lease: (request, nowMs) => lookForMessages(() => leases.submit(keyOf(request), { request, nowMs })),
     settle: (request, nowMs) => settles.submit(keyOf(request), { request, nowMs }),
   };
 }

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { PageRoom } from "../../core/page-room.ts";
 import { expireMessage, handOut, messageAt } from "../../core/queue-message.ts";
+import { movesOf, runOutPerLook, sortRunOut } from "../../core/run-out-leases.ts";
 import { byHistory, type QueueMove, type QueueRow } from "../../core/stored-queue-message.ts";
 import type { LeasedItem, LeaseOutcome, LeaseRequest } from "../../ports/queues.ts";
 import { heldKey, moveMessages, selectHeldUnder, selectReady, selectRunOut } from "./queue-rows.ts";
@@ -11,15 +12,12 @@ import { openQueue, type QueueRef, refusalOf, withItems } from "./queues.ts";
 
 export type AskedLease = { readonly request: LeaseRequest; readonly nowMs: number };
 
-/** Messages past their last delivery that one call writes down as parked; they count as parked before it. */
-const parkPerLease = 1_000;
-
 /** One lease as it fills. */
 type Hand = { readonly asked: AskedLease; readonly items: LeasedItem[]; readonly room: PageRoom };
 
 /**
- * One outcome for each, in their order. Undefined: what it found has lost its bodies to retention and is settled now; it has
- * to ask again.
+ * One outcome for each, in their order. Undefined: what it found was parked, or has lost its bodies to retention. That is
+ * written now, and there may be more: it has to look again.
  */
 export async function leaseMessages(
   tx: PostgresTransaction,
@@ -32,16 +30,15 @@ export async function leaseMessages(
   const most = asked.reduce((sum, { request }) => sum + request.max, 0);
   const requests = asked.map(({ request }) => request);
   // All on their way at once: the queue is locked before the others look.
-  const [opened, made, toPark, ready, runOut] = await Promise.all([
+  const [opened, made, ready, ended] = await Promise.all([
     openQueue(
       tx,
       at,
       requests.map(({ holder }) => holder),
     ),
     selectLeases(tx, at, requests),
-    selectRunOut(tx, at, nowMs, "to_park", 0, parkPerLease),
     selectReady(tx, meshId, queue, most),
-    selectRunOut(tx, at, nowMs, "deliverable", 0, most),
+    selectRunOut(tx, at, nowMs, runOutPerLook),
   ]);
   const { maxDeliveries } = opened;
   if (maxDeliveries === undefined) return requests.map(({ holder }) => refusalOf(opened, holder));
@@ -53,11 +50,13 @@ export async function leaseMessages(
     const isNew = !made.has(key) && !hands.has(key) && opened.live.has(each.request.holder);
     if (isNew) hands.set(key, { asked: each, items: [], room: new PageRoom() });
   }
-  const parked = toPark.map((from) => ({ from, to: messageAt(from.message, maxDeliveries, nowMs) }));
-  const available = [...ready, ...runOut].sort(byHistory).slice(0, most);
+  const runOut = sortRunOut(ended, maxDeliveries, nowMs);
+  const available = [...ready, ...runOut.deliverable].sort(byHistory).slice(0, most);
   const dealt = await deal(tx, at, maxDeliveries, available, [...hands.values()]);
   const filled = [...hands.values()].filter(({ items }) => items.length > 0);
-  await Promise.all([moveMessages(tx, [...parked, ...dealt.moves]), insertLeases(tx, at, filled)]);
+  const moves = hands.size === 0 ? [] : movesOf(runOut, dealt.moves, maxDeliveries, nowMs);
+  await Promise.all([moveMessages(tx, moves), insertLeases(tx, at, filled)]);
+  const nothing = dealt.lost || runOut.isFull ? undefined : ({ type: "empty" } as const);
   return Promise.all(
     asked.map((each): LeaseOutcome | undefined | Promise<LeaseOutcome> => {
       const key = keyOf(each.request);
@@ -65,7 +64,7 @@ export async function leaseMessages(
       if (!opened.live.has(each.request.holder)) return refusalOf(opened, each.request.holder);
       if (lease !== undefined) return repeatLease(tx, each, lease);
       const hand = hands.get(key);
-      if (hand === undefined || hand.items.length === 0) return dealt.lost ? undefined : { type: "empty" };
+      if (hand === undefined || hand.items.length === 0) return nothing;
       return isSame(each.request, hand.asked.request) ? handedOut(hand) : { type: "different" };
     }),
   );

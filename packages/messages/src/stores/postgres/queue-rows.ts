@@ -58,28 +58,19 @@ export function selectReady(db: Reading, meshId: string, queue: string, limit: n
   return select(db, rest, [meshId, queue, limit], "queue_ready");
 }
 
-/**
- * Leases that ran out: those of messages that may be handed out again, or those after the last delivery. They are looked for
- * among what is leased (OFFSET): for their order the server would rather walk through all that was ever settled.
- */
-export async function selectRunOut(
+/** What is written as leased though its lease has ended, first what ended first. */
+export function selectRunOut(
   db: Reading,
   { meshId, queue }: { readonly meshId: string; readonly queue: string },
   nowMs: number,
-  which: "deliverable" | "to_park",
-  after: number,
   limit: number,
 ): Promise<QueueRow[]> {
-  const rows = await db.query<StoredQueueMessage>(
-    `SELECT ${columns} FROM (
-       SELECT * FROM mesh.queue_message
-       WHERE mesh_id = $1 AND queue = $2 AND state = 'leased' AND lease_expires_at <= $3 OFFSET 0) AS q
-     WHERE q.history_id > $4 AND q.deliveries ${which === "deliverable" ? "<" : ">="}
-       (SELECT u.max_deliveries FROM mesh.queue u WHERE u.mesh_id = $1 AND u.id = $2)
-     ORDER BY q.history_id LIMIT $5`,
-    [meshId, queue, new Date(nowMs), after, limit],
+  return select(
+    db,
+    `WHERE q.mesh_id = $1 AND q.queue = $2 AND q.state = 'leased' AND q.lease_expires_at <= $3
+     ORDER BY q.lease_expires_at LIMIT $4`,
+    [meshId, queue, new Date(nowMs), limit],
   );
-  return rows.map(toQueueRow);
 }
 
 export function selectParked(

@@ -5,6 +5,7 @@ import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { PageRoom } from "../../core/page-room.ts";
 import { giveBack, messageAt, revive } from "../../core/queue-message.ts";
+import { movesOf, runOutPerLook, sortRunOut } from "../../core/run-out-leases.ts";
 import { byHistory, type QueueMove, type QueueRow } from "../../core/stored-queue-message.ts";
 import type { ParkedItem, ParkedPage, QueueRefusal, ReviveOutcome } from "../../ports/queues.ts";
 import { moveMessages, selectByIds, selectHeldBy, selectParked, selectRunOut } from "./queue-rows.ts";
@@ -86,18 +87,19 @@ export async function* withItems<Row extends QueueRow>(
   }
 }
 
+/** `crowded`: so many leases ran out that they have to be written down first. Undefined: no such queue. */
 export async function selectParkedPage(
   db: Reading,
   query: { meshId: string; queue: string; after: number; limit: number },
   nowMs: number,
-): Promise<ParkedPage | undefined> {
+): Promise<ParkedPage | "crowded" | undefined> {
   const { meshId, queue, after, limit } = query;
   const maxDeliveries = await selectMaxDeliveries(db, meshId, queue);
   if (maxDeliveries === undefined) return undefined;
-  const rows = [
-    ...(await selectParked(db, meshId, queue, after, limit)),
-    ...(await selectRunOut(db, { meshId, queue }, nowMs, "to_park", after, limit)),
-  ].sort(byHistory);
+  const runOut = sortRunOut(await selectRunOut(db, query, nowMs, runOutPerLook), maxDeliveries, nowMs);
+  if (runOut.isFull) return "crowded";
+  const unwritten = runOut.parked.map(({ from }) => from).filter(({ historyId }) => historyId > after);
+  const rows = [...(await selectParked(db, meshId, queue, after, limit)), ...unwritten].sort(byHistory);
   const items: ParkedItem[] = [];
   const room = new PageRoom();
   let readUpTo = after;
@@ -111,6 +113,14 @@ export async function selectParkedPage(
     readUpTo = row.historyId;
   }
   return { items, nextAfter: rows.length >= limit ? readUpTo : undefined };
+}
+
+/** Writes down what became of leases that ran out, of as many as one look deals with. */
+export async function writeRunOut(tx: PostgresTransaction, { meshId, queue }: QueueRef, nowMs: number): Promise<void> {
+  const maxDeliveries = await selectMaxDeliveries(tx, meshId, queue, "FOR NO KEY UPDATE");
+  if (maxDeliveries === undefined) return;
+  const rows = await selectRunOut(tx, { meshId, queue }, nowMs, runOutPerLook);
+  await moveMessages(tx, movesOf(sortRunOut(rows, maxDeliveries, nowMs), [], maxDeliveries, nowMs));
 }
 
 export async function reviveMessages(

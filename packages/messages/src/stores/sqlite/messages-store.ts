@@ -3,6 +3,7 @@ import type { FirstOnes, GroupCommit } from "@claudemesh/storage/group-commit";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { type RateLimit, retryAfterSeconds } from "../../core/rate-limit.ts";
+import { lookForMessages } from "../../core/run-out-leases.ts";
 import { fateFromStored, isAnsweredByClaim } from "../../core/stored-accept.ts";
 import type { PresenceStore } from "../../ports/presence.ts";
 import type { QueueStore } from "../../ports/queues.ts";
@@ -19,7 +20,7 @@ import { selectMentions } from "./mentions.ts";
 import { selectMessageState } from "./message-state.ts";
 import { claimCheck, createRules } from "./orphans.ts";
 import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
-import { insertQueue, leaseMessages, reviveMessages, selectParkedPage, settleMessages } from "./queues.ts";
+import { insertQueue, leaseMessages, reviveMessages, selectParkedPage, settleMessages, writeRunOut } from "./queues.ts";
 import { countNext, selectUncounted } from "./rate-counters.ts";
 import { indexNext, selectFound, selectStaleMesh } from "./search.ts";
 import { selectSize, selectStats } from "./stats.ts";
@@ -142,9 +143,15 @@ export function createSqliteMessagesStore(
 function createQueueStore(db: Sqlite, commit: GroupCommit): QueueStore {
   return {
     create: (meshId, queue, nowMs) => commit.submit((tx) => insertQueue(tx, meshId, queue, nowMs)),
-    lease: (request, nowMs) => commit.submit((tx) => leaseMessages(tx, request, nowMs)),
+    lease: (request, nowMs) => lookForMessages(() => commit.submit((tx) => leaseMessages(tx, request, nowMs))),
     settle: (request, nowMs) => commit.submit((tx) => settleMessages(tx, request, nowMs)),
-    parked: async (query, nowMs) => selectParkedPage(db, query, nowMs),
+    parked: async (query, nowMs) => {
+      for (;;) {
+        const page = selectParkedPage(db, query, nowMs);
+        if (page !== "crowded") return page;
+        await commit.submit((tx) => writeRunOut(tx, query, nowMs));
+      }
+    },
     revive: (request, nowMs) => commit.submit((tx) => reviveMessages(tx, request, nowMs)),
   };
 }

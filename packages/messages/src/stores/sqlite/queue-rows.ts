@@ -59,23 +59,19 @@ export function selectReady(tx: Sqlite, meshId: string, queue: string, limit: nu
     .map(toQueueRow);
 }
 
-/** Leases that ran out: those of messages that may be handed out again, or those after the last delivery. */
+/** What is written as leased though its lease has ended, first what ended first. */
 export function selectRunOut(
   db: Sqlite,
-  at: QueueMoment,
-  which: "deliverable" | "to_park",
-  after: number,
+  { meshId, queue, nowMs }: Pick<QueueMoment, "meshId" | "queue" | "nowMs">,
   limit: number,
 ): QueueRow[] {
-  const compare = which === "deliverable" ? "<" : ">=";
   return db
     .sql<StoredQueueMessage>(
       `SELECT ${columns} FROM queue_message INDEXED BY queue_message_expiry
-       WHERE mesh_id = ? AND queue = ? AND state = 'leased' AND lease_expires_at <= ? AND deliveries ${compare} ?
-         AND history_id > ?
-       ORDER BY history_id LIMIT ?`,
+       WHERE mesh_id = ? AND queue = ? AND state = 'leased' AND lease_expires_at <= ?
+       ORDER BY lease_expires_at LIMIT ?`,
     )
-    .all(at.meshId, at.queue, at.nowMs, at.maxDeliveries, after, limit)
+    .all(meshId, queue, nowMs, limit)
     .map(toQueueRow);
 }
 

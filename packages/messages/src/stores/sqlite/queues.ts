@@ -6,6 +6,7 @@ import { limits } from "@claudemesh/protocol/messages/limits";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { PageRoom } from "../../core/page-room.ts";
 import { expireMessage, giveBack, handOut, type LeaseTerms, messageAt, revive } from "../../core/queue-message.ts";
+import { movesOf, runOutPerLook, sortRunOut } from "../../core/run-out-leases.ts";
 import { decideSettle } from "../../core/settle-decision.ts";
 import { byHistory, type QueueMoment, type QueueMove, type QueueRow } from "../../core/stored-queue-message.ts";
 import type {
@@ -62,58 +63,57 @@ function openQueue(tx: Sqlite, meshId: string, queue: string, member: string): n
   return selectMaxDeliveries(tx, meshId, queue) ?? { type: "queue_not_found" };
 }
 
-/** Messages past their last delivery that one call writes down as parked; they count as parked before it. */
-const parkPerLease = 1_000;
-/** How often one call looks again when all it found had lost their bodies. */
-const roundsMax = 10;
-
-export function leaseMessages(tx: Sqlite, request: LeaseRequest, nowMs: number): LeaseOutcome {
+/**
+ * Undefined: what it found was parked, or has lost its bodies to retention. That is written now, and there may be more: it has
+ * to look again.
+ */
+export function leaseMessages(tx: Sqlite, request: LeaseRequest, nowMs: number): LeaseOutcome | undefined {
   const { meshId, queue, holder, leaseToken } = request;
   const maxDeliveries = openQueue(tx, meshId, queue, holder);
   if (typeof maxDeliveries !== "number") return maxDeliveries;
   const made = selectLease(tx, request);
   if (made !== undefined) return repeatLease(tx, request, made, nowMs);
 
-  const at: QueueMoment = { meshId, queue, maxDeliveries, nowMs };
-  const toPark = selectRunOut(tx, at, "to_park", 0, parkPerLease);
-  moveMessages(
-    tx,
-    toPark.map((from) => ({ from, to: messageAt(from.message, maxDeliveries, nowMs) })),
-  );
   const terms = { holder, leaseToken, expiresAtMs: nowMs + request.leaseSeconds * 1000 };
-  let items: LeasedItem[] | undefined;
-  for (let round = 0; items === undefined && round < roundsMax; round++)
-    items = handOutNext(tx, at, request.max, terms);
-  if (items === undefined || items.length === 0) return { type: "empty" };
+  const items = handOutNext(tx, { meshId, queue, maxDeliveries, nowMs }, request.max, terms);
+  if (items === undefined) return undefined;
+  if (items.length === 0) return { type: "empty" };
   insertLease(tx, request, nowMs, terms.expiresAtMs);
   return { type: "leased", items, leaseToken, expiresAtMs: terms.expiresAtMs };
 }
 
-/** Undefined: what came next has lost its bodies to retention and is settled now; look again. */
+/** Undefined: look again. */
 function handOutNext(tx: Sqlite, at: QueueMoment, max: number, terms: LeaseTerms): LeasedItem[] | undefined {
   const { meshId, queue, maxDeliveries, nowMs } = at;
-  const available = [...selectReady(tx, meshId, queue, max), ...selectRunOut(tx, at, "deliverable", 0, max)].sort(
-    byHistory,
-  );
+  const runOut = sortRunOut(selectRunOut(tx, at, runOutPerLook), maxDeliveries, nowMs);
+  const available = [...selectReady(tx, meshId, queue, max), ...runOut.deliverable].sort(byHistory);
   const items: LeasedItem[] = [];
-  const moves: QueueMove[] = [];
+  const dealt: QueueMove[] = [];
   const room = new PageRoom();
   for (const from of available.slice(0, max)) {
     const message = messageAt(from.message, maxDeliveries, nowMs);
     assert(message.state === "ready", "a message that is not available was found to be");
     const item = selectItem(tx, meshId, from.historyId);
     if (item === undefined) {
-      moves.push({ from, to: expireMessage(message, nowMs) });
+      dealt.push({ from, to: expireMessage(message, nowMs) });
       continue;
     }
     const leased = handOut(message, terms);
     const leasedItem = { ...item, deliveries: leased.deliveries };
     if (!room.take(leasedItem)) break;
-    moves.push({ from, to: leased });
+    dealt.push({ from, to: leased });
     items.push(leasedItem);
   }
-  moveMessages(tx, moves);
-  return items.length === 0 && available.length > 0 ? undefined : items;
+  moveMessages(tx, movesOf(runOut, dealt, maxDeliveries, nowMs));
+  return items.length === 0 && (available.length > 0 || runOut.isFull) ? undefined : items;
+}
+
+/** Writes down what became of leases that ran out, of as many as one look deals with. */
+export function writeRunOut(tx: Sqlite, { meshId, queue }: { meshId: string; queue: string }, nowMs: number): void {
+  const maxDeliveries = selectMaxDeliveries(tx, meshId, queue);
+  if (maxDeliveries === undefined) return;
+  const rows = selectRunOut(tx, { meshId, queue, nowMs }, runOutPerLook);
+  moveMessages(tx, movesOf(sortRunOut(rows, maxDeliveries, nowMs), [], maxDeliveries, nowMs));
 }
 
 type LeaseRow = { lease_token: string; max_messages: number; lease_seconds: number; expires_at: number };
@@ -192,18 +192,19 @@ function insertSettlement(tx: Sqlite, request: SettleRequest, row: QueueRow, now
   ).run(meshId, queue, leaseToken, row.brokerMessageId, holder, settlement, nowMs, row.historyId);
 }
 
+/** `crowded`: so many leases ran out that they have to be written down first. Undefined: no such queue. */
 export function selectParkedPage(
   db: Sqlite,
   query: { meshId: string; queue: string; after: number; limit: number },
   nowMs: number,
-): ParkedPage | undefined {
+): ParkedPage | "crowded" | undefined {
   const { meshId, queue, after, limit } = query;
   const maxDeliveries = selectMaxDeliveries(db, meshId, queue);
   if (maxDeliveries === undefined) return undefined;
-  const rows = [
-    ...selectParked(db, meshId, queue, after, limit),
-    ...selectRunOut(db, { meshId, queue, maxDeliveries, nowMs }, "to_park", after, limit),
-  ].sort(byHistory);
+  const runOut = sortRunOut(selectRunOut(db, { meshId, queue, nowMs }, runOutPerLook), maxDeliveries, nowMs);
+  if (runOut.isFull) return "crowded";
+  const unwritten = runOut.parked.map(({ from }) => from).filter(({ historyId }) => historyId > after);
+  const rows = [...selectParked(db, meshId, queue, after, limit), ...unwritten].sort(byHistory);
   const items: ParkedItem[] = [];
   const room = new PageRoom();
   let readUpTo = after;

@@ -256,6 +256,7 @@ async function play(world: World, steps: readonly Step[], meet: (label: string) 
       const outcome = describeLease(await run.lease(asked, token));
       expect(outcome).toBe(model.lease(asked, token, world.nowMs));
       meet(outcome.startsWith("leased") && !outcome.includes(`${token} `) ? "leased_again" : outcome);
+      if (outcome === "empty" || outcome.includes(`${token} `)) expect(await countRunOut(world)).toBe(0);
     } else if (step.do === "settle") {
       const leases = [...model.leases.values()];
       const lease = leases[step.lease % leases.length];
@@ -282,6 +283,13 @@ async function play(world: World, steps: readonly Step[], meet: (label: string) 
     }
   }
   await compareEnd(world, model, meet);
+}
+
+/** Whoever leased has written down what became of every lease that was over. */
+async function countRunOut(world: World): Promise<number> {
+  const rows = await world.query(`SELECT lease_expires_at FROM ${world.table("queue_message")}
+    WHERE mesh_id = '${world.meshId}' AND state = 'leased'`);
+  return rows.filter((row) => Number(row.lease_expires_at) <= world.nowMs).length;
 }
 
 /** Every message is where the model has it, and nowhere else. */

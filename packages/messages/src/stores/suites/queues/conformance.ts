@@ -5,6 +5,7 @@ import { StorageError } from "@claudemesh/storage/errors";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { LeaseOutcome, Settlement } from "../../../ports/queues.ts";
 import { noEffects, queue, send, type World } from "../../conformance-world.ts";
+import { describeRunOut } from "../run-out/conformance.ts";
 import { type Consumers, createConsumers } from "./consumers.ts";
 
 export function describeQueues(world: () => World): void {
@@ -13,6 +14,7 @@ export function describeQueues(world: () => World): void {
   describe("a lease", () => describeLeases(world, consumers));
   describe("settling", () => describeSettling(world, consumers));
   describe("parking", () => describeParking(world, consumers));
+  describe("leases that ran out", () => describeRunOut(world));
 }
 
 function describeCreation(world: () => World, { start, take, lease }: Consumers): void {
