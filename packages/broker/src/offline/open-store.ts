@@ -45,7 +45,8 @@ export async function withOfflineStore<T>(
     return withPostgres(store.url, async (postgres) => {
       refuseOldSchema(place, (await pendingPostgresMigrations(postgres, postgresMigrations())).length);
       const probe = { beforeCommit: () => undefined, afterCommit: () => undefined };
-      const messages = createPostgresMessagesStore({ accepting: postgres, looking: postgres, common: postgres }, probe);
+      const pools = { accepting: postgres, looking: postgres, queueing: postgres, common: postgres };
+      const messages = createPostgresMessagesStore(pools, probe);
       const spaces = createPostgresSpaces({ committing: postgres, common: postgres }, probe);
       const members = createPostgresMembersStore(postgres);
       return use({ members, messages, spaces, otherRules: postgresRules(postgres), place });

@@ -33,11 +33,15 @@ import { withoutSecret } from "../config.ts";
 import type { Backend, BackendSurroundings } from "./backend.ts";
 import { createQuietLog } from "./quiet-log.ts";
 
-/** For transactions that may wait for a mesh's lock, for those that may wait for a space's, and for everything else. */
+/**
+ * For transactions that may wait for a mesh's lock, for those that may wait for a space's or for a queue's, for look-ups that
+ * precede every request, and for everything else. docs/scale.md counts with their sum.
+ */
 const connectionsAccepting = 8;
 const connectionsCommitting = 8;
-const connectionsCommon = 8;
+const connectionsQueueing = 4;
 const connectionsLooking = 4;
+const connectionsCommon = 6;
 const sweepSecondsDefault = 5;
 /** A broker that starts while Redis is away serves all the same, and is ready once Redis is back. */
 const firstContactMs = 2_000;
@@ -61,9 +65,10 @@ export async function openPostgresBackend(
   const accepting = openPostgres({ url, poolSize: connectionsAccepting, genericPlans: true, onIdleError });
   const committing = openPostgres({ url, poolSize: connectionsCommitting, genericPlans: true, onIdleError });
   const looking = openPostgres({ url, poolSize: connectionsLooking, genericPlans: true, onIdleError });
+  const queueing = openPostgres({ url, poolSize: connectionsQueueing, genericPlans: true, onIdleError });
   const common = openPostgres({ url, poolSize: connectionsCommon, onIdleError });
   const closePools = async () => {
-    await Promise.all([accepting.close(), committing.close(), looking.close(), common.close()]);
+    await Promise.all([accepting, committing, looking, queueing, common].map((pool) => pool.close()));
   };
   try {
     await migratePostgres(common, postgresMigrations());
@@ -72,7 +77,8 @@ export async function openPostgresBackend(
     throw error;
   }
   const redis = await openRedis(surroundings, redisUrl);
-  const { messages, limiter, limits, counts } = createMessages(surroundings, { accepting, looking, common }, redis);
+  const pools = { accepting, looking, queueing, common };
+  const { messages, limiter, limits, counts } = createMessages(surroundings, pools, redis);
   const members = createPostgresMembersStore(common, looking);
   return {
     members,

@@ -52,6 +52,8 @@ export type MessagesPools = {
   readonly accepting: Postgres;
   /** For the look-ups that precede every request, so that they wait for nothing else. With generic plans. */
   readonly looking: Postgres;
+  /** Connections that may wait for a queue's row, likewise. With generic plans. */
+  readonly queueing: Postgres;
   readonly common: Postgres;
 };
 
@@ -104,7 +106,7 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
       unsubscribe: (meshId, topic, pubkey) => common.transaction((tx) => deleteSubscription(tx, meshId, topic, pubkey)),
       delete: (meshId, topic) => accepting.transaction((tx) => deleteTopic(tx, meshId, topic)),
     },
-    queues: createQueueStore(common, committed),
+    queues: createQueueStore(pools, committed),
     webhooks: createWebhookStore(pools, committed),
     memberships: {
       end: (former, nowMs, limit) => common.transaction((tx) => endMembership(tx, former, nowMs, limit)),
@@ -137,10 +139,10 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
   };
 }
 
-function createQueueStore(common: Postgres, committed: Reading): QueueStore {
+function createQueueStore({ queueing, common }: MessagesPools, committed: Reading): QueueStore {
   return {
     create: (meshId, queue, nowMs) => common.transaction((tx) => insertQueue(tx, meshId, queue, nowMs)),
-    ...createQueueBatches(common),
+    ...createQueueBatches(queueing),
     parked: async (query, nowMs) => {
       for (;;) {
         const page = await selectParkedPage(committed, query, nowMs);

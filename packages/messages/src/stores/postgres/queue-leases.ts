@@ -5,10 +5,11 @@ import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { PageRoom } from "../../core/page-room.ts";
 import { expireMessage, handOut, messageAt } from "../../core/queue-message.ts";
 import { movesOf, runOutPerLook, sortRunOut } from "../../core/run-out-leases.ts";
-import { byHistory, type QueueMove, type QueueRow } from "../../core/stored-queue-message.ts";
+import type { QueueMove } from "../../core/stored-queue-message.ts";
 import type { LeasedItem, LeaseOutcome, LeaseRequest } from "../../ports/queues.ts";
-import { heldKey, moveMessages, selectHeldUnder, selectReady, selectRunOut } from "./queue-rows.ts";
-import { openQueue, type QueueRef, refusalOf, withItems } from "./queues.ts";
+import { inHistoryOrder, type RowWithItem, selectReady, withItems } from "./queue-items.ts";
+import { heldKey, moveMessages, selectHeldUnder, selectRunOut } from "./queue-rows.ts";
+import { openQueue, type QueueRef, refusalOf } from "./queues.ts";
 
 export type AskedLease = { readonly request: LeaseRequest; readonly nowMs: number };
 
@@ -24,7 +25,6 @@ export async function leaseMessages(
   at: QueueRef,
   asked: readonly AskedLease[],
 ): Promise<(LeaseOutcome | undefined)[]> {
-  const { meshId, queue } = at;
   // By the clock of whoever asked first, what has run out has run out for the others too.
   const nowMs = Math.min(...asked.map((each) => each.nowMs));
   const most = asked.reduce((sum, { request }) => sum + request.max, 0);
@@ -35,10 +35,11 @@ export async function leaseMessages(
       tx,
       at,
       requests.map(({ holder }) => holder),
+      "queue_members",
     ),
     selectLeases(tx, at, requests),
-    selectReady(tx, meshId, queue, most),
-    selectRunOut(tx, at, nowMs, runOutPerLook),
+    selectReady(tx, at, 0, most),
+    selectRunOut(tx, at, nowMs, runOutPerLook, "queue_run_out"),
   ]);
   const { maxDeliveries } = opened;
   if (maxDeliveries === undefined) return requests.map(({ holder }) => refusalOf(opened, holder));
@@ -51,13 +52,10 @@ export async function leaseMessages(
     if (isNew) hands.set(key, { asked: each, items: [], room: new PageRoom() });
   }
   const runOut = sortRunOut(ended, maxDeliveries, nowMs);
-  const available = [...ready, ...runOut.deliverable].sort(byHistory).slice(0, most);
-  const dealt = await deal(tx, at, maxDeliveries, available, [...hands.values()]);
-  const filled = [...hands.values()].filter(({ items }) => items.length > 0);
-  const moves = hands.size === 0 ? [] : movesOf(runOut, dealt.moves, maxDeliveries, nowMs);
-  await Promise.all([moveMessages(tx, moves), insertLeases(tx, at, filled)]);
+  const available = inHistoryOrder(tx, at, ready, runOut.deliverable, most);
+  const dealt = await deal(maxDeliveries, available, [...hands.values()]);
   const nothing = dealt.lost || runOut.isFull ? undefined : ({ type: "empty" } as const);
-  return Promise.all(
+  const outcomes = await Promise.all(
     asked.map((each): LeaseOutcome | undefined | Promise<LeaseOutcome> => {
       const key = keyOf(each.request);
       const lease = made.get(key);
@@ -68,6 +66,11 @@ export async function leaseMessages(
       return isSame(each.request, hand.asked.request) ? handedOut(hand) : { type: "different" };
     }),
   );
+  const filled = [...hands.values()].filter(({ items }) => items.length > 0);
+  const moves = hands.size === 0 ? [] : movesOf(runOut, dealt.moves, maxDeliveries, nowMs);
+  // COMMIT travels behind them, and whoever commits hears of a failure from it.
+  Promise.all([moveMessages(tx, moves, "queue_move"), insertLeases(tx, at, filled)]).catch(() => undefined);
+  return outcomes;
 }
 
 type Terms = Pick<LeaseRequest, "max" | "leaseSeconds">;
@@ -79,17 +82,15 @@ function handedOut({ asked, items }: Hand): LeaseOutcome {
 
 /** In history order, to one after the other. */
 async function deal(
-  tx: PostgresTransaction,
-  { meshId }: QueueRef,
   maxDeliveries: number,
-  available: readonly QueueRow[],
+  available: AsyncIterable<RowWithItem>,
   hands: readonly Hand[],
 ): Promise<{ readonly moves: QueueMove[]; readonly lost: boolean }> {
   const moves: QueueMove[] = [];
   let lost = false;
   let next = 0;
   if (hands.length === 0) return { moves, lost };
-  for await (const [from, item] of withItems(tx, meshId, available)) {
+  for await (const [from, item] of available) {
     if (item === undefined) {
       const { nowMs } = (hands[next] as Hand).asked;
       moves.push({ from, to: expireMessage(messageAt(from.message, maxDeliveries, nowMs), nowMs) });
@@ -143,8 +144,9 @@ async function selectLeases(
      CROSS JOIN LATERAL (
        SELECT holder_pubkey, lease_request_id, lease_token, max_messages, lease_seconds, expires_at
        FROM mesh.queue_lease
-       WHERE mesh_id = $1 AND queue = $2 AND holder_pubkey = a.holder AND lease_request_id = a.request) AS l`,
+       WHERE mesh_id = $1 AND queue = $2 AND holder_pubkey = a.holder AND lease_request_id = a.request OFFSET 0) AS l`,
     [meshId, queue, requests.map(({ holder }) => holder), requests.map(({ leaseRequestId }) => leaseRequestId)],
+    "queue_leases",
   );
   return new Map(rows.map((row) => [keyOf({ holder: row.holder_pubkey, leaseRequestId: row.lease_request_id }), row]));
 }
@@ -172,6 +174,7 @@ async function insertLeases(
       asked.map(({ nowMs }) => new Date(nowMs)),
       asked.map((each) => new Date(endOf(each))),
     ],
+    "insert_queue_leases",
   );
 }
 

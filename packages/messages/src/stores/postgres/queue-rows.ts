@@ -1,6 +1,5 @@
 // Rows of queue_message on PostgreSQL: finding them by what they are, and moving many of them from a state to the next
 // at once. What the next state is, is decided in core/queue-message.ts.
-import assert from "node:assert/strict";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { isUuid } from "@claudemesh/storage/postgres-text";
 import type { Leased } from "../../core/queue-message.ts";
@@ -14,26 +13,45 @@ import {
 } from "../../core/stored-queue-message.ts";
 import type { Reading } from "./stored-accepts.ts";
 
-const columns = `q.mesh_id, q.queue, q.history_id, q.broker_message_id, q.state, q.deliveries, q.lease_holder,
+/** Of `mesh.queue_message q`. */
+export const queueColumns = `q.mesh_id, q.queue, q.history_id, q.broker_message_id, q.state, q.deliveries, q.lease_holder,
   q.lease_token, q.lease_expires_at, q.parked_at, q.settled_at`;
 
-/** Compare-and-set: each row must still be as it was read. Under the queue's lock anything else is a bug. */
-export async function moveMessages(tx: PostgresTransaction, moves: readonly QueueMove[]): Promise<void> {
+// Each row is found by its whole key and updated where it stands: planned while the table was empty, a join with it might
+// read all of it for each. COMMIT may travel behind this statement, so that nobody here would see the number of rows in time:
+// it fails by itself, and nothing is committed, unless every row was still as it was read. The text is no number.
+const moveStatement = `
+  WITH moved AS (
+    UPDATE mesh.queue_message q SET state = m.state, deliveries = m.deliveries, lease_holder = m.holder,
+      lease_token = m.token, lease_expires_at = m.expires_at, parked_at = m.parked_at, settled_at = m.settled_at
+    FROM (
+      SELECT m.*, (SELECT f.ctid FROM mesh.queue_message f
+        WHERE f.mesh_id = m.mesh_id AND f.queue = m.queue AND f.history_id = m.history_id) AS place
+      FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::text[], $5::int[], $6::text[], $7::text[], $8::int[],
+        $9::text[], $10::text[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[])
+        AS m (mesh_id, queue, history_id, was_state, was_deliveries, was_token, state, deliveries, holder, token,
+          expires_at, parked_at, settled_at)
+      OFFSET 0) AS m
+    WHERE q.ctid = m.place AND q.state = m.was_state AND q.deliveries = m.was_deliveries
+      AND q.lease_token IS NOT DISTINCT FROM m.was_token
+    RETURNING 1)
+  SELECT CASE WHEN count(*) = $14::bigint THEN 0
+    ELSE ('a message of a queue changed between reading and writing it; rows written: ' || count(*))::int END
+  FROM moved`;
+
+/**
+ * Compare-and-set: each row must still be as it was read. Under the queue's lock anything else is a bug. `name` is for
+ * connections whose plans are generic.
+ */
+export async function moveMessages(tx: PostgresTransaction, moves: readonly QueueMove[], name?: string): Promise<void> {
   if (moves.length === 0) return;
   const from = moves.map((move) => move.from);
   const to = moves.map((move) => move.to);
   const written = to.map(columnsOf);
   const times = (column: "expiresAtMs" | "parkedAtMs" | "settledAtMs") =>
     written.map(({ [column]: timeMs }) => (timeMs === null ? null : new Date(timeMs)));
-  const changed = await tx.execute(
-    `UPDATE mesh.queue_message q SET state = m.state, deliveries = m.deliveries, lease_holder = m.holder,
-       lease_token = m.token, lease_expires_at = m.expires_at, parked_at = m.parked_at, settled_at = m.settled_at
-     FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::text[], $5::int[], $6::text[], $7::text[], $8::int[],
-       $9::text[], $10::text[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[])
-       AS m (mesh_id, queue, history_id, was_state, was_deliveries, was_token, state, deliveries, holder, token,
-         expires_at, parked_at, settled_at)
-     WHERE q.mesh_id = m.mesh_id AND q.queue = m.queue AND q.history_id = m.history_id AND q.state = m.was_state
-       AND q.deliveries = m.was_deliveries AND q.lease_token IS NOT DISTINCT FROM m.was_token`,
+  await tx.query(
+    moveStatement,
     [
       from.map((row) => row.meshId),
       from.map((row) => row.queue),
@@ -48,14 +66,10 @@ export async function moveMessages(tx: PostgresTransaction, moves: readonly Queu
       times("expiresAtMs"),
       times("parkedAtMs"),
       times("settledAtMs"),
+      moves.length,
     ],
+    name,
   );
-  assert(changed === moves.length, "a message of a queue changed between reading and writing it");
-}
-
-export function selectReady(db: Reading, meshId: string, queue: string, limit: number): Promise<QueueRow[]> {
-  const rest = "WHERE q.mesh_id = $1 AND q.queue = $2 AND q.state = 'ready' ORDER BY q.history_id LIMIT $3";
-  return select(db, rest, [meshId, queue, limit], "queue_ready");
 }
 
 /** What is written as leased though its lease has ended, first what ended first. */
@@ -64,12 +78,14 @@ export function selectRunOut(
   { meshId, queue }: { readonly meshId: string; readonly queue: string },
   nowMs: number,
   limit: number,
+  name?: string,
 ): Promise<QueueRow[]> {
   return select(
     db,
     `WHERE q.mesh_id = $1 AND q.queue = $2 AND q.state = 'leased' AND q.lease_expires_at <= $3
      ORDER BY q.lease_expires_at LIMIT $4`,
     [meshId, queue, new Date(nowMs), limit],
+    name,
   );
 }
 
@@ -99,12 +115,13 @@ export async function selectHeldUnder(
   leases: readonly HeldLease[],
 ): Promise<Map<string, QueueRow<Leased>[]>> {
   const rows = await db.query<StoredQueueMessage>(
-    `SELECT ${columns} FROM (SELECT DISTINCT * FROM unnest($2::text[], $3::text[]) AS l (holder, token)) AS a
+    `SELECT ${queueColumns} FROM (SELECT DISTINCT * FROM unnest($2::text[], $3::text[]) AS l (holder, token)) AS a
      CROSS JOIN LATERAL (
        SELECT * FROM mesh.queue_message
-       WHERE mesh_id = $1 AND lease_holder = a.holder AND lease_token = a.token AND state = 'leased') AS q
+       WHERE mesh_id = $1 AND lease_holder = a.holder AND lease_token = a.token AND state = 'leased' OFFSET 0) AS q
      ORDER BY q.history_id`,
     [meshId, leases.map(({ holder }) => holder), leases.map(({ leaseToken }) => leaseToken)],
+    "queue_held",
   );
   const held = rows.map(toQueueRow).filter(isLeased);
   return Map.groupBy(held, ({ message }) => heldKey(message));
@@ -164,6 +181,10 @@ export function selectQueueMessages(
 }
 
 async function select(db: Reading, rest: string, values: readonly unknown[], name?: string): Promise<QueueRow[]> {
-  const rows = await db.query<StoredQueueMessage>(`SELECT ${columns} FROM mesh.queue_message q ${rest}`, values, name);
+  const rows = await db.query<StoredQueueMessage>(
+    `SELECT ${queueColumns} FROM mesh.queue_message q ${rest}`,
+    values,
+    name,
+  );
   return rows.map(toQueueRow);
 }

@@ -44,18 +44,24 @@ export async function selectMaxDeliveries(
 
 export type QueueRef = { readonly meshId: string; readonly queue: string };
 
-/** Who among the members is one, and the queue's bound where it exists: both are held until the transaction ends. */
+/**
+ * Who among the members is one, and the queue's bound where it exists: both are held until the transaction ends. `name` is for
+ * connections whose plans are generic.
+ */
 export async function openQueue(
   tx: PostgresTransaction,
   { meshId, queue }: QueueRef,
   members: readonly string[],
+  name?: string,
 ): Promise<{ readonly live: ReadonlySet<string>; readonly maxDeliveries: number | undefined }> {
   const [live, maxDeliveries] = await Promise.all([
     // In one order, so that two who wait for a revocation do not wait for each other.
     tx.query<{ pubkey: string }>(
-      `SELECT pubkey FROM mesh.member WHERE mesh_id = $1 AND pubkey = ANY ($2::text[]) AND revoked_at IS NULL
-       ORDER BY pubkey FOR SHARE`,
-      [meshId, [...new Set(members)]],
+      `SELECT m.pubkey FROM unnest($2::text[]) AS a (pubkey)
+       CROSS JOIN LATERAL (
+         SELECT pubkey FROM mesh.member WHERE mesh_id = $1 AND pubkey = a.pubkey AND revoked_at IS NULL FOR SHARE) AS m`,
+      [meshId, [...new Set(members)].sort()],
+      name,
     ),
     selectMaxDeliveries(tx, meshId, queue, "FOR NO KEY UPDATE"),
   ]);
@@ -71,7 +77,7 @@ export function refusalOf({ live }: { readonly live: ReadonlySet<string> }, memb
 const itemsPerRead = 32;
 
 /** Each row with its message, or undefined where retention has removed that; read a few at a time. */
-export async function* withItems<Row extends QueueRow>(
+async function* withItems<Row extends QueueRow>(
   db: Reading,
   meshId: string,
   rows: readonly Row[],

@@ -9,7 +9,7 @@ import type { RateLimit } from "../../../core/rate-limit.ts";
 import type { AcceptStore } from "../../../ports.ts";
 import type { MessagesHarness, OpenMessages } from "../../conformance-world.ts";
 import type { TransactionProbe } from "../accept-batches.ts";
-import { createPostgresMessagesStore, postgresMessagesMigrations } from "../messages-store.ts";
+import { createPostgresMessagesStore, type MessagesPools, postgresMessagesMigrations } from "../messages-store.ts";
 import { NamedIds } from "./named-ids.ts";
 
 const noProbe: TransactionProbe = { afterCommit: () => undefined };
@@ -23,7 +23,7 @@ export class PostgresHarness implements MessagesHarness {
   readonly #around: AroundAccepts;
   readonly #ids = new NamedIds();
   /** Shared by all stores: making connections for each test would take longer than the tests. */
-  readonly #pools: { accepting: Postgres; looking: Postgres; common: Postgres };
+  readonly #pools: MessagesPools;
 
   constructor(url: string, around: AroundAccepts = (accepts) => accepts) {
     this.#url = url;
@@ -32,6 +32,7 @@ export class PostgresHarness implements MessagesHarness {
     this.#pools = {
       accepting: this.#openPool("accepting", true),
       looking: this.#openPool("looking", true),
+      queueing: this.#openPool("queueing", true),
       common: this.#openPool("common", false),
     };
   }
