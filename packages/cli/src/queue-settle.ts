@@ -2,6 +2,7 @@
 import { run } from "./command.ts";
 import { withDaemon } from "./daemon-access.ts";
 import { expectBody } from "./exit-codes.ts";
+import { describeSettled } from "./output/queue-outcome.ts";
 import { pathsFor, type Shell } from "./shell.ts";
 
 export type SettleOptions = { readonly mesh?: string; readonly json?: boolean; readonly token: string };
@@ -18,7 +19,6 @@ export function settleLeased(
     const value = await withDaemon(shell, pathsFor(shell, options), async (daemon) =>
       expectBody(await daemon[how](queue, body)),
     );
-    const what = brokerMessageIds.length === 1 ? "1 message is" : `${brokerMessageIds.length} messages are`;
-    return { value, text: `${what} ${how === "ack" ? "done" : "given back"}.` };
+    return { value, text: describeSettled(how === "ack" ? "acked" : "nacked", value) };
   });
 }

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { queueName } from "../bare-names.ts";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { asMember } from "../member.ts";
+import { describeRevived } from "../output/queue-outcome.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
@@ -13,7 +14,7 @@ export function define(command: Command, shell: Shell): void {
       run(shell, options, async () => {
         const input = { queue, broker_message_ids: ids };
         const value = await asMember(shell, pathsFor(shell, options), (call) => call("queue.revive", input));
-        return { value, text: `Waiting in ${queue} again.` };
+        return { value, text: describeRevived(queue, ids, (value as { readonly revived: number }).revived) };
       }),
     );
   examples(command, "claudemesh queue revive builds 0198c0de-0000-7000-8000-0000000000aa");
