@@ -5,6 +5,7 @@ import { lockMesh } from "@claudemesh/members/postgres";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { SendToAccept } from "../../ports.ts";
 import { type Ids, insertClaims, type JudgedSend, writeAccepts } from "./accept-statements.ts";
+import { unawaited } from "./unawaited.ts";
 
 export type AcceptOutcome =
   | JudgedSend
@@ -30,12 +31,6 @@ export function sendAccepts(
   // Statements after the wait: they see what the other transaction committed.
   const writing = writeAccepts(tx, meshId, sends, ids);
   return { decided: unawaited(Promise.all([claiming, locking, writing]).then(([, , judged]) => judged)) };
-}
-
-/** Who commits without waiting for an answer hears of a failure from COMMIT, and who could not send the rest from that. */
-function unawaited<T>(answer: Promise<T>): Promise<T> {
-  answer.catch(() => undefined);
-  return answer;
 }
 
 /** As above, for who goes on inside the transaction, which an id that is taken must not end. */

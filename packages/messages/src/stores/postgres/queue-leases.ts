@@ -10,6 +10,7 @@ import type { LeasedItem, LeaseOutcome, LeaseRequest } from "../../ports/queues.
 import { inHistoryOrder, type RowWithItem, selectReady, withItems } from "./queue-items.ts";
 import { heldKey, moveMessages, selectHeldUnder, selectRunOut } from "./queue-rows.ts";
 import { openQueue, type QueueRef, refusalOf } from "./queues.ts";
+import { unawaited } from "./unawaited.ts";
 
 export type AskedLease = { readonly request: LeaseRequest; readonly nowMs: number };
 
@@ -69,7 +70,8 @@ export async function leaseMessages(
   const filled = [...hands.values()].filter(({ items }) => items.length > 0);
   const moves = hands.size === 0 ? [] : movesOf(runOut, dealt.moves, maxDeliveries, nowMs);
   // COMMIT travels behind them, and whoever commits hears of a failure from it.
-  Promise.all([moveMessages(tx, moves, "queue_move"), insertLeases(tx, at, filled)]).catch(() => undefined);
+  void unawaited(moveMessages(tx, moves, "queue_move"));
+  void unawaited(insertLeases(tx, at, filled));
   return outcomes;
 }
 
@@ -151,14 +153,10 @@ async function selectLeases(
   return new Map(rows.map((row) => [keyOf({ holder: row.holder_pubkey, leaseRequestId: row.lease_request_id }), row]));
 }
 
-async function insertLeases(
-  tx: PostgresTransaction,
-  { meshId, queue }: QueueRef,
-  hands: readonly Hand[],
-): Promise<void> {
-  if (hands.length === 0) return;
+function insertLeases(tx: PostgresTransaction, { meshId, queue }: QueueRef, hands: readonly Hand[]): Promise<unknown> {
+  if (hands.length === 0) return Promise.resolve();
   const asked = hands.map((hand) => hand.asked);
-  await tx.execute(
+  return tx.execute(
     `INSERT INTO mesh.queue_lease (mesh_id, queue, holder_pubkey, lease_request_id, lease_token, max_messages,
        lease_seconds, leased_at, expires_at)
      SELECT $1, $2, l.* FROM unnest($3::text[], $4::text[], $5::text[], $6::int[], $7::int[], $8::timestamptz[],

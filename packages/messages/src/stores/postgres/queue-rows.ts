@@ -43,14 +43,14 @@ const moveStatement = `
  * Compare-and-set: each row must still be as it was read. Under the queue's lock anything else is a bug. `name` is for
  * connections whose plans are generic.
  */
-export async function moveMessages(tx: PostgresTransaction, moves: readonly QueueMove[], name?: string): Promise<void> {
-  if (moves.length === 0) return;
+export function moveMessages(tx: PostgresTransaction, moves: readonly QueueMove[], name?: string): Promise<unknown> {
+  if (moves.length === 0) return Promise.resolve();
   const from = moves.map((move) => move.from);
   const to = moves.map((move) => move.to);
   const written = to.map(columnsOf);
   const times = (column: "expiresAtMs" | "parkedAtMs" | "settledAtMs") =>
     written.map(({ [column]: timeMs }) => (timeMs === null ? null : new Date(timeMs)));
-  await tx.query(
+  return tx.query(
     moveStatement,
     [
       from.map((row) => row.meshId),

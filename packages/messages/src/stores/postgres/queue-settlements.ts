@@ -6,6 +6,7 @@ import type { QueueMove } from "../../core/stored-queue-message.ts";
 import type { Settlement, SettleOutcome, SettleRequest } from "../../ports/queues.ts";
 import { heldKey, moveMessages, selectHeldUnder } from "./queue-rows.ts";
 import { openQueue, type QueueRef, refusalOf } from "./queues.ts";
+import { unawaited } from "./unawaited.ts";
 
 export type AskedSettle = { readonly request: SettleRequest; readonly nowMs: number };
 
@@ -47,7 +48,8 @@ export async function settleMessages(
   });
   const moves = decided.flatMap((each) => each.moves);
   // COMMIT travels behind them, and whoever commits hears of a failure from it.
-  Promise.all([moveMessages(tx, moves, "queue_move"), insertSettlements(tx, at, decided)]).catch(() => undefined);
+  void unawaited(moveMessages(tx, moves, "queue_move"));
+  void unawaited(insertSettlements(tx, at, decided));
   return outcomes;
 }
 
@@ -84,14 +86,14 @@ async function selectSettlements(
   );
 }
 
-async function insertSettlements(
+function insertSettlements(
   tx: PostgresTransaction,
   { meshId, queue }: QueueRef,
   decided: readonly Decided[],
-): Promise<void> {
+): Promise<unknown> {
   const rows = decided.flatMap(({ asked, moves }) => moves.map(({ from }) => ({ ...asked, from })));
-  if (rows.length === 0) return;
-  await tx.execute(
+  if (rows.length === 0) return Promise.resolve();
+  return tx.execute(
     `INSERT INTO mesh.queue_settlement
        (mesh_id, queue, lease_token, broker_message_id, holder_pubkey, settlement, settled_at, history_id)
      SELECT $1, $2, s.* FROM unnest($3::text[], $4::uuid[], $5::text[], $6::text[], $7::timestamptz[], $8::bigint[]) AS s`,
