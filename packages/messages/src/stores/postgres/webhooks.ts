@@ -3,6 +3,7 @@
 import { lockMesh } from "@claudemesh/members/postgres";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { beforeNul } from "@claudemesh/storage/postgres-text";
+import type { WebhookDeliveryState } from "../../core/webhook-delivery.ts";
 import type { NewWebhook, WebhookStore } from "../../ports/webhooks.ts";
 import { type DeliveryRow, toDeliveryItem, toWebhookPage, type WebhookRow } from "../webhook-rows.ts";
 import type { Reading } from "./stored-accepts.ts";
@@ -95,19 +96,33 @@ export function deleteWebhooksOf(
   );
 }
 
+const selectDeliveryRows = (inState: string) => `SELECT history_id, broker_message_id, state, attempts, due_at,
+    last_attempt_at, last_status, last_error, settled_at
+  FROM mesh.webhook_delivery WHERE mesh_id = $1 AND incarnation = $2 AND history_id > $3 ${inState}
+  ORDER BY history_id LIMIT $4`;
+const selectRowsOf = (state: WebhookDeliveryState) => selectDeliveryRows(`AND state = '${state}'`);
+
+/** A text for each state: only a state that is written there is looked up in its index. */
+const deliveryRows = {
+  any: selectDeliveryRows(""),
+  pending: selectRowsOf("pending"),
+  delivered: selectRowsOf("delivered"),
+  parked: selectRowsOf("parked"),
+  expired: selectRowsOf("expired"),
+};
+
 export async function selectDeliveries(
   db: Reading,
   query: Parameters<WebhookStore["deliveries"]>[0],
 ): ReturnType<WebhookStore["deliveries"]> {
   const webhook = await selectWebhook(db, query.meshId, query.id);
   if (webhook === undefined) return undefined;
-  const rows = await db.query<DeliveryRow>(
-    `SELECT history_id, broker_message_id, state, attempts, due_at, last_attempt_at, last_status, last_error, settled_at
-     FROM mesh.webhook_delivery
-     WHERE mesh_id = $1 AND incarnation = $2 AND history_id > $3 AND ($4::text IS NULL OR state = $4)
-     ORDER BY history_id LIMIT $5`,
-    [query.meshId, webhook.incarnation, query.after, query.state ?? null, query.limit],
-  );
+  const rows = await db.query<DeliveryRow>(deliveryRows[query.state ?? "any"], [
+    query.meshId,
+    webhook.incarnation,
+    query.after,
+    query.limit,
+  ]);
   return {
     items: rows.map(toDeliveryItem),
     nextAfter: rows.length === query.limit ? rows.at(-1)?.history_id : undefined,

@@ -2,6 +2,7 @@
 // itself, prefers the primary key's order and walks through all that was settled; a plan shows that with no rows at all.
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { webhookDeliveryStates } from "../../core/webhook-delivery.ts";
 import { dm, queue, send, topic, World } from "../conformance-world.ts";
 import { openMessages, SqliteHarness } from "./testing/sqlite-harness.ts";
 
@@ -73,6 +74,11 @@ describe("what is in one state is found by the index of that state, however much
     await store.queues.parked({ meshId, queue: "jobs", after: 0, limit: 10 }, nowMs);
     await store.memberships.end({ meshId, pubkey: bob }, nowMs, 10);
     await store.memberships.unfinished(10);
+    const asked = { url: "https://receiver.example/", topics: undefined, secret: "s", fingerprint: Buffer.alloc(32) };
+    await store.webhooks.create({ meshId, id: "ci", incarnation: "one", ...asked, createdBy: alice }, nowMs, 1);
+    for (const state of webhookDeliveryStates) {
+      await store.webhooks.deliveries({ meshId, id: "ci", state, after: 0, limit: 10 });
+    }
     await store.webhooks.writeNext(nowMs);
     await store.webhooks.claim({ limit: 1, perWebhook: 1, inHand: new Map(), leaseMs: 1 }, nowMs);
     db = openSqlite({ path: harness.path });
@@ -107,6 +113,9 @@ describe("what is in one state is found by the index of that state, however much
         "queue_message_held",
         "webhook_delivery_due",
         "webhook_delivery_pending",
+        "webhook_delivery_delivered",
+        "webhook_delivery_parked",
+        "webhook_delivery_expired",
       ]),
     );
   });

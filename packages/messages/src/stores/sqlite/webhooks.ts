@@ -2,6 +2,7 @@
 // deliveries is in webhook-deliveries.ts.
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type { WebhookDeliveryState } from "../../core/webhook-delivery.ts";
 import type { NewWebhook, WebhookStore } from "../../ports/webhooks.ts";
 import { type DeliveryRow, toDeliveryItem, toWebhookPage, type WebhookRow } from "../webhook-rows.ts";
 
@@ -85,6 +86,22 @@ export function deleteWebhooksOf(tx: Sqlite, meshId: string, pubkey: string, now
     .run(nowMs, meshId, pubkey).changes;
 }
 
+const selectDeliveryRows = (indexed: string, inState: string) => `SELECT history_id, broker_message_id, state, attempts,
+    due_at, last_attempt_at, last_status, last_error, settled_at
+  FROM webhook_delivery ${indexed} WHERE mesh_id = ? AND incarnation = ? AND history_id > ? ${inState}
+  ORDER BY history_id LIMIT ?`;
+const selectRowsOf = (state: WebhookDeliveryState) =>
+  selectDeliveryRows(`INDEXED BY webhook_delivery_${state}`, `AND state = '${state}'`);
+
+/** A text for each state: only a state that is written there is looked up in its index. */
+const deliveryRows = {
+  any: selectDeliveryRows("", ""),
+  pending: selectRowsOf("pending"),
+  delivered: selectRowsOf("delivered"),
+  parked: selectRowsOf("parked"),
+  expired: selectRowsOf("expired"),
+};
+
 export function selectDeliveries(
   db: Sqlite,
   query: Parameters<WebhookStore["deliveries"]>[0],
@@ -92,13 +109,8 @@ export function selectDeliveries(
   const webhook = selectWebhook(db, query.meshId, query.id);
   if (webhook === undefined) return undefined;
   const rows = db
-    .sql<DeliveryRow>(
-      `SELECT history_id, broker_message_id, state, attempts, due_at, last_attempt_at, last_status, last_error,
-         settled_at
-       FROM webhook_delivery WHERE mesh_id = ?1 AND incarnation = ?2 AND history_id > ?3 AND (?4 IS NULL OR state = ?4)
-       ORDER BY history_id LIMIT ?5`,
-    )
-    .all(query.meshId, webhook.incarnation, query.after, query.state ?? null, query.limit);
+    .sql<DeliveryRow>(deliveryRows[query.state ?? "any"])
+    .all(query.meshId, webhook.incarnation, query.after, query.limit);
   return {
     items: rows.map(toDeliveryItem),
     nextAfter: rows.length === query.limit ? rows.at(-1)?.history_id : undefined,
