@@ -103,6 +103,23 @@ describe("changing a role", () => {
     expect((await former.request("topic.list")).status).toBe(200);
   });
 
+  test("ends a former owner's webhooks for good, and their ids are free for other owners", async () => {
+    const { alice, bob } = await start();
+    const set = (role: string) => alice.call("PUT", `/members/${bob.pubkey}/role`, { role });
+    const hook = { id: "ci", url: "https://hooks.example.org/ci", topics: ["none"] };
+    const listed = async () => (await alice.call("GET", "/webhooks")).body.items;
+    expect((await set("owner")).status).toBe(200);
+    expect((await bob.call("POST", "/webhooks", hook)).status).toBe(201);
+    expect((await set("owner")).status).toBe(200);
+    expect(await listed()).toMatchObject([{ id: "ci", created_by: bob.pubkey }]);
+    for (let again = 0; again < 2; again++) expect((await set("member")).status).toBe(200);
+    expect(await listed()).toEqual([]);
+    expect((await set("owner")).status).toBe(200);
+    expect(await listed()).toEqual([]);
+    expect((await alice.call("POST", "/webhooks", hook)).status).toBe(201);
+    expect(await listed()).toMatchObject([{ id: "ci", created_by: alice.pubkey }]);
+  });
+
   test("takes a role that exists, of a member that exists, and leaves an owner", async () => {
     const { alice, bob } = await start();
     const set = (pubkey: string, body: object) => alice.call("PUT", `/members/${pubkey}/role`, body);

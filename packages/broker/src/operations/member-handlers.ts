@@ -1,4 +1,4 @@
-// Members and what belongs to them: listing, invites, tokens, and the end of a membership.
+// Members and what belongs to them: listing, invites, tokens, roles, and the end of a membership.
 import { createInvite } from "@claudemesh/members/services/join-mesh";
 import { createToken, revokeToken } from "@claudemesh/members/services/member-tokens";
 import { revokeMember } from "@claudemesh/members/services/revoke-member";
@@ -26,13 +26,15 @@ export const memberHandlers = {
   "member.revoke": async (broker, { member }, input: MemberInput) => {
     await revokeMember({ store: broker.members, nowMs: broker.nowMs }, member, input.pubkey);
     broker.connections.cut(member.meshId, input.pubkey);
-    const former = { meshId: member.meshId, pubkey: input.pubkey };
-    await endMembership({ store: broker.messages.memberships, nowMs: broker.nowMs }, former);
+    await endWhatIsLeft(broker, member.meshId, input.pubkey);
     return ok({ pubkey: input.pubkey, revoked: true });
   },
 
   "member.role": async (broker, { member }, input: MemberRoleInput) => {
+    // Also where a crash left a former owner's webhooks, they end before it is an owner again.
+    if (input.role === "owner") await endWhatIsLeft(broker, member.meshId, input.pubkey);
     await setRole(broker.members, member, input.pubkey, input.role);
+    if (input.role === "member") await endWhatIsLeft(broker, member.meshId, input.pubkey);
     return ok({ pubkey: input.pubkey, role: input.role });
   },
 
@@ -64,6 +66,11 @@ export const memberHandlers = {
     return ok({ token_id: input.token_id, revoked: true });
   },
 } satisfies Handlers;
+
+/** Of what a former member or a former owner had; of a member or an owner it takes nothing. */
+function endWhatIsLeft(broker: BrokerContext, meshId: string, pubkey: string): Promise<void> {
+  return endMembership({ store: broker.messages.memberships, nowMs: broker.nowMs }, { meshId, pubkey });
+}
 
 function tokenPorts(broker: BrokerContext) {
   return { store: broker.members, nowMs: broker.nowMs, nextId: broker.nextId };

@@ -1,4 +1,5 @@
-// Clearing away after a revocation, on PostgreSQL: deliveries, leases and presence of a former member.
+// Clearing away after a revocation, on PostgreSQL: deliveries, leases, presence and webhooks of a former member; and the
+// webhooks of a former owner.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { FormerMember } from "../../ports/memberships.ts";
 import { endLeases } from "./queues.ts";
@@ -12,15 +13,22 @@ export async function endMembership(
   limit: number,
 ): Promise<number> {
   const { meshId, pubkey } = former;
-  const live = await tx.query("SELECT 1 FROM mesh.member WHERE mesh_id = $1 AND pubkey = $2 AND revoked_at IS NULL", [
-    meshId,
-    pubkey,
-  ]);
-  if (live.length > 0) return 0;
-  await tx.execute("DELETE FROM mesh.presence_lease WHERE mesh_id = $1 AND member_pubkey = $2", [meshId, pubkey]);
+  const role = await selectRole(tx, former);
+  if (role === "owner") return 0;
   const webhooks = await deleteWebhooksOf(tx, meshId, pubkey, nowMs);
+  if (role !== undefined) return webhooks;
+  await tx.execute("DELETE FROM mesh.presence_lease WHERE mesh_id = $1 AND member_pubkey = $2", [meshId, pubkey]);
   const leases = await endLeases(tx, meshId, pubkey, nowMs, limit);
   return webhooks + leases + (await expireDeliveries(tx, former, nowMs, limit - leases));
+}
+
+/** Undefined: no member any more. Locked, so that nobody becomes an owner whose webhooks are just being ended. */
+async function selectRole(tx: PostgresTransaction, { meshId, pubkey }: FormerMember): Promise<string | undefined> {
+  const [row] = await tx.query<{ role: string }>(
+    "SELECT role FROM mesh.member WHERE mesh_id = $1 AND pubkey = $2 AND revoked_at IS NULL FOR SHARE",
+    [meshId, pubkey],
+  );
+  return row?.role;
 }
 
 async function expireDeliveries(
@@ -46,9 +54,10 @@ export function selectUnfinished(db: Reading, limit: number): Promise<FormerMemb
        EXISTS (SELECT 1 FROM mesh.delivery_queue d
          WHERE d.mesh_id = m.mesh_id AND d.recipient_pubkey = m.pubkey AND d.settled_at IS NULL)
        OR EXISTS (SELECT 1 FROM mesh.queue_message q
-         WHERE q.mesh_id = m.mesh_id AND q.lease_holder = m.pubkey AND q.state = 'leased')
-       OR EXISTS (SELECT 1 FROM mesh.webhook w
-         WHERE w.mesh_id = m.mesh_id AND w.created_by = m.pubkey AND w.deleted_at IS NULL))
+         WHERE q.mesh_id = m.mesh_id AND q.lease_holder = m.pubkey AND q.state = 'leased'))
+     UNION
+     SELECT m.mesh_id, m.pubkey FROM mesh.webhook w JOIN mesh.member m ON m.mesh_id = w.mesh_id AND m.pubkey = w.created_by
+     WHERE w.deleted_at IS NULL AND (m.revoked_at IS NOT NULL OR m.role <> 'owner')
      LIMIT $1`,
     [limit],
   );

@@ -1,5 +1,5 @@
-// Clearing away after a revocation, on SQLite: deliveries, leases and presence of a former member.
-import { isLiveMember } from "@claudemesh/members/sqlite";
+// Clearing away after a revocation, on SQLite: deliveries, leases, presence and webhooks of a former member; and the
+// webhooks of a former owner.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { FormerMember } from "../../ports/memberships.ts";
 import { endLeases } from "./queues.ts";
@@ -7,11 +7,20 @@ import { deleteWebhooksOf } from "./webhooks.ts";
 
 export function endMembership(tx: Sqlite, former: FormerMember, nowMs: number, limit: number): number {
   const { meshId, pubkey } = former;
-  if (isLiveMember(tx, meshId, pubkey)) return 0;
-  tx.sql("DELETE FROM presence_lease WHERE mesh_id = ? AND member_pubkey = ?").run(meshId, pubkey);
+  const role = selectRole(tx, former);
+  if (role === "owner") return 0;
   const webhooks = deleteWebhooksOf(tx, meshId, pubkey, nowMs);
+  if (role !== undefined) return webhooks;
+  tx.sql("DELETE FROM presence_lease WHERE mesh_id = ? AND member_pubkey = ?").run(meshId, pubkey);
   const leases = endLeases(tx, meshId, pubkey, nowMs, limit);
   return webhooks + leases + expireDeliveries(tx, former, nowMs, limit - leases);
+}
+
+/** Undefined: no member any more. */
+function selectRole(tx: Sqlite, { meshId, pubkey }: FormerMember): string | undefined {
+  return tx
+    .sql<{ role: string }>("SELECT role FROM member WHERE mesh_id = ? AND pubkey = ? AND revoked_at IS NULL")
+    .get(meshId, pubkey)?.role;
 }
 
 function expireDeliveries(tx: Sqlite, { meshId, pubkey }: FormerMember, nowMs: number, limit: number): number {
@@ -38,9 +47,10 @@ export function selectUnfinished(db: Sqlite, limit: number): FormerMember[] {
          EXISTS (SELECT 1 FROM delivery_queue d INDEXED BY delivery_queue_unsettled
            WHERE d.mesh_id = m.mesh_id AND d.recipient_pubkey = m.pubkey AND d.settled_at IS NULL)
          OR EXISTS (SELECT 1 FROM queue_message q
-           WHERE q.mesh_id = m.mesh_id AND q.lease_holder = m.pubkey AND q.state = 'leased')
-         OR EXISTS (SELECT 1 FROM webhook w
-           WHERE w.mesh_id = m.mesh_id AND w.created_by = m.pubkey AND w.deleted_at IS NULL))
+           WHERE q.mesh_id = m.mesh_id AND q.lease_holder = m.pubkey AND q.state = 'leased'))
+       UNION
+       SELECT m.mesh_id, m.pubkey FROM webhook w JOIN member m ON m.mesh_id = w.mesh_id AND m.pubkey = w.created_by
+       WHERE w.deleted_at IS NULL AND (m.revoked_at IS NOT NULL OR m.role <> 'owner')
        LIMIT ?`,
     )
     .all(limit)

@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { JudgedTry } from "../../../core/webhook-delivery.ts";
 import type { ClaimedDelivery, ClaimTerms, NewWebhook, WebhookStore } from "../../../ports/webhooks.ts";
-import { endMembership } from "../../../services/end-membership.ts";
+import { endMembership, endUnfinishedMemberships } from "../../../services/end-membership.ts";
 import { dm, queue, send, topic, type World } from "../../conformance-world.ts";
 import { openDeliveriesMax } from "../../webhook-rows.ts";
 
@@ -16,11 +16,13 @@ export function describeWebhooks(world: () => World): void {
   beforeEach(async () => {
     [owner, member] = await world().threeMembers();
     sends = 0;
-    await world().query(`UPDATE ${world().table("member")} SET role = 'owner' WHERE pubkey = '${owner}'`);
+    await setRole("owner");
     await world().addTopic("builds");
     await world().addTopic("alerts");
   });
 
+  const setRole = (role: "owner" | "member") =>
+    world().query(`UPDATE ${world().table("member")} SET role = '${role}' WHERE pubkey = '${owner}'`);
   const webhook = (id = "ci", overrides: Partial<NewWebhook> = {}): NewWebhook => ({
     meshId: world().meshId,
     id,
@@ -232,7 +234,7 @@ export function describeWebhooks(world: () => World): void {
 
     test("passes over webhooks whose creator is no owner any more", async () => {
       await createWithDue();
-      await world().query(`UPDATE ${world().table("member")} SET role = 'member' WHERE pubkey = '${owner}'`);
+      await setRole("member");
       expect(await claim()).toEqual([]);
       await post();
       expect(await webhooks().writeNext(world().nowMs)).toBe(false);
@@ -385,6 +387,27 @@ export function describeWebhooks(world: () => World): void {
       await endMembership({ store: memberships, nowMs: () => world().nowMs }, former);
       expect(await memberships.unfinished(10)).toEqual([]);
       expect(await webhooks().find(world().meshId, "ci")).toBeUndefined();
+    });
+
+    test("comes with the end of its creator's role, also after a crash, and a new role brings nothing back", async () => {
+      await createWithDue();
+      const ports = { store: world().store.memberships, nowMs: () => world().nowMs };
+      const creator = { meshId: world().meshId, pubkey: owner };
+      await endMembership(ports, creator);
+      expect(await ports.store.unfinished(10)).toEqual([]);
+      expect(await webhooks().find(world().meshId, "ci")).toBeDefined();
+      await world().accept(member, send("d", dm(owner)));
+      await setRole("member");
+      expect(await ports.store.unfinished(10)).toEqual([creator]);
+      await endUnfinishedMemberships(ports);
+      expect(await ports.store.unfinished(10)).toEqual([]);
+      await setRole("owner");
+      await post();
+      expect(await webhooks().writeNext(world().nowMs)).toBe(false);
+      expect(await claim()).toEqual([]);
+      expect(await create(webhook("ci", { incarnation: "second" }))).toBe("created");
+      // A plain member is still one: what it has coming stays.
+      expect(await world().store.deliveries.unsettled(world().meshId, owner, 0, 10)).toHaveLength(1);
     });
   });
 
