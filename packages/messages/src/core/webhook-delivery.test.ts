@@ -23,7 +23,8 @@ describe("a try of a webhook's delivery", () => {
 
   test("that has no answer is tried again after a delay that grows and is drawn at random", () => {
     const failed: WebhookTry = { type: "failed", reason: "ECONNREFUSED" };
-    expect(judge(failed, 1, 0)).toEqual({ state: "pending", dueAtMs: 6_000, status: undefined, error: "ECONNREFUSED" });
+    const again = { state: "pending", dueAtMs: 6_000, status: undefined, error: "ECONNREFUSED", failed: true };
+    expect(judge(failed, 1, 0)).toEqual(again);
     expect(judge(failed, 2, 0.999_999)).toMatchObject({ dueAtMs: 5_000 + 4_000 });
   });
 
@@ -33,7 +34,7 @@ describe("a try of a webhook's delivery", () => {
   });
 
   test("that the broker itself broke off is due again at once, and parks nothing", () => {
-    expect(judge({ type: "interrupted" }, 3)).toMatchObject({ state: "pending", dueAtMs: 5_000 });
+    expect(judge({ type: "interrupted" }, 3)).toMatchObject({ state: "pending", dueAtMs: 5_000, failed: false });
   });
 
   test("that was the last one parks the delivery", () => {

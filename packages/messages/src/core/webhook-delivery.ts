@@ -19,7 +19,14 @@ export type WebhookRetryRules = { readonly attemptsMax: number; readonly backoff
 
 export type JudgedTry =
   | { readonly state: "delivered"; readonly status: number }
-  | { readonly state: "pending"; readonly dueAtMs: number; readonly status: number | undefined; readonly error: string }
+  | {
+      readonly state: "pending";
+      readonly dueAtMs: number;
+      readonly status: number | undefined;
+      readonly error: string;
+      /** False: nobody failed, as where the broker broke off. */
+      readonly failed: boolean;
+    }
   | { readonly state: "parked"; readonly status: number | undefined; readonly error: string };
 
 /** `attempts` counts this try; `random` is in [0, 1). */
@@ -31,7 +38,7 @@ export function judgeWebhookTry(
   random: number,
 ): JudgedTry {
   if (tried.type === "interrupted") {
-    return { state: "pending", dueAtMs: nowMs, status: undefined, error: "the broker was stopping" };
+    return { state: "pending", dueAtMs: nowMs, status: undefined, error: "the broker was stopping", failed: false };
   }
   const status = tried.type === "answered" ? tried.status : undefined;
   if (status !== undefined && status >= 200 && status < 300) return { state: "delivered", status };
@@ -39,7 +46,8 @@ export function judgeWebhookTry(
   if (attempts >= rules.attemptsMax) return { state: "parked", status, error };
   // A receiver may ask for patience, not for eternity.
   const asked = tried.type === "answered" ? Math.min(tried.retryAfterMs, rules.backoff.maxMs) : 0;
-  return { state: "pending", dueAtMs: nowMs + backoffDelayMs(attempts, random, rules.backoff, asked), status, error };
+  const dueAtMs = nowMs + backoffDelayMs(attempts, random, rules.backoff, asked);
+  return { state: "pending", dueAtMs, status, error, failed: true };
 }
 
 function describeStatus(status: number): string {

@@ -1,6 +1,7 @@
 // What webhooks need from a store, with its guarantees. SQLite and PostgreSQL stores owe the same. A webhook is told of
 // topic messages only: what any member could read by subscribing.
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
+import type { WebhookHands } from "../core/webhook-claims.ts";
 import type { JudgedTry, WebhookDeliveryState } from "../core/webhook-delivery.ts";
 
 export type NewWebhook = {
@@ -48,15 +49,12 @@ export type ClaimedDelivery = {
   readonly secret: string;
   /** Counts this try, and names it: a settlement of another try is passed over. */
   readonly attempt: number;
+  /** The webhook's try before this one failed. */
+  readonly failing: boolean;
   readonly item: HistoryItem;
 };
 
-export type ClaimTerms = {
-  readonly limit: number;
-  /** Of one webhook, at most, with those that this broker has in hand. */
-  readonly perWebhook: number;
-  /** Incarnation → how many this broker has in hand. */
-  readonly inHand: ReadonlyMap<string, number>;
+export type ClaimTerms = WebhookHands & {
   /** After that long without a settlement the delivery is due again, for any broker. */
   readonly leaseMs: number;
 };
@@ -111,11 +109,15 @@ export type WebhookStore = {
    */
   readonly writeNext: (nowMs: number) => Promise<boolean>;
   /**
-   * Takes deliveries that are due, oldest first; each is in one broker's hands until it is settled or its lease has run
-   * out. Counting the try is durable when this resolves. Webhooks whose creator is no owner any more are passed over.
+   * Takes deliveries that are due, of each webhook the oldest first and of webhooks as core/webhook-claims.ts has it;
+   * each is in one broker's hands until it is settled or its lease has run out. What it reads is bounded, however much is
+   * due. Counting the try is durable when this resolves. Webhooks whose creator is no owner any more are passed over.
    */
   readonly claim: (terms: ClaimTerms, nowMs: number) => Promise<readonly ClaimedDelivery[]>;
-  /** A success settles whatever try it was; a failure counts only for the try in whose name it comes. */
+  /**
+   * A success settles whatever try it was; a failure counts only for the try in whose name it comes. The webhook is
+   * failing from a failure to the next success.
+   */
   readonly settle: (
     delivery: Pick<ClaimedDelivery, "meshId" | "incarnation" | "attempt"> & { readonly historyId: number },
     judged: JudgedTry,

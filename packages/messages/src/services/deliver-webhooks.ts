@@ -1,5 +1,5 @@
 // Brings messages to webhooks: writes deliveries from history, takes those that are due, posts them, and settles what
-// came of it. A bounded number at a time, and of one webhook few enough that a receiver that is away holds up nobody
+// came of it. A bounded number at a time, and shared among webhooks so that receivers that are away hold up nobody
 // else. Everything is in the store: whatever a process has in hand when it dies comes due again by the clock.
 import { judgeWebhookTry, type WebhookRetryRules, type WebhookTry } from "../core/webhook-delivery.ts";
 import { composeWebhookRequest, type WebhookRequest } from "../core/webhook-request.ts";
@@ -23,12 +23,13 @@ export type DeliverWebhooksPorts = {
   readonly onFree: () => void;
 };
 
-const inHandMax = 32;
-const inHandPerWebhook = 8;
+const hands = 32;
+const perWebhook = 8;
 
 export class WebhookDeliveries {
   readonly #ports: DeliverWebhooksPorts;
   readonly #inHand = new Map<string, number>();
+  #failingInHand = 0;
   readonly #underway = new Set<Promise<void>>();
 
   constructor(ports: DeliverWebhooksPorts) {
@@ -39,9 +40,7 @@ export class WebhookDeliveries {
   async step(): Promise<boolean> {
     const { store, nowMs, leaseMs } = this.#ports;
     const wrote = await store.writeNext(nowMs());
-    const limit = inHandMax - this.#underway.size;
-    if (limit <= 0) return false;
-    const terms = { limit, perWebhook: inHandPerWebhook, inHand: this.#inHand, leaseMs };
+    const terms = { hands, perWebhook, inHand: this.#inHand, failingInHand: this.#failingInHand, leaseMs };
     const claimed = await store.claim(terms, nowMs());
     for (const delivery of claimed) this.#take(delivery);
     return wrote || claimed.length > 0;
@@ -53,8 +52,9 @@ export class WebhookDeliveries {
   }
 
   #take(delivery: ClaimedDelivery): void {
-    const { incarnation } = delivery;
+    const { incarnation, failing } = delivery;
     this.#inHand.set(incarnation, (this.#inHand.get(incarnation) ?? 0) + 1);
+    if (failing) this.#failingInHand += 1;
     const work = this.#deliver(delivery)
       .catch(this.#ports.onFailure)
       .finally(() => {
@@ -62,6 +62,7 @@ export class WebhookDeliveries {
         const left = (this.#inHand.get(incarnation) ?? 1) - 1;
         if (left === 0) this.#inHand.delete(incarnation);
         else this.#inHand.set(incarnation, left);
+        if (failing) this.#failingInHand -= 1;
         this.#ports.onFree();
       });
     this.#underway.add(work);

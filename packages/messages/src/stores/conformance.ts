@@ -16,6 +16,7 @@ import { describePresence } from "./suites/presence/conformance.ts";
 import { describeQueueModel } from "./suites/queue-model/conformance.ts";
 import { describeQueues } from "./suites/queues/conformance.ts";
 import { describeReading } from "./suites/reading/conformance.ts";
+import { describeSharedHands } from "./suites/webhook-hands/conformance.ts";
 import { describeWebhooks } from "./suites/webhooks/conformance.ts";
 
 const withWorldOf =
@@ -45,6 +46,7 @@ export function describeMessagesConformance(harness: MessagesHarness): void {
   withWorld("housekeeping", ampleRate, describeHousekeeping);
   withWorld("orphans", ampleRate, describeOrphans);
   withWorld("webhooks", ampleRate, describeWebhooks);
+  withWorld("hands for webhooks", ampleRate, describeSharedHands);
 }
 
 /** Random interleavings against naive models: these take a while. */

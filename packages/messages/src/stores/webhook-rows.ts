@@ -3,40 +3,29 @@
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import { cutToPage } from "../core/page-room.ts";
 import type { WebhookDeliveryState } from "../core/webhook-delivery.ts";
-import type {
-  ClaimedDelivery,
-  ClaimTerms,
-  StoredWebhook,
-  WebhookDeliveryItem,
-  WebhookStore,
-} from "../ports/webhooks.ts";
+import type { ClaimedDelivery, StoredWebhook, WebhookDeliveryItem, WebhookStore } from "../ports/webhooks.ts";
 
 /**
  * Deliveries of one webhook that are neither settled nor parked. A receiver that is away for long makes its webhook
  * wait where it is in history; it does not fill the table.
  */
 export const openDeliveriesMax = 1_000;
-/** Due rows that one claim looks at, beyond those of webhooks that have as many in hand as they may have. */
-export const claimWindow = 256;
-
-export function atCap({ inHand, perWebhook }: ClaimTerms): string[] {
-  return [...inHand].filter(([, count]) => count >= perWebhook).map(([incarnation]) => incarnation);
-}
-
-export type DueRow = {
+/** A webhook whose turn it is, with all that its deliveries have in common. */
+export type TurnRow = {
   readonly mesh_id: string;
   readonly mesh_name: string;
   readonly webhook: string;
   readonly incarnation: string;
   readonly url: string;
   readonly secret: string;
-  readonly history_id: number;
-  readonly attempts: number;
+  readonly failing: boolean | number;
 };
 
-export function toClaimed(row: DueRow, attempt: number, item: HistoryItem): ClaimedDelivery {
-  const { mesh_id: meshId, mesh_name: meshName, webhook, incarnation, url, secret } = row;
-  return { meshId, meshName, webhook, incarnation, url, secret, attempt, item };
+export type DueRow = { readonly history_id: number; readonly attempts: number };
+
+export function toClaimed(turn: TurnRow, attempt: number, item: HistoryItem): ClaimedDelivery {
+  const { mesh_id: meshId, mesh_name: meshName, webhook, incarnation, url, secret } = turn;
+  return { meshId, meshName, webhook, incarnation, url, secret, attempt, failing: Boolean(turn.failing), item };
 }
 
 export type WebhookRow = {

@@ -13,6 +13,7 @@ import { describeOrphans } from "../suites/orphans/conformance.ts";
 import { describePresence } from "../suites/presence/conformance.ts";
 import { describeQueues } from "../suites/queues/conformance.ts";
 import { describeReading } from "../suites/reading/conformance.ts";
+import { describeSharedHands } from "../suites/webhook-hands/conformance.ts";
 import { describeWebhooks } from "../suites/webhooks/conformance.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
@@ -41,4 +42,5 @@ describe.skipIf(database === undefined)("messages on PostgreSQL", () => {
   describe("orphans", () => describeOrphans(() => world));
   describe("housekeeping", () => describeHousekeeping(() => world));
   describe("webhooks", () => describeWebhooks(() => world));
+  describe("hands for webhooks", () => describeSharedHands(() => world));
 });

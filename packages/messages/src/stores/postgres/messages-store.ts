@@ -24,10 +24,9 @@ import { hasStaleMesh, indexNext, selectFound } from "./search.ts";
 import { selectSize, selectStats } from "./stats.ts";
 import { type ClientKey, type Reading, selectAccepted } from "./stored-accepts.ts";
 import { deleteSubscription, deleteTopic, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
+import { claimDeliveries, hasTurn } from "./webhook-claims.ts";
 import {
-  claimDeliveries,
   countDeliveries,
-  hasDue,
   isBehind,
   pruneDeliveries,
   settleDelivery,
@@ -171,7 +170,7 @@ function createWebhookStore({ accepting, common }: MessagesPools, committed: Rea
     writeNext: async (nowMs) =>
       (await isBehind(committed)) && (await common.transaction((tx) => writeNextDeliveries(tx, nowMs))),
     claim: async (terms, nowMs) =>
-      (await hasDue(committed, terms, nowMs)) ? common.transaction((tx) => claimDeliveries(tx, terms, nowMs)) : [],
+      (await hasTurn(committed, terms, nowMs)) ? common.transaction((tx) => claimDeliveries(tx, terms, nowMs)) : [],
     settle: (delivery, judged, nowMs) => common.transaction((tx) => settleDelivery(tx, delivery, judged, nowMs)),
     prune: (settledBeforeMs, limit) => common.transaction((tx) => pruneDeliveries(tx, settledBeforeMs, limit)),
     counts: () => countDeliveries(committed),

@@ -1,13 +1,12 @@
-// Deliveries of webhooks on PostgreSQL: written from committed history, claimed by a broker, settled, forgotten. Writing
-// moves the webhook's written_up_to in the same transaction, so that a crash repeats nothing and forgets nothing; rows
-// that another broker holds are left to it.
+// Deliveries of webhooks on PostgreSQL: written from committed history, settled, forgotten; claims are in
+// webhook-claims.ts. Writing moves the webhook's written_up_to in the same transaction, so that a crash repeats nothing and
+// forgets nothing; rows that another broker holds are left to it. Whoever changes both locks the webhook first.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
-import { chooseWithinCaps } from "../../core/webhook-claims.ts";
 import type { JudgedTry } from "../../core/webhook-delivery.ts";
-import type { ClaimedDelivery, ClaimTerms, WebhookStore } from "../../ports/webhooks.ts";
-import { atCap, claimWindow, type DueRow, openDeliveriesMax, toClaimed } from "../webhook-rows.ts";
+import type { WebhookStore } from "../../ports/webhooks.ts";
+import { openDeliveriesMax } from "../webhook-rows.ts";
 import type { Reading } from "./stored-accepts.ts";
-import { selectItems } from "./stored-items.ts";
+import { bringTurnForward, createdByOwner, type WebhookKey } from "./webhooks.ts";
 
 const rowsPerStep = 500;
 
@@ -18,9 +17,6 @@ type Behind = {
   written_up_to: number;
   last_history_id: number;
 };
-
-const createdByOwner = `EXISTS (SELECT 1 FROM mesh.member m
-  WHERE m.mesh_id = w.mesh_id AND m.pubkey = w.created_by AND m.role = 'owner' AND m.revoked_at IS NULL)`;
 
 /** With history before them and room for deliveries. */
 const behind = `mesh.webhook w JOIN mesh.mesh_history_counter c ON c.mesh_id = w.mesh_id
@@ -44,7 +40,7 @@ export async function writeNextDeliveries(tx: PostgresTransaction, nowMs: number
   const upTo = Math.min(next.last_history_id, after + rowsPerStep);
   const now = new Date(nowMs);
   // Rows are there already only where history is gone through again.
-  await tx.execute(
+  const written = await tx.execute(
     `INSERT INTO mesh.webhook_delivery AS d
        (mesh_id, incarnation, history_id, broker_message_id, state, attempts, due_at)
      SELECT h.mesh_id, $2, h.history_id, h.broker_message_id, 'pending', 0, $6 FROM mesh.message_history h
@@ -56,63 +52,12 @@ export async function writeNextDeliveries(tx: PostgresTransaction, nowMs: number
        WHERE d.state <> 'pending'`,
     [meshId, incarnation, after, upTo, next.topics, now],
   );
+  if (written > 0) await bringTurnForward(tx, { meshId, incarnation }, nowMs);
   await tx.execute(
     "UPDATE mesh.webhook SET written_up_to = $3, stepped_at = $4 WHERE mesh_id = $1 AND incarnation = $2",
     [meshId, incarnation, upTo, now],
   );
   return true;
-}
-
-async function selectDue(db: Reading, terms: ClaimTerms, nowMs: number, lock: string): Promise<DueRow[]> {
-  const rows = await db.query<DueRow>(
-    `SELECT d.mesh_id, mesh.name AS mesh_name, w.id AS webhook, d.incarnation, w.url, w.secret, d.history_id,
-       d.attempts
-     FROM mesh.webhook_delivery d
-     JOIN mesh.webhook w ON w.mesh_id = d.mesh_id AND w.incarnation = d.incarnation AND w.deleted_at IS NULL
-     JOIN mesh.mesh ON mesh.id = d.mesh_id
-     WHERE d.state = 'pending' AND d.due_at <= $1 AND ${createdByOwner} AND NOT d.incarnation = ANY ($2::text[])
-     ORDER BY d.due_at LIMIT ${claimWindow} ${lock}`,
-    [new Date(nowMs), atCap(terms)],
-  );
-  return chooseWithinCaps(rows, terms);
-}
-
-export async function hasDue(db: Reading, terms: ClaimTerms, nowMs: number): Promise<boolean> {
-  return (await selectDue(db, terms, nowMs, "")).length > 0;
-}
-
-export async function claimDeliveries(
-  tx: PostgresTransaction,
-  terms: ClaimTerms,
-  nowMs: number,
-): Promise<ClaimedDelivery[]> {
-  const due = await selectDue(tx, terms, nowMs, "FOR UPDATE OF d SKIP LOCKED");
-  const items = new Map<string, Awaited<ReturnType<typeof selectItems>>>();
-  for (const [meshId, rows] of Map.groupBy(due, (row) => row.mesh_id)) {
-    const historyIds = rows.map((row) => row.history_id);
-    items.set(meshId, await selectItems(tx, meshId, historyIds));
-  }
-  const claimed: ClaimedDelivery[] = [];
-  for (const row of due) {
-    const item = items.get(row.mesh_id)?.get(row.history_id);
-    const key = [row.mesh_id, row.incarnation, row.history_id, new Date(nowMs)];
-    if (item === undefined) {
-      await tx.execute(
-        `UPDATE mesh.webhook_delivery SET state = 'expired', due_at = NULL, settled_at = $4
-         WHERE mesh_id = $1 AND incarnation = $2 AND history_id = $3 AND state = 'pending'`,
-        key,
-      );
-      continue;
-    }
-    const attempt = row.attempts + 1;
-    await tx.execute(
-      `UPDATE mesh.webhook_delivery SET attempts = $5, due_at = $6, last_attempt_at = $4
-       WHERE mesh_id = $1 AND incarnation = $2 AND history_id = $3 AND state = 'pending'`,
-      [...key, attempt, new Date(nowMs + terms.leaseMs)],
-    );
-    claimed.push(toClaimed(row, attempt, item));
-  }
-  return claimed;
 }
 
 export async function settleDelivery(
@@ -123,6 +68,7 @@ export async function settleDelivery(
 ): Promise<void> {
   const key = [delivery.meshId, delivery.incarnation, delivery.historyId];
   if (judged.state === "delivered") {
+    await setFailing(tx, delivery, false);
     await tx.execute(
       `UPDATE mesh.webhook_delivery
        SET state = 'delivered', due_at = NULL, settled_at = $4, last_status = $5, last_error = NULL
@@ -132,6 +78,8 @@ export async function settleDelivery(
     return;
   }
   const pending = judged.state === "pending";
+  if (pending) await bringTurnForward(tx, delivery, judged.dueAtMs);
+  if (!pending || judged.failed) await setFailing(tx, delivery, true);
   await tx.execute(
     `UPDATE mesh.webhook_delivery SET state = $5, due_at = $6, settled_at = $7, last_status = $8, last_error = $9
      WHERE mesh_id = $1 AND incarnation = $2 AND history_id = $3 AND state = 'pending' AND attempts = $4`,
@@ -144,6 +92,17 @@ export async function settleDelivery(
       judged.status ?? null,
       judged.error,
     ],
+  );
+}
+
+async function setFailing(
+  tx: PostgresTransaction,
+  { meshId, incarnation }: WebhookKey,
+  failing: boolean,
+): Promise<void> {
+  await tx.execute(
+    "UPDATE mesh.webhook SET failing = $3 WHERE mesh_id = $1 AND incarnation = $2 AND failing <> $3::boolean",
+    [meshId, incarnation, failing],
   );
 }
 

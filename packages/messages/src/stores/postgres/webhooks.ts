@@ -8,6 +8,27 @@ import type { NewWebhook, WebhookStore } from "../../ports/webhooks.ts";
 import { type DeliveryRow, toDeliveryItem, toWebhookPage, type WebhookRow } from "../webhook-rows.ts";
 import type { Reading } from "./stored-accepts.ts";
 
+export type WebhookKey = { readonly meshId: string; readonly incarnation: string };
+
+/** Of `mesh.webhook w`. */
+export const createdByOwner = `EXISTS (SELECT 1 FROM mesh.member m
+  WHERE m.mesh_id = w.mesh_id AND m.pubkey = w.created_by AND m.role = 'owner' AND m.revoked_at IS NULL)`;
+
+/**
+ * For whoever makes a delivery due, before it does: its webhook's turn is then, if it was not to come earlier. The lock
+ * that this takes keeps a claim from setting the turn by what it cannot see yet.
+ */
+export async function bringTurnForward(
+  tx: PostgresTransaction,
+  { meshId, incarnation }: WebhookKey,
+  dueAtMs: number,
+): Promise<void> {
+  await tx.execute(
+    "UPDATE mesh.webhook SET turn_at = least(turn_at, $3::timestamptz) WHERE mesh_id = $1 AND incarnation = $2",
+    [meshId, incarnation, new Date(dueAtMs)],
+  );
+}
+
 type Found = { incarnation: string; fingerprint: Uint8Array; created_at: Date };
 
 /** Undefined: no such webhook. */
@@ -141,6 +162,7 @@ export async function replayDeliveries(
   const { incarnation } = webhook;
   const wanted =
     "historyIds" in which ? which.historyIds : await selectParked(tx, meshId, incarnation, which.parkedLimit);
+  await bringTurnForward(tx, { meshId, incarnation }, nowMs);
   return tx.execute(
     `UPDATE mesh.webhook_delivery SET state = 'pending', attempts = 0, due_at = $4, settled_at = NULL
      WHERE mesh_id = $1 AND incarnation = $2 AND history_id = ANY ($3::bigint[]) AND state <> 'pending'`,

@@ -25,13 +25,12 @@ import { countNext, selectUncounted } from "./rate-counters.ts";
 import { indexNext, selectFound, selectStaleMesh } from "./search.ts";
 import { selectSize, selectStats } from "./stats.ts";
 import { deleteSubscription, deleteTopic, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
+import { claimDeliveries, selectTurns } from "./webhook-claims.ts";
 import {
-  claimDeliveries,
   countDeliveries,
   hasPrunable,
   pruneDeliveries,
   selectBehind,
-  selectDue,
   settleDelivery,
   writeNextDeliveries,
 } from "./webhook-deliveries.ts";
@@ -172,7 +171,7 @@ function createWebhookStore(db: Sqlite, commit: GroupCommit): WebhookStore {
     writeNext: async (nowMs) =>
       selectBehind(db) !== undefined && (await commit.submit((tx) => writeNextDeliveries(tx, nowMs))),
     claim: async (terms, nowMs) =>
-      selectDue(db, terms, nowMs).length === 0 ? [] : commit.submit((tx) => claimDeliveries(tx, terms, nowMs)),
+      selectTurns(db, terms, nowMs).length === 0 ? [] : commit.submit((tx) => claimDeliveries(tx, terms, nowMs)),
     settle: (delivery, judged, nowMs) => commit.submit((tx) => settleDelivery(tx, delivery, judged, nowMs)),
     prune: async (settledBeforeMs, limit) =>
       hasPrunable(db, settledBeforeMs) ? commit.submit((tx) => pruneDeliveries(tx, settledBeforeMs, limit)) : 0,

@@ -1,4 +1,4 @@
-// A database that was in use before there were leases: what it holds is there afterwards, in its place.
+// A database that was in use before: what it holds is there afterwards, in its place.
 import { membersMigrations } from "@claudemesh/members/sqlite";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
 import { openSqlite } from "@claudemesh/storage/sqlite";
@@ -53,6 +53,30 @@ test("messages that were sent to a queue before can be leased, and every message
   };
   const leased = await store.queues.lease(request, 10);
   expect(leased).toMatchObject({ type: "leased", items: [{ client_message_id: "c-2", body: "i", deliveries: 1 }] });
+  commit.close();
+  db.close();
+});
+
+test("webhooks that had deliveries open before come to their turn", async () => {
+  const db = openSqlite({ path: ":memory:" });
+  await migrateSqlite(db, [...membersMigrations(), ...messagesMigrations().slice(0, 4)]);
+  db.exec(`
+    INSERT INTO mesh (id, name, created_at) VALUES ('m', 'acme', 1);
+    INSERT INTO member (mesh_id, pubkey, name, role, joined_at) VALUES ('m', '${alice}', 'alice', 'owner', 1);
+    INSERT INTO mesh_history_counter (mesh_id, last_history_id) VALUES ('m', 1);
+    INSERT INTO topic_message VALUES ('m', 'id-1', 'c-1', 'news', '${alice}', '1', x'68', '', 'next', NULL, 1, 1);
+    INSERT INTO message_history VALUES ('m', 1, 'id-1', 'c-1', 'topic', 'news', '${alice}', 1);
+    INSERT INTO webhook (mesh_id, incarnation, id, url, secret, fingerprint, created_by, created_at, written_up_to, stepped_at)
+      VALUES ('m', 'one', 'ci', 'https://receiver.example/', 's', x'00', '${alice}', 1, 1, 1);
+    INSERT INTO webhook_delivery (mesh_id, incarnation, history_id, broker_message_id, state, attempts, due_at)
+      VALUES ('m', 'one', 1, 'id-1', 'pending', 3, 20);
+  `);
+  await migrateSqlite(db, [...membersMigrations(), ...messagesMigrations()]);
+  const commit = new GroupCommit(db);
+  const { webhooks } = createSqliteMessagesStore(db, commit, ampleRate, { saw: () => undefined });
+  const terms = { hands: 32, perWebhook: 8, inHand: new Map(), failingInHand: 0, leaseMs: 10 };
+  expect(await webhooks.claim(terms, 19)).toEqual([]);
+  expect(await webhooks.claim(terms, 20)).toMatchObject([{ webhook: "ci", attempt: 4, item: { history_id: 1 } }]);
   commit.close();
   db.close();
 });

@@ -1,11 +1,10 @@
-// Deliveries of webhooks on SQLite: written from committed history, claimed by a broker, settled, forgotten. Writing
-// moves the webhook's written_up_to in the same transaction, so that a crash repeats nothing and forgets nothing.
+// Deliveries of webhooks on SQLite: written from committed history, settled, forgotten; claims are in webhook-claims.ts.
+// Writing moves the webhook's written_up_to in the same transaction, so that a crash repeats nothing and forgets nothing.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import { chooseWithinCaps } from "../../core/webhook-claims.ts";
 import type { JudgedTry } from "../../core/webhook-delivery.ts";
-import type { ClaimedDelivery, ClaimTerms, WebhookStore } from "../../ports/webhooks.ts";
-import { atCap, claimWindow, type DueRow, openDeliveriesMax, toClaimed } from "../webhook-rows.ts";
-import { selectItem } from "./stored-items.ts";
+import type { WebhookStore } from "../../ports/webhooks.ts";
+import { openDeliveriesMax } from "../webhook-rows.ts";
+import { bringTurnForward, createdByOwner, type WebhookKey } from "./webhooks.ts";
 
 /** History rows that one step looks at: short enough that accepts do not notice. */
 const rowsPerStep = 100;
@@ -17,9 +16,6 @@ type Behind = {
   written_up_to: number;
   last_history_id: number;
 };
-
-const createdByOwner = `EXISTS (SELECT 1 FROM member m
-  WHERE m.mesh_id = w.mesh_id AND m.pubkey = w.created_by AND m.role = 'owner' AND m.revoked_at IS NULL)`;
 
 /** The webhook that has waited longest, of those with history before them and room for deliveries. */
 export function selectBehind(db: Sqlite): Behind | undefined {
@@ -42,14 +38,17 @@ export function writeNextDeliveries(tx: Sqlite, nowMs: number): boolean {
   const { mesh_id: meshId, incarnation, topics, written_up_to: after } = behind;
   const upTo = Math.min(behind.last_history_id, after + rowsPerStep);
   // Rows are there already only where history is gone through again.
-  tx.sql(
-    `INSERT INTO webhook_delivery (mesh_id, incarnation, history_id, broker_message_id, state, attempts, due_at)
+  const written = tx
+    .sql(
+      `INSERT INTO webhook_delivery (mesh_id, incarnation, history_id, broker_message_id, state, attempts, due_at)
      SELECT h.mesh_id, ?1, h.history_id, h.broker_message_id, 'pending', 0, ?2 FROM message_history h
      WHERE h.mesh_id = ?3 AND h.history_id > ?4 AND h.history_id <= ?5 AND h.destination_kind = 'topic'
        AND (?6 IS NULL OR h.destination_ref IN (SELECT value FROM json_each(?6)))
      ON CONFLICT DO UPDATE SET state = 'pending', attempts = 0, due_at = excluded.due_at, settled_at = NULL
        WHERE state <> 'pending'`,
-  ).run(incarnation, nowMs, meshId, after, upTo, topics);
+    )
+    .run(incarnation, nowMs, meshId, after, upTo, topics).changes;
+  if (written > 0) bringTurnForward(tx, { meshId, incarnation }, nowMs);
   tx.sql("UPDATE webhook SET written_up_to = ?, stepped_at = ? WHERE mesh_id = ? AND incarnation = ?").run(
     upTo,
     nowMs,
@@ -57,43 +56,6 @@ export function writeNextDeliveries(tx: Sqlite, nowMs: number): boolean {
     incarnation,
   );
   return true;
-}
-
-export function selectDue(db: Sqlite, terms: ClaimTerms, nowMs: number): DueRow[] {
-  const rows = db
-    .sql<DueRow>(
-      `SELECT d.mesh_id, mesh.name AS mesh_name, w.id AS webhook, d.incarnation, w.url, w.secret, d.history_id,
-         d.attempts
-       FROM webhook_delivery d INDEXED BY webhook_delivery_due
-       JOIN webhook w ON w.mesh_id = d.mesh_id AND w.incarnation = d.incarnation AND w.deleted_at IS NULL
-       JOIN mesh ON mesh.id = d.mesh_id
-       WHERE d.state = 'pending' AND d.due_at <= ? AND ${createdByOwner}
-         AND d.incarnation NOT IN (SELECT value FROM json_each(?))
-       ORDER BY d.due_at LIMIT ?`,
-    )
-    .all(nowMs, JSON.stringify(atCap(terms)), claimWindow);
-  return chooseWithinCaps(rows, terms);
-}
-
-export function claimDeliveries(tx: Sqlite, terms: ClaimTerms, nowMs: number): ClaimedDelivery[] {
-  const claimed: ClaimedDelivery[] = [];
-  for (const row of selectDue(tx, terms, nowMs)) {
-    const item = selectItem(tx, row.mesh_id, row.history_id);
-    if (item === undefined) {
-      tx.sql(
-        `UPDATE webhook_delivery SET state = 'expired', due_at = NULL, settled_at = ?
-         WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending'`,
-      ).run(nowMs, row.mesh_id, row.incarnation, row.history_id);
-      continue;
-    }
-    const attempt = row.attempts + 1;
-    tx.sql(
-      `UPDATE webhook_delivery SET attempts = ?, due_at = ?, last_attempt_at = ?
-       WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending'`,
-    ).run(attempt, nowMs + terms.leaseMs, nowMs, row.mesh_id, row.incarnation, row.history_id);
-    claimed.push(toClaimed(row, attempt, item));
-  }
-  return claimed;
 }
 
 export function settleDelivery(
@@ -108,9 +70,12 @@ export function settleDelivery(
       `UPDATE webhook_delivery SET state = 'delivered', due_at = NULL, settled_at = ?, last_status = ?, last_error = NULL
        WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending'`,
     ).run(nowMs, judged.status, ...key);
+    setFailing(tx, delivery, 0);
     return;
   }
+  if (judged.state === "parked" || judged.failed) setFailing(tx, delivery, 1);
   const dueAtMs = judged.state === "pending" ? judged.dueAtMs : null;
+  if (dueAtMs !== null) bringTurnForward(tx, delivery, dueAtMs);
   tx.sql(
     `UPDATE webhook_delivery SET state = ?, due_at = ?, settled_at = ?, last_status = ?, last_error = ?
      WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending' AND attempts = ?`,
@@ -122,6 +87,14 @@ export function settleDelivery(
     judged.error,
     ...key,
     delivery.attempt,
+  );
+}
+
+function setFailing(tx: Sqlite, { meshId, incarnation }: WebhookKey, failing: 0 | 1): void {
+  tx.sql("UPDATE webhook SET failing = ?1 WHERE mesh_id = ?2 AND incarnation = ?3 AND failing <> ?1").run(
+    failing,
+    meshId,
+    incarnation,
   );
 }
 

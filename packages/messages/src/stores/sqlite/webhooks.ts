@@ -6,6 +6,21 @@ import type { WebhookDeliveryState } from "../../core/webhook-delivery.ts";
 import type { NewWebhook, WebhookStore } from "../../ports/webhooks.ts";
 import { type DeliveryRow, toDeliveryItem, toWebhookPage, type WebhookRow } from "../webhook-rows.ts";
 
+export type WebhookKey = { readonly meshId: string; readonly incarnation: string };
+
+/** Of `webhook w`. */
+export const createdByOwner = `EXISTS (SELECT 1 FROM member m
+  WHERE m.mesh_id = w.mesh_id AND m.pubkey = w.created_by AND m.role = 'owner' AND m.revoked_at IS NULL)`;
+
+/** For whoever makes a delivery due: its webhook's turn is then, if it was not to come earlier. */
+export function bringTurnForward(tx: Sqlite, { meshId, incarnation }: WebhookKey, dueAtMs: number): void {
+  tx.sql("UPDATE webhook SET turn_at = min(coalesce(turn_at, ?1), ?1) WHERE mesh_id = ?2 AND incarnation = ?3").run(
+    dueAtMs,
+    meshId,
+    incarnation,
+  );
+}
+
 type Found = { incarnation: string; fingerprint: Uint8Array; created_at: number };
 
 /** Undefined: no such webhook. */
@@ -131,6 +146,7 @@ export function replayDeliveries(
     `UPDATE webhook_delivery SET state = 'pending', attempts = 0, due_at = ?, settled_at = NULL
      WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state <> 'pending'`,
   );
+  bringTurnForward(tx, { meshId, incarnation: webhook.incarnation }, nowMs);
   return wanted.reduce((n, historyId) => n + putBack.run(nowMs, meshId, webhook.incarnation, historyId).changes, 0);
 }
 

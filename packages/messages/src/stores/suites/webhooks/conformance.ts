@@ -53,9 +53,10 @@ export function describeWebhooks(world: () => World): void {
     return ids;
   };
   const terms = (overrides: Partial<ClaimTerms> = {}): ClaimTerms => ({
-    limit: 100,
+    hands: 100,
     perWebhook: 100,
     inHand: new Map(),
+    failingInHand: 0,
     leaseMs: 10_000,
     ...overrides,
   });
@@ -74,6 +75,7 @@ export function describeWebhooks(world: () => World): void {
     dueAtMs: world().nowMs + ms,
     status: undefined,
     error: "ECONNREFUSED",
+    failed: true,
   });
 
   describe("creating", () => {
@@ -169,7 +171,7 @@ export function describeWebhooks(world: () => World): void {
       await world().query(`INSERT INTO ${world().table("webhook_delivery")} (${columns}) VALUES ${values.join(", ")}`);
       const next = await post();
       expect(await webhooks().writeNext(world().nowMs)).toBe(false);
-      const [one] = await claim({ limit: 1 });
+      const [one] = await claim({ hands: 1 });
       if (one === undefined) throw new Error("nothing was due");
       await settle(one, delivered);
       await writeAll();
@@ -180,7 +182,7 @@ export function describeWebhooks(world: () => World): void {
   describe("a claim", () => {
     test("gives all it takes to try, oldest first, and counts the try", async () => {
       const [historyId] = await createWithDue(2);
-      const [first, ...rest] = await claim({ limit: 1 });
+      const [first, ...rest] = await claim({ hands: 1 });
       expect(rest).toEqual([]);
       expect(first).toMatchObject({
         meshId: world().meshId,
@@ -206,7 +208,7 @@ export function describeWebhooks(world: () => World): void {
     test("gives each delivery to one of many brokers that ask at once", async () => {
       await createWithDue(20);
       const stores = [webhooks(), (await world().openAnother()).webhooks, (await world().openAnother()).webhooks];
-      const claimed = await Promise.all(stores.map((store) => claim({ limit: 8 }, store)));
+      const claimed = await Promise.all(stores.map((store) => claim({ hands: 12 }, store)));
       const ids = claimed.flat().map(({ item }) => item.history_id);
       expect(new Set(ids).size).toBe(ids.length);
       expect(ids.length).toBeGreaterThan(7);
@@ -223,6 +225,26 @@ export function describeWebhooks(world: () => World): void {
       expect(first.map((delivery) => delivery.webhook).toSorted()).toEqual(["busy", "busy", "calm"]);
       const inHand = new Map([["of-busy", 2]]);
       expect(await claim({ perWebhook: 2, inHand })).toEqual([]);
+    });
+
+    test("leaves a webhook's next turn at when its next delivery is due, wherever that comes from", async () => {
+      const [historyId] = await createWithDue();
+      const [first] = await claim();
+      if (first === undefined || historyId === undefined) throw new Error("nothing was due");
+      await settle(first, later(3_000));
+      world().nowMs += 1_000;
+      await post();
+      await writeAll();
+      expect(await claim()).toHaveLength(1);
+      world().nowMs += 1_999;
+      expect(await claim()).toEqual([]);
+      world().nowMs += 1;
+      const [second] = await claim();
+      expect(second).toMatchObject({ attempt: 2, failing: true });
+      if (second === undefined) throw new Error("nothing was due");
+      await settle(second, parked);
+      await webhooks().replay(world().meshId, "ci", { historyIds: [historyId] }, world().nowMs);
+      expect(await claim()).toMatchObject([{ attempt: 1, failing: true }]);
     });
 
     test("finds messages that retention removed expired, and tries none of them", async () => {
@@ -297,13 +319,15 @@ export function describeWebhooks(world: () => World): void {
       expect(await webhooks().replay(meshId, "ci", { parkedLimit: 2 }, world().nowMs)).toBe(2);
       expect(await webhooks().replay(meshId, "ci", { parkedLimit: 2 }, world().nowMs)).toBe(1);
       expect(await webhooks().replay(meshId, "ci", { parkedLimit: 2 }, world().nowMs)).toBe(0);
-      expect(await claim()).toMatchObject([{ attempt: 1 }, { attempt: 1 }, { attempt: 1 }]);
+      const page = await webhooks().deliveries({ meshId, id: "ci", state: "pending", after: 0, limit: 10 });
+      expect(page?.items).toMatchObject([{ attempts: 0 }, { attempts: 0 }, { attempts: 0 }]);
+      expect(await claim()).toMatchObject([{ attempt: 1 }]);
       expect(await webhooks().replay(meshId, "none", { parkedLimit: 2 }, world().nowMs)).toBeUndefined();
     });
 
     test("of named deliveries takes those of any end, and leaves open ones alone", async () => {
       const ids = await createWithDue(3);
-      const [one, two] = await claim({ limit: 2 });
+      const [one, two] = await claim({ hands: 2 });
       if (one === undefined || two === undefined) throw new Error("nothing was due");
       await settle(one, delivered);
       await settle(two, parked);

@@ -1,0 +1,76 @@
+// What brokers take of webhooks' deliveries, on SQLite. Webhooks are asked in the order of their turns, so that finding
+// the next one costs the same whatever others have waiting; what is taken of whom is decided in core/webhook-claims.ts.
+import type { Sqlite } from "@claudemesh/storage/sqlite";
+import { chooseFairly, webhooksToAsk } from "../../core/webhook-claims.ts";
+import type { ClaimedDelivery, ClaimTerms } from "../../ports/webhooks.ts";
+import { type DueRow, type TurnRow, toClaimed } from "../webhook-rows.ts";
+import { selectItem } from "./stored-items.ts";
+import { createdByOwner } from "./webhooks.ts";
+
+/** Whose turn it is: those that do not fail, and behind them those that do. */
+export function selectTurns(db: Sqlite, terms: ClaimTerms, nowMs: number): TurnRow[] {
+  const { healthy, failing } = webhooksToAsk(terms);
+  return [
+    { failing: 0, ...healthy },
+    { failing: 1, ...failing },
+  ].flatMap((asked) =>
+    asked.limit === 0
+      ? []
+      : db
+          .sql<TurnRow>(
+            `SELECT w.mesh_id, mesh.name AS mesh_name, w.id AS webhook, w.incarnation, w.url, w.secret, w.failing
+             FROM webhook w INDEXED BY webhook_turn JOIN mesh ON mesh.id = w.mesh_id
+             WHERE w.deleted_at IS NULL AND w.failing = ? AND w.turn_at <= ? AND ${createdByOwner}
+               AND w.incarnation NOT IN (SELECT value FROM json_each(?))
+             ORDER BY w.turn_at LIMIT ?`,
+          )
+          .all(asked.failing, nowMs, JSON.stringify(asked.passOver), asked.limit),
+  );
+}
+
+export function claimDeliveries(tx: Sqlite, terms: ClaimTerms, nowMs: number): ClaimedDelivery[] {
+  const turns = selectTurns(tx, terms, nowMs);
+  const webhooks = turns.map((turn) => ({
+    incarnation: turn.incarnation,
+    failing: Boolean(turn.failing),
+    due: selectDue(tx, turn, nowMs, terms.perWebhook).map((row) => ({ turn, row })),
+  }));
+  const claimed = chooseFairly(webhooks, terms).flatMap(({ turn, row }) => {
+    const item = selectItem(tx, turn.mesh_id, row.history_id);
+    const key = [turn.mesh_id, turn.incarnation, row.history_id];
+    if (item === undefined) {
+      tx.sql(
+        `UPDATE webhook_delivery SET state = 'expired', due_at = NULL, settled_at = ?
+         WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending'`,
+      ).run(nowMs, ...key);
+      return [];
+    }
+    const attempt = row.attempts + 1;
+    tx.sql(
+      `UPDATE webhook_delivery SET attempts = ?, due_at = ?, last_attempt_at = ?
+       WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending'`,
+    ).run(attempt, nowMs + terms.leaseMs, nowMs, ...key);
+    return [toClaimed(turn, attempt, item)];
+  });
+  for (const turn of turns) moveTurn(tx, turn, nowMs);
+  return claimed;
+}
+
+function selectDue(tx: Sqlite, turn: TurnRow, nowMs: number, limit: number): DueRow[] {
+  return tx
+    .sql<DueRow>(
+      `SELECT d.history_id, d.attempts FROM webhook_delivery d INDEXED BY webhook_delivery_due
+       WHERE d.mesh_id = ? AND d.incarnation = ? AND d.state = 'pending' AND d.due_at <= ?
+       ORDER BY d.due_at, d.history_id LIMIT ?`,
+    )
+    .all(turn.mesh_id, turn.incarnation, nowMs, limit);
+}
+
+/** To when the next one is due, or, where that has passed, behind those that were not asked now. */
+function moveTurn(tx: Sqlite, { mesh_id: meshId, incarnation }: TurnRow, nowMs: number): void {
+  tx.sql(
+    `UPDATE webhook SET turn_at = (SELECT max(d.due_at, ?1) FROM webhook_delivery d INDEXED BY webhook_delivery_due
+       WHERE d.mesh_id = ?2 AND d.incarnation = ?3 AND d.state = 'pending' ORDER BY d.due_at LIMIT 1)
+     WHERE mesh_id = ?2 AND incarnation = ?3`,
+  ).run(nowMs, meshId, incarnation);
+}
