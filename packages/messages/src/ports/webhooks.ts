@@ -54,6 +54,12 @@ export type ClaimedDelivery = {
   readonly item: HistoryItem;
 };
 
+export type Claim = {
+  readonly claimed: readonly ClaimedDelivery[];
+  /** How many were found whose message retention has removed. */
+  readonly expired: number;
+};
+
 export type ClaimTerms = WebhookHands & {
   /** After that long without a settlement the delivery is due again, for any broker. */
   readonly leaseMs: number;
@@ -104,7 +110,7 @@ export type WebhookStore = {
   readonly replayFrom: (meshId: string, id: string, fromHistoryId: number) => Promise<boolean>;
   /**
    * Writes the deliveries of a bounded stretch of committed history for the webhook that has waited longest, and how far
-   * it is, in one transaction. False: there is nothing left, or webhooks have as many open deliveries as they may have.
+   * it is, in one transaction; of messages that retention has removed it writes none. False: there is nothing left, or webhooks have as many open deliveries as they may have.
    * Any number of brokers may do this at once.
    */
   readonly writeNext: (nowMs: number) => Promise<boolean>;
@@ -112,8 +118,9 @@ export type WebhookStore = {
    * Takes deliveries that are due, of each webhook the oldest first and of webhooks as core/webhook-claims.ts has it;
    * each is in one broker's hands until it is settled or its lease has run out. What it reads is bounded, however much is
    * due. Counting the try is durable when this resolves. Webhooks whose creator is no owner any more are passed over.
+   * What it finds due of messages that are no more expires, beyond what there are hands for.
    */
-  readonly claim: (terms: ClaimTerms, nowMs: number) => Promise<readonly ClaimedDelivery[]>;
+  readonly claim: (terms: ClaimTerms, nowMs: number) => Promise<Claim>;
   /**
    * A success settles whatever try it was; a failure counts only for the try in whose name it comes. The webhook is
    * failing from a failure to the next success.

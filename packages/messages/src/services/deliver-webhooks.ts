@@ -41,9 +41,9 @@ export class WebhookDeliveries {
     const { store, nowMs, leaseMs } = this.#ports;
     const wrote = await store.writeNext(nowMs());
     const terms = { hands, perWebhook, inHand: this.#inHand, failingInHand: this.#failingInHand, leaseMs };
-    const claimed = await store.claim(terms, nowMs());
+    const { claimed, expired } = await store.claim(terms, nowMs());
     for (const delivery of claimed) this.#take(delivery);
-    return wrote || claimed.length > 0;
+    return wrote || claimed.length > 0 || expired > 0;
   }
 
   /** Resolves when nothing is in hand. */

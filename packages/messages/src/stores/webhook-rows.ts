@@ -3,13 +3,15 @@
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import { cutToPage } from "../core/page-room.ts";
 import type { WebhookDeliveryState } from "../core/webhook-delivery.ts";
-import type { ClaimedDelivery, StoredWebhook, WebhookDeliveryItem, WebhookStore } from "../ports/webhooks.ts";
+import type { Claim, ClaimedDelivery, StoredWebhook, WebhookDeliveryItem, WebhookStore } from "../ports/webhooks.ts";
 
 /**
  * Deliveries of one webhook that are neither settled nor parked. A receiver that is away for long makes its webhook
  * wait where it is in history; it does not fill the table.
  */
 export const openDeliveriesMax = 1_000;
+export const noClaim: Claim = { claimed: [], expired: 0 };
+
 /** A webhook whose turn it is, with all that its deliveries have in common. */
 export type TurnRow = {
   readonly mesh_id: string;
@@ -21,7 +23,15 @@ export type TurnRow = {
   readonly failing: boolean | number;
 };
 
-export type DueRow = { readonly history_id: number; readonly attempts: number };
+/** Due rows of one webhook that a claim looks at: more than it takes, so that those without a message are soon gone. */
+export const dueLookedAt = 32;
+
+export type DueRow = {
+  readonly history_id: number;
+  readonly attempts: number;
+  /** Its message is: retention has not removed it. */
+  readonly there: boolean | number;
+};
 
 export function toClaimed(turn: TurnRow, attempt: number, item: HistoryItem): ClaimedDelivery {
   const { mesh_id: meshId, mesh_name: meshName, webhook, incarnation, url, secret } = turn;

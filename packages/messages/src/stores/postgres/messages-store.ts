@@ -7,6 +7,7 @@ import type { PresenceStore } from "../../ports/presence.ts";
 import type { QueueStore } from "../../ports/queues.ts";
 import type { WebhookStore } from "../../ports/webhooks.ts";
 import type { MessagesStore, StoredAccept } from "../../ports.ts";
+import { noClaim } from "../webhook-rows.ts";
 import { AcceptBatches, type TransactionProbe } from "./accept-batches.ts";
 import { createDeliveryStore, type Recipient, selectWaiting } from "./deliveries.ts";
 import { fenceInTransaction, selectFate } from "./fences.ts";
@@ -170,7 +171,9 @@ function createWebhookStore({ accepting, common }: MessagesPools, committed: Rea
     writeNext: async (nowMs) =>
       (await isBehind(committed)) && (await common.transaction((tx) => writeNextDeliveries(tx, nowMs))),
     claim: async (terms, nowMs) =>
-      (await hasTurn(committed, terms, nowMs)) ? common.transaction((tx) => claimDeliveries(tx, terms, nowMs)) : [],
+      (await hasTurn(committed, terms, nowMs))
+        ? common.transaction((tx) => claimDeliveries(tx, terms, nowMs))
+        : noClaim,
     settle: (delivery, judged, nowMs) => common.transaction((tx) => settleDelivery(tx, delivery, judged, nowMs)),
     prune: (settledBeforeMs, limit) => common.transaction((tx) => pruneDeliveries(tx, settledBeforeMs, limit)),
     counts: () => countDeliveries(committed),

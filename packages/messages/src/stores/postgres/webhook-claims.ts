@@ -3,8 +3,8 @@
 // What is taken of whom is decided in core/webhook-claims.ts.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { chooseFairly, webhooksToAsk } from "../../core/webhook-claims.ts";
-import type { ClaimedDelivery, ClaimTerms } from "../../ports/webhooks.ts";
-import { type DueRow, type TurnRow, toClaimed } from "../webhook-rows.ts";
+import type { Claim, ClaimTerms } from "../../ports/webhooks.ts";
+import { type DueRow, dueLookedAt, type TurnRow, toClaimed } from "../webhook-rows.ts";
 import type { Reading } from "./stored-accepts.ts";
 import { selectItems } from "./stored-items.ts";
 import { createdByOwner } from "./webhooks.ts";
@@ -37,17 +37,14 @@ export async function hasTurn(db: Reading, terms: ClaimTerms, nowMs: number): Pr
   return (await selectTurns(db, terms, nowMs, "")).length > 0;
 }
 
-export async function claimDeliveries(
-  tx: PostgresTransaction,
-  terms: ClaimTerms,
-  nowMs: number,
-): Promise<ClaimedDelivery[]> {
+export async function claimDeliveries(tx: PostgresTransaction, terms: ClaimTerms, nowMs: number): Promise<Claim> {
   const turns = await selectTurns(tx, terms, nowMs, "FOR UPDATE OF w SKIP LOCKED");
-  const due = Map.groupBy(await selectDue(tx, turns, nowMs, terms.perWebhook), (row) => row.incarnation);
+  const rows = Map.groupBy(await selectDue(tx, turns, nowMs), (row) => row.incarnation);
+  const due = turns.flatMap((turn) => (rows.get(turn.incarnation) ?? []).map((row) => ({ turn, row })));
   const webhooks = turns.map((turn) => ({
     incarnation: turn.incarnation,
     failing: Boolean(turn.failing),
-    due: (due.get(turn.incarnation) ?? []).map((row) => ({ turn, row })),
+    due: due.filter((taken) => taken.turn === turn && taken.row.there),
   }));
   const chosen = chooseFairly(webhooks, terms);
   const items = new Map<string, Awaited<ReturnType<typeof selectItems>>>();
@@ -56,32 +53,34 @@ export async function claimDeliveries(
     items.set(meshId, await selectItems(tx, meshId, historyIds));
   }
   const itemOf = ({ turn, row }: Taken) => items.get(turn.mesh_id)?.get(row.history_id);
-  const gone = chosen.filter((taken) => itemOf(taken) === undefined);
+  // Also what went between two statements.
+  const gone = [...due.filter(({ row }) => !row.there), ...chosen.filter((taken) => itemOf(taken) === undefined)];
   await updateRows(tx, "state = 'expired', due_at = NULL, settled_at = $4", gone, [new Date(nowMs)]);
   const tried = chosen.filter((taken) => itemOf(taken) !== undefined);
   const times = [new Date(nowMs), new Date(nowMs + terms.leaseMs)];
   await updateRows(tx, "attempts = d.attempts + 1, last_attempt_at = $4, due_at = $5", tried, times);
   await moveTurns(tx, turns, nowMs);
-  return chosen.flatMap((taken) => {
+  const claimed = tried.flatMap((taken) => {
     const item = itemOf(taken);
     return item === undefined ? [] : [toClaimed(taken.turn, taken.row.attempts + 1, item)];
   });
+  return { claimed, expired: gone.length };
 }
 
 function selectDue(
   tx: PostgresTransaction,
   turns: readonly TurnRow[],
   nowMs: number,
-  limit: number,
 ): Promise<(DueRow & { readonly incarnation: string })[]> {
   return tx.query(
-    `SELECT d.incarnation, d.history_id, d.attempts
+    `SELECT d.incarnation, d.history_id, d.attempts, EXISTS (SELECT 1 FROM mesh.topic_message t
+       WHERE t.mesh_id = d.mesh_id AND t.id = d.broker_message_id) AS there
      FROM unnest($1::uuid[], $2::text[]) AS k (mesh_id, incarnation) CROSS JOIN LATERAL (
        SELECT * FROM mesh.webhook_delivery
        WHERE mesh_id = k.mesh_id AND incarnation = k.incarnation AND state = 'pending' AND due_at <= $3
-       ORDER BY due_at, history_id LIMIT $4 FOR UPDATE SKIP LOCKED) d
+       ORDER BY due_at, history_id LIMIT ${dueLookedAt} FOR UPDATE SKIP LOCKED) d
      ORDER BY d.due_at, d.history_id`,
-    [...keysOf(turns), new Date(nowMs), limit],
+    [...keysOf(turns), new Date(nowMs)],
   );
 }
 

@@ -45,6 +45,7 @@ export async function writeNextDeliveries(tx: PostgresTransaction, nowMs: number
        (mesh_id, incarnation, history_id, broker_message_id, state, attempts, due_at)
      SELECT h.mesh_id, $2, h.history_id, h.broker_message_id, 'pending', 0, $6 FROM mesh.message_history h
      WHERE h.mesh_id = $1 AND h.history_id > $3 AND h.history_id <= $4 AND h.destination_kind = 'topic'
+       AND EXISTS (SELECT 1 FROM mesh.topic_message t WHERE t.mesh_id = h.mesh_id AND t.id = h.broker_message_id)
        AND ($5::text[] IS NULL OR h.destination_ref = ANY ($5::text[]))
      ORDER BY h.history_id
      ON CONFLICT (mesh_id, incarnation, history_id)

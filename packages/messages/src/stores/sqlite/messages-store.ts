@@ -9,6 +9,7 @@ import type { PresenceStore } from "../../ports/presence.ts";
 import type { QueueStore } from "../../ports/queues.ts";
 import type { WebhookStore } from "../../ports/webhooks.ts";
 import type { CommittedAccept, FateResult, FenceRequest, MessagesStore, OfferedSend } from "../../ports.ts";
+import { noClaim } from "../webhook-rows.ts";
 import { acceptInRun, answerClaimed, findAccepted } from "./accept-in-transaction.ts";
 import { AcceptRun, isFenced } from "./accept-run.ts";
 import { selectExpiredIds } from "./forgetting.ts";
@@ -171,7 +172,7 @@ function createWebhookStore(db: Sqlite, commit: GroupCommit): WebhookStore {
     writeNext: async (nowMs) =>
       selectBehind(db) !== undefined && (await commit.submit((tx) => writeNextDeliveries(tx, nowMs))),
     claim: async (terms, nowMs) =>
-      selectTurns(db, terms, nowMs).length === 0 ? [] : commit.submit((tx) => claimDeliveries(tx, terms, nowMs)),
+      selectTurns(db, terms, nowMs).length === 0 ? noClaim : commit.submit((tx) => claimDeliveries(tx, terms, nowMs)),
     settle: (delivery, judged, nowMs) => commit.submit((tx) => settleDelivery(tx, delivery, judged, nowMs)),
     prune: async (settledBeforeMs, limit) =>
       hasPrunable(db, settledBeforeMs) ? commit.submit((tx) => pruneDeliveries(tx, settledBeforeMs, limit)) : 0,

@@ -75,8 +75,10 @@ test("webhooks that had deliveries open before come to their turn", async () => 
   const commit = new GroupCommit(db);
   const { webhooks } = createSqliteMessagesStore(db, commit, ampleRate, { saw: () => undefined });
   const terms = { hands: 32, perWebhook: 8, inHand: new Map(), failingInHand: 0, leaseMs: 10 };
-  expect(await webhooks.claim(terms, 19)).toEqual([]);
-  expect(await webhooks.claim(terms, 20)).toMatchObject([{ webhook: "ci", attempt: 4, item: { history_id: 1 } }]);
+  expect(await webhooks.claim(terms, 19)).toEqual({ claimed: [], expired: 0 });
+  expect(await webhooks.claim(terms, 20)).toMatchObject({
+    claimed: [{ webhook: "ci", attempt: 4, item: { history_id: 1 } }],
+  });
   commit.close();
   db.close();
 });

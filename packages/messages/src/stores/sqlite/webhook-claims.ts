@@ -2,10 +2,12 @@
 // the next one costs the same whatever others have waiting; what is taken of whom is decided in core/webhook-claims.ts.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { chooseFairly, webhooksToAsk } from "../../core/webhook-claims.ts";
-import type { ClaimedDelivery, ClaimTerms } from "../../ports/webhooks.ts";
-import { type DueRow, type TurnRow, toClaimed } from "../webhook-rows.ts";
+import type { Claim, ClaimTerms } from "../../ports/webhooks.ts";
+import { type DueRow, dueLookedAt, type TurnRow, toClaimed } from "../webhook-rows.ts";
 import { selectItem } from "./stored-items.ts";
 import { createdByOwner } from "./webhooks.ts";
+
+type Taken = { readonly turn: TurnRow; readonly row: DueRow };
 
 /** Whose turn it is: those that do not fail, and behind them those that do. */
 export function selectTurns(db: Sqlite, terms: ClaimTerms, nowMs: number): TurnRow[] {
@@ -28,42 +30,53 @@ export function selectTurns(db: Sqlite, terms: ClaimTerms, nowMs: number): TurnR
   );
 }
 
-export function claimDeliveries(tx: Sqlite, terms: ClaimTerms, nowMs: number): ClaimedDelivery[] {
+export function claimDeliveries(tx: Sqlite, terms: ClaimTerms, nowMs: number): Claim {
   const turns = selectTurns(tx, terms, nowMs);
+  const due = turns.flatMap((turn) => selectDue(tx, turn, nowMs).map((row) => ({ turn, row })));
   const webhooks = turns.map((turn) => ({
     incarnation: turn.incarnation,
     failing: Boolean(turn.failing),
-    due: selectDue(tx, turn, nowMs, terms.perWebhook).map((row) => ({ turn, row })),
+    due: due.filter((taken) => taken.turn === turn && taken.row.there),
   }));
-  const claimed = chooseFairly(webhooks, terms).flatMap(({ turn, row }) => {
-    const item = selectItem(tx, turn.mesh_id, row.history_id);
-    const key = [turn.mesh_id, turn.incarnation, row.history_id];
-    if (item === undefined) {
-      tx.sql(
-        `UPDATE webhook_delivery SET state = 'expired', due_at = NULL, settled_at = ?
-         WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending'`,
-      ).run(nowMs, ...key);
-      return [];
-    }
-    const attempt = row.attempts + 1;
-    tx.sql(
-      `UPDATE webhook_delivery SET attempts = ?, due_at = ?, last_attempt_at = ?
-       WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending'`,
-    ).run(attempt, nowMs + terms.leaseMs, nowMs, ...key);
-    return [toClaimed(turn, attempt, item)];
+  const chosen = chooseFairly(webhooks, terms).map((taken) => {
+    const item = selectItem(tx, taken.turn.mesh_id, taken.row.history_id);
+    return { ...taken, item };
+  });
+  const gone = [...due.filter(({ row }) => !row.there), ...chosen.filter(({ item }) => item === undefined)];
+  for (const taken of gone) expire(tx, taken, nowMs);
+  const claimed = chosen.flatMap(({ turn, row, item }) => {
+    if (item === undefined) return [];
+    beginTry(tx, { turn, row }, terms, nowMs);
+    return [toClaimed(turn, row.attempts + 1, item)];
   });
   for (const turn of turns) moveTurn(tx, turn, nowMs);
-  return claimed;
+  return { claimed, expired: gone.length };
 }
 
-function selectDue(tx: Sqlite, turn: TurnRow, nowMs: number, limit: number): DueRow[] {
+function selectDue(tx: Sqlite, turn: TurnRow, nowMs: number): DueRow[] {
   return tx
     .sql<DueRow>(
-      `SELECT d.history_id, d.attempts FROM webhook_delivery d INDEXED BY webhook_delivery_due
+      `SELECT d.history_id, d.attempts, EXISTS (SELECT 1 FROM topic_message t
+         WHERE t.mesh_id = d.mesh_id AND t.id = d.broker_message_id) AS there
+       FROM webhook_delivery d INDEXED BY webhook_delivery_due
        WHERE d.mesh_id = ? AND d.incarnation = ? AND d.state = 'pending' AND d.due_at <= ?
-       ORDER BY d.due_at, d.history_id LIMIT ?`,
+       ORDER BY d.due_at, d.history_id LIMIT ${dueLookedAt}`,
     )
-    .all(turn.mesh_id, turn.incarnation, nowMs, limit);
+    .all(turn.mesh_id, turn.incarnation, nowMs);
+}
+
+function expire(tx: Sqlite, { turn, row }: Taken, nowMs: number): void {
+  tx.sql(
+    `UPDATE webhook_delivery SET state = 'expired', due_at = NULL, settled_at = ?
+     WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending'`,
+  ).run(nowMs, turn.mesh_id, turn.incarnation, row.history_id);
+}
+
+function beginTry(tx: Sqlite, { turn, row }: Taken, { leaseMs }: ClaimTerms, nowMs: number): void {
+  tx.sql(
+    `UPDATE webhook_delivery SET attempts = attempts + 1, due_at = ?, last_attempt_at = ?
+     WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending'`,
+  ).run(nowMs + leaseMs, nowMs, turn.mesh_id, turn.incarnation, row.history_id);
 }
 
 /** To when the next one is due, or, where that has passed, behind those that were not asked now. */

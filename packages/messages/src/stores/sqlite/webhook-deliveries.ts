@@ -43,6 +43,7 @@ export function writeNextDeliveries(tx: Sqlite, nowMs: number): boolean {
       `INSERT INTO webhook_delivery (mesh_id, incarnation, history_id, broker_message_id, state, attempts, due_at)
      SELECT h.mesh_id, ?1, h.history_id, h.broker_message_id, 'pending', 0, ?2 FROM message_history h
      WHERE h.mesh_id = ?3 AND h.history_id > ?4 AND h.history_id <= ?5 AND h.destination_kind = 'topic'
+       AND EXISTS (SELECT 1 FROM topic_message t WHERE t.mesh_id = h.mesh_id AND t.id = h.broker_message_id)
        AND (?6 IS NULL OR h.destination_ref IN (SELECT value FROM json_each(?6)))
      ON CONFLICT DO UPDATE SET state = 'pending', attempts = 0, due_at = excluded.due_at, settled_at = NULL
        WHERE state <> 'pending'`,

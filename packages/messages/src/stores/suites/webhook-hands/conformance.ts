@@ -77,6 +77,27 @@ export function describeSharedHands(world: () => World): void {
     expect(openOf("away-0")).toBe(8);
   });
 
+  test("messages that retention removed are passed in a few steps, each of which goes on to the next", async () => {
+    const mesh = await startHooks(world());
+    await mesh.hook("well");
+    await mesh.post(1);
+    await takeAll();
+    receivers.answerAll(taken);
+    await deliveries.idle();
+    // As if the messages of a long outage were gone.
+    const columns = "mesh_id, incarnation, history_id, broker_message_id, state, attempts, due_at";
+    const values = Array.from(
+      { length: 900 },
+      (_, n) => `('mesh-1', '${mesh.incarnationOf("well")}', ${1_000_000 + n}, 'broker-x', 'pending', 0, 1)`,
+    );
+    await world().query(`INSERT INTO ${world().table("webhook_delivery")} (${columns}) VALUES ${values.join(", ")}`);
+    await mesh.post(1);
+    let steps = 1;
+    while (await deliveries.step()) steps += 1;
+    expect(openOf("well")).toBe(1);
+    expect(steps).toBeLessThan(40);
+  });
+
   test("what the broker itself broke off fails nobody", async () => {
     await startAway(1, 10);
     await answerAll({ type: "interrupted" });

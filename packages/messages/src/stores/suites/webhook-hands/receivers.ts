@@ -41,9 +41,11 @@ export async function startHooks(world: World) {
   let sends = 0;
   await world.query(`UPDATE ${world.table("member")} SET role = 'owner' WHERE mesh_id = '${meshId}'`);
   await world.addTopic("builds");
+  const incarnationOf = (url: string) => `hook ${meshId} ${url}`;
   return {
+    incarnationOf,
     hook: async (url: string) => {
-      const head = { meshId, id: url, incarnation: `${meshId} ${url}`, url, topics: undefined };
+      const head = { meshId, id: url, incarnation: incarnationOf(url), url, topics: undefined };
       const secrets = { secret: "s".repeat(16), fingerprint: Buffer.alloc(32), createdBy: owner };
       await store.webhooks.create({ ...head, ...secrets }, nowMs, 100);
     },

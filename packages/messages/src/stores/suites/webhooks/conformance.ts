@@ -61,7 +61,7 @@ export function describeWebhooks(world: () => World): void {
     ...overrides,
   });
   const claim = async (overrides: Partial<ClaimTerms> = {}, store: WebhookStore = webhooks()) =>
-    store.claim(terms(overrides), world().nowMs);
+    (await store.claim(terms(overrides), world().nowMs)).claimed;
   const settle = (delivery: ClaimedDelivery, judged: JudgedTry) =>
     webhooks().settle({ ...delivery, historyId: delivery.item.history_id }, judged, world().nowMs);
   const list = async (id = "ci", state?: "pending" | "delivered" | "parked" | "expired") => {
@@ -247,11 +247,14 @@ export function describeWebhooks(world: () => World): void {
       expect(await claim()).toMatchObject([{ attempt: 1, failing: true }]);
     });
 
-    test("finds messages that retention removed expired, and tries none of them", async () => {
-      const [historyId] = await createWithDue();
+    test("finds messages that retention removed expired, tries none of them, and needs no hands for them", async () => {
+      const ids = await createWithDue(3);
       await world().query(`DELETE FROM ${world().table("topic_message")}`);
-      expect(await claim()).toEqual([]);
-      expect(await list()).toEqual([[historyId, "expired"]]);
+      const kept = await post();
+      await writeAll();
+      const claimed = await webhooks().claim(terms({ hands: 1 }), world().nowMs);
+      expect(claimed).toMatchObject({ claimed: [{ item: { history_id: kept } }], expired: 3 });
+      expect(await list()).toEqual([...ids.map((historyId) => [historyId, "expired"]), [kept, "pending"]]);
     });
 
     test("passes over webhooks whose creator is no owner any more", async () => {
@@ -350,6 +353,20 @@ export function describeWebhooks(world: () => World): void {
         [after, "pending"],
       ]);
       expect(await claim()).toMatchObject([{ attempt: 1 }, { attempt: 1 }]);
+    });
+
+    test("from a history id passes over messages that retention has removed", async () => {
+      const [first, second] = await createWithDue(2);
+      for (const delivery of await claim()) await settle(delivery, delivered);
+      await world().query(`DELETE FROM ${world().table("topic_message")}`);
+      const kept = await post();
+      await webhooks().replayFrom(world().meshId, "ci", 1);
+      await writeAll();
+      expect(await list()).toEqual([
+        [first, "delivered"],
+        [second, "delivered"],
+        [kept, "pending"],
+      ]);
     });
 
     test("from a history id that is still to come changes nothing", async () => {
