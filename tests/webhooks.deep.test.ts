@@ -87,9 +87,13 @@ describe("on SQLite", () => {
       return (await runJson<{ items: unknown[] }>(settled, at)).items.length === 1 || undefined;
     });
     expect((await runCli(["webhook", "deliveries", "ci"], at)).stdout).toContain("delivered");
-    expect(await runJson(["webhook", "replay", "ci", "--history-id", "1"], at)).toMatchObject({ replayed: 1 });
+    const replay = async (...args: string[]) => (await runCli(["webhook", "replay", "ci", ...args], at)).stdout;
+    expect(await replay("--history-id", "999")).toContain("Nothing to deliver again");
+    expect(await replay()).toContain("Nothing to deliver again");
+    expect(await replay("--history-id", "1")).toContain("1 will be delivered again");
     await until("it came again", () => receiver.received.length === 2 || undefined);
     expect(await runJson(["webhook", "replay", "ci", "--from", "1"], at)).toMatchObject({ from_history_id: 1 });
+    expect(await replay("--from", "1")).toContain("from id 1 on will be delivered again");
     expect((await runCli(["webhook", "replay", "ci", "--from", "1", "--history-id", "1"], at)).code).toBe(2);
     expect(await runJson(["webhook", "delete", "ci"], at)).toEqual({ id: "ci", deleted: true });
     expect((await runCli(["webhook", "list"], at)).stdout).toContain("There is no webhook.");

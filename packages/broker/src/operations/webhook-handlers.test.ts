@@ -234,6 +234,25 @@ describe("a message to a topic", () => {
     expect(new Set(ids)).toEqual(new Set([accepted.body.broker_message_id]));
   });
 
+  test("that waits for its next try is tried at once when somebody asks for it, by its id or with all that waits", async () => {
+    const patient = { ...quick, "webhook-backoff-min-ms": "3600000", "webhook-backoff-max-ms": "3600000" };
+    const owner = await startMesh(patient);
+    receiver.answerWith(() => 500);
+    await create(owner);
+    const first = await post(owner, "m1");
+    await post(owner, "m2");
+    const refused = { state: "pending", attempts: 1, last_status: 500 };
+    await vi.waitFor(async () => expect(await deliveriesOf(owner)).toMatchObject([refused, refused]), 10_000);
+    receiver.answerWith(() => 200);
+    const replay = (body: object) => owner.call("POST", "/webhooks/ci/replay", body);
+    const ids = [first.body.history_id, 999];
+    expect((await replay({ history_ids: ids })).body).toMatchObject({ replayed: 1 });
+    await settled(owner, "delivered");
+    expect((await replay({})).body).toMatchObject({ replayed: 1 });
+    await settled(owner, "delivered", 2);
+    expect((await replay({})).body).toMatchObject({ replayed: 0 });
+  });
+
   test("comes again when history is gone through from an earlier id, over the WebSocket too", async () => {
     const owner = await startMesh();
     const early = await post(owner, "early");

@@ -19,7 +19,7 @@ import type { BrokerContext } from "../context.ts";
 import { isPlainlyPrivate } from "../webhooks/address-guard.ts";
 import { checkName, type Handlers, ok, pageLimit } from "./handler.ts";
 
-/** Parked deliveries put back in one transaction. */
+/** Deliveries made due in one transaction. */
 const replayedPerStep = 1_000;
 
 export const webhookHandlers = {
@@ -86,7 +86,7 @@ export const webhookHandlers = {
     }
     const replayed =
       historyIds === undefined
-        ? await replayParked(broker, member, id)
+        ? await replayStuck(broker, member, id)
         : await webhooks.replay(member.meshId, id, { historyIds }, broker.nowMs());
     if (replayed === undefined) throw webhookNotFound(id);
     return ok({ id, replayed, from_history_id: null });
@@ -148,12 +148,13 @@ function toDeliveryItem(delivery: WebhookDeliveryItem): Record<string, unknown> 
   };
 }
 
-async function replayParked(broker: BrokerContext, member: Member, id: string): Promise<number | undefined> {
+/** What is parked or waits for its next try. */
+async function replayStuck(broker: BrokerContext, member: Member, id: string): Promise<number | undefined> {
   const { webhooks } = broker.messages;
   let total = 0;
-  // What is parked again meanwhile was parked after this moment, and is not gone after.
+  // What is stuck again meanwhile was tried after this moment, and is not gone after.
   for (;;) {
-    const replayed = await webhooks.replay(member.meshId, id, { parkedLimit: replayedPerStep }, broker.nowMs());
+    const replayed = await webhooks.replay(member.meshId, id, { limit: replayedPerStep }, broker.nowMs());
     if (replayed === undefined) return undefined;
     total += replayed;
     if (replayed < replayedPerStep) return total;

@@ -1,8 +1,9 @@
 // Every state that a webhook's delivery can be in, and every step between them. A store reads a row, asks here what
 // becomes of it, and writes that with a compare-and-set.
 //
-// pending → delivered | pending | parked | expired; parked, delivered, expired → pending by a replay. A delivery that is
-// being tried is pending with `due_at` in the future: when its broker dies, it comes due by the clock alone.
+// pending → delivered | pending | parked | expired; parked, delivered, expired → pending by a replay, which also brings
+// forward what waits for its next try. A delivery that is being tried is pending with `due_at` in the future: when its
+// broker dies, it comes due by the clock alone.
 import { type BackoffBounds, backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
 
 export const webhookDeliveryStates = ["pending", "delivered", "parked", "expired"] as const;

@@ -97,16 +97,17 @@ export type WebhookStore = {
     readonly limit: number;
   }) => Promise<{ readonly items: readonly WebhookDeliveryItem[]; readonly nextAfter: number | undefined } | undefined>;
   /**
-   * Puts settled deliveries back, with all tries before them: those named, whatever their state, or up to `limit` of the
-   * parked ones. Returns how many; undefined: no such webhook.
+   * Makes deliveries due now, with all tries before them: those named, whatever their state, or up to `limit` of those
+   * that are parked or wait for their next try. What a broker is trying and what is due already stays as it is. Returns
+   * how many there were; undefined: no such webhook.
    */
   readonly replay: (
     meshId: string,
     id: string,
-    which: { readonly historyIds: readonly number[] } | { readonly parkedLimit: number },
+    which: { readonly historyIds: readonly number[] } | { readonly limit: number },
     nowMs: number,
   ) => Promise<number | undefined>;
-  /** Goes through history again from there on; what is settled is delivered anew. False: no such webhook. */
+  /** Goes through history again from there on, and replays what it meets. False: no such webhook. */
   readonly replayFrom: (meshId: string, id: string, fromHistoryId: number) => Promise<boolean>;
   /**
    * Writes the deliveries of a bounded stretch of committed history for the webhook that has waited longest, and how far

@@ -17,6 +17,7 @@ import { describeQueueModel } from "./suites/queue-model/conformance.ts";
 import { describeQueues } from "./suites/queues/conformance.ts";
 import { describeReading } from "./suites/reading/conformance.ts";
 import { describeSharedHands } from "./suites/webhook-hands/conformance.ts";
+import { describeWebhookReplays } from "./suites/webhook-replays/conformance.ts";
 import { describeWebhooks } from "./suites/webhooks/conformance.ts";
 
 const withWorldOf =
@@ -46,6 +47,7 @@ export function describeMessagesConformance(harness: MessagesHarness): void {
   withWorld("housekeeping", ampleRate, describeHousekeeping);
   withWorld("orphans", ampleRate, describeOrphans);
   withWorld("webhooks", ampleRate, describeWebhooks);
+  withWorld("a webhook's replay", ampleRate, describeWebhookReplays);
   withWorld("hands for webhooks", ampleRate, describeSharedHands);
 }
 

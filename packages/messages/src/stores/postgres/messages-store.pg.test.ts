@@ -14,6 +14,7 @@ import { describePresence } from "../suites/presence/conformance.ts";
 import { describeQueues } from "../suites/queues/conformance.ts";
 import { describeReading } from "../suites/reading/conformance.ts";
 import { describeSharedHands } from "../suites/webhook-hands/conformance.ts";
+import { describeWebhookReplays } from "../suites/webhook-replays/conformance.ts";
 import { describeWebhooks } from "../suites/webhooks/conformance.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
@@ -42,5 +43,6 @@ describe.skipIf(database === undefined)("messages on PostgreSQL", () => {
   describe("orphans", () => describeOrphans(() => world));
   describe("housekeeping", () => describeHousekeeping(() => world));
   describe("webhooks", () => describeWebhooks(() => world));
+  describe("a webhook's replay", () => describeWebhookReplays(() => world));
   describe("hands for webhooks", () => describeSharedHands(() => world));
 });

@@ -58,7 +58,7 @@ export async function claimDeliveries(tx: PostgresTransaction, terms: ClaimTerms
   await updateRows(tx, "state = 'expired', due_at = NULL, settled_at = $4", gone, [new Date(nowMs)]);
   const tried = chosen.filter((taken) => itemOf(taken) !== undefined);
   const times = [new Date(nowMs), new Date(nowMs + terms.leaseMs)];
-  await updateRows(tx, "attempts = d.attempts + 1, last_attempt_at = $4, due_at = $5", tried, times);
+  await updateRows(tx, "attempts = d.attempts + 1, last_attempt_at = $4, due_at = $5, held_until = $5", tried, times);
   await moveTurns(tx, turns, nowMs);
   const claimed = tried.flatMap((taken) => {
     const item = itemOf(taken);

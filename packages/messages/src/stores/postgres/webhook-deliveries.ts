@@ -6,7 +6,7 @@ import type { JudgedTry } from "../../core/webhook-delivery.ts";
 import type { WebhookStore } from "../../ports/webhooks.ts";
 import { openDeliveriesMax } from "../webhook-rows.ts";
 import type { Reading } from "./stored-accepts.ts";
-import { bringTurnForward, createdByOwner, type WebhookKey } from "./webhooks.ts";
+import { asNew, bringTurnForward, createdByOwner, mayBeReplayed, type WebhookKey } from "./webhooks.ts";
 
 const rowsPerStep = 500;
 
@@ -49,8 +49,7 @@ export async function writeNextDeliveries(tx: PostgresTransaction, nowMs: number
        AND ($5::text[] IS NULL OR h.destination_ref = ANY ($5::text[]))
      ORDER BY h.history_id
      ON CONFLICT (mesh_id, incarnation, history_id)
-       DO UPDATE SET state = 'pending', attempts = 0, due_at = excluded.due_at, settled_at = NULL
-       WHERE d.state <> 'pending'`,
+       DO UPDATE SET ${asNew("excluded.due_at")} WHERE ${mayBeReplayed("$6")}`,
     [meshId, incarnation, after, upTo, next.topics, now],
   );
   if (written > 0) await bringTurnForward(tx, { meshId, incarnation }, nowMs);
@@ -82,7 +81,7 @@ export async function settleDelivery(
   if (pending) await bringTurnForward(tx, delivery, judged.dueAtMs);
   if (!pending || judged.failed) await setFailing(tx, delivery, true);
   await tx.execute(
-    `UPDATE mesh.webhook_delivery SET state = $5, due_at = $6, settled_at = $7, last_status = $8, last_error = $9
+    `UPDATE mesh.webhook_delivery SET state = $5, due_at = $6, held_until = NULL, settled_at = $7, last_status = $8, last_error = $9
      WHERE mesh_id = $1 AND incarnation = $2 AND history_id = $3 AND state = 'pending' AND attempts = $4`,
     [
       ...key,

@@ -150,6 +150,14 @@ export async function selectDeliveries(
   };
 }
 
+/** Due from then on, with all tries before it. */
+export const asNew = (dueAt: string) =>
+  `state = 'pending', attempts = 0, due_at = ${dueAt}, held_until = NULL, settled_at = NULL`;
+
+/** Of `d`: whatever is not open, and what waits for its next try; not what a broker tries, or what is due already. */
+export const mayBeReplayed = (now: string) =>
+  `(d.state <> 'pending' OR (d.due_at > ${now} AND (d.held_until IS NULL OR d.held_until <= ${now})))`;
+
 export async function replayDeliveries(
   tx: PostgresTransaction,
   meshId: string,
@@ -160,28 +168,38 @@ export async function replayDeliveries(
   const webhook = await selectWebhook(tx, meshId, id);
   if (webhook === undefined) return undefined;
   const { incarnation } = webhook;
-  const wanted =
-    "historyIds" in which ? which.historyIds : await selectParked(tx, meshId, incarnation, which.parkedLimit);
+  const now = new Date(nowMs);
   await bringTurnForward(tx, { meshId, incarnation }, nowMs);
+  const wanted =
+    "historyIds" in which ? which.historyIds : await selectStuck(tx, meshId, incarnation, now, which.limit);
   return tx.execute(
-    `UPDATE mesh.webhook_delivery SET state = 'pending', attempts = 0, due_at = $4, settled_at = NULL
-     WHERE mesh_id = $1 AND incarnation = $2 AND history_id = ANY ($3::bigint[]) AND state <> 'pending'`,
-    [meshId, incarnation, wanted, new Date(nowMs)],
+    `UPDATE mesh.webhook_delivery d SET ${asNew("$4")}
+     WHERE d.mesh_id = $1 AND d.incarnation = $2 AND d.history_id = ANY ($3::bigint[]) AND ${mayBeReplayed("$4")}`,
+    [meshId, incarnation, wanted, now],
   );
 }
 
-async function selectParked(
+/** What is parked, and behind it what waits for its next try. */
+async function selectStuck(
   tx: PostgresTransaction,
   meshId: string,
   incarnation: string,
+  now: Date,
   limit: number,
 ): Promise<number[]> {
-  const rows = await tx.query<{ history_id: number }>(
+  const parked = await tx.query<{ history_id: number }>(
     `SELECT history_id FROM mesh.webhook_delivery WHERE mesh_id = $1 AND incarnation = $2 AND state = 'parked'
      ORDER BY history_id LIMIT $3`,
     [meshId, incarnation, limit],
   );
-  return rows.map((row) => row.history_id);
+  const waiting = await tx.query<{ history_id: number }>(
+    `SELECT history_id FROM mesh.webhook_delivery
+     WHERE mesh_id = $1 AND incarnation = $2 AND state = 'pending' AND due_at > $3
+       AND (held_until IS NULL OR held_until <= $3)
+     ORDER BY due_at LIMIT $4`,
+    [meshId, incarnation, now, limit - parked.length],
+  );
+  return [...parked, ...waiting].map((row) => row.history_id);
 }
 
 export async function rewindWebhook(

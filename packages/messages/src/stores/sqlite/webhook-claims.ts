@@ -74,8 +74,8 @@ function expire(tx: Sqlite, { turn, row }: Taken, nowMs: number): void {
 
 function beginTry(tx: Sqlite, { turn, row }: Taken, { leaseMs }: ClaimTerms, nowMs: number): void {
   tx.sql(
-    `UPDATE webhook_delivery SET attempts = attempts + 1, due_at = ?, last_attempt_at = ?
-     WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending'`,
+    `UPDATE webhook_delivery SET attempts = attempts + 1, due_at = ?1, held_until = ?1, last_attempt_at = ?2
+     WHERE mesh_id = ?3 AND incarnation = ?4 AND history_id = ?5 AND state = 'pending'`,
   ).run(nowMs + leaseMs, nowMs, turn.mesh_id, turn.incarnation, row.history_id);
 }
 

@@ -4,7 +4,7 @@ import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { JudgedTry } from "../../core/webhook-delivery.ts";
 import type { WebhookStore } from "../../ports/webhooks.ts";
 import { openDeliveriesMax } from "../webhook-rows.ts";
-import { bringTurnForward, createdByOwner, type WebhookKey } from "./webhooks.ts";
+import { asNew, bringTurnForward, createdByOwner, mayBeReplayed, type WebhookKey } from "./webhooks.ts";
 
 /** History rows that one step looks at: short enough that accepts do not notice. */
 const rowsPerStep = 100;
@@ -45,8 +45,7 @@ export function writeNextDeliveries(tx: Sqlite, nowMs: number): boolean {
      WHERE h.mesh_id = ?3 AND h.history_id > ?4 AND h.history_id <= ?5 AND h.destination_kind = 'topic'
        AND EXISTS (SELECT 1 FROM topic_message t WHERE t.mesh_id = h.mesh_id AND t.id = h.broker_message_id)
        AND (?6 IS NULL OR h.destination_ref IN (SELECT value FROM json_each(?6)))
-     ON CONFLICT DO UPDATE SET state = 'pending', attempts = 0, due_at = excluded.due_at, settled_at = NULL
-       WHERE state <> 'pending'`,
+     ON CONFLICT DO UPDATE SET ${asNew("excluded.due_at")} WHERE ${mayBeReplayed("?2")}`,
     )
     .run(incarnation, nowMs, meshId, after, upTo, topics).changes;
   if (written > 0) bringTurnForward(tx, { meshId, incarnation }, nowMs);
@@ -78,7 +77,7 @@ export function settleDelivery(
   const dueAtMs = judged.state === "pending" ? judged.dueAtMs : null;
   if (dueAtMs !== null) bringTurnForward(tx, delivery, dueAtMs);
   tx.sql(
-    `UPDATE webhook_delivery SET state = ?, due_at = ?, settled_at = ?, last_status = ?, last_error = ?
+    `UPDATE webhook_delivery SET state = ?, due_at = ?, held_until = NULL, settled_at = ?, last_status = ?, last_error = ?
      WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state = 'pending' AND attempts = ?`,
   ).run(
     judged.state,

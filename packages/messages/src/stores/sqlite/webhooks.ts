@@ -132,6 +132,14 @@ export function selectDeliveries(
   };
 }
 
+/** Due from then on, with all tries before it. */
+export const asNew = (dueAt: string) =>
+  `state = 'pending', attempts = 0, due_at = ${dueAt}, held_until = NULL, settled_at = NULL`;
+
+/** Whatever is not open, and what waits for its next try; not what a broker tries, or what is due already. */
+export const mayBeReplayed = (now: string) =>
+  `(state <> 'pending' OR (due_at > ${now} AND coalesce(held_until, 0) <= ${now}))`;
+
 export function replayDeliveries(
   tx: Sqlite,
   meshId: string,
@@ -141,23 +149,31 @@ export function replayDeliveries(
 ): number | undefined {
   const webhook = selectWebhook(tx, meshId, id);
   if (webhook === undefined) return undefined;
-  const wanted = "historyIds" in which ? which.historyIds : selectParked(tx, meshId, webhook, which.parkedLimit);
+  const wanted = "historyIds" in which ? which.historyIds : selectStuck(tx, meshId, webhook, nowMs, which.limit);
   const putBack = tx.sql(
-    `UPDATE webhook_delivery SET state = 'pending', attempts = 0, due_at = ?, settled_at = NULL
-     WHERE mesh_id = ? AND incarnation = ? AND history_id = ? AND state <> 'pending'`,
+    `UPDATE webhook_delivery SET ${asNew("?1")}
+     WHERE mesh_id = ?2 AND incarnation = ?3 AND history_id = ?4 AND ${mayBeReplayed("?1")}`,
   );
   bringTurnForward(tx, { meshId, incarnation: webhook.incarnation }, nowMs);
   return wanted.reduce((n, historyId) => n + putBack.run(nowMs, meshId, webhook.incarnation, historyId).changes, 0);
 }
 
-function selectParked(tx: Sqlite, meshId: string, { incarnation }: Found, limit: number): number[] {
-  return tx
+/** What is parked, and behind it what waits for its next try. */
+function selectStuck(tx: Sqlite, meshId: string, { incarnation }: Found, nowMs: number, limit: number): number[] {
+  const parked = tx
     .sql<{ history_id: number }>(
-      `SELECT history_id FROM webhook_delivery WHERE mesh_id = ? AND incarnation = ? AND state = 'parked'
-       ORDER BY history_id LIMIT ?`,
+      `SELECT history_id FROM webhook_delivery INDEXED BY webhook_delivery_parked
+       WHERE mesh_id = ? AND incarnation = ? AND state = 'parked' ORDER BY history_id LIMIT ?`,
     )
-    .all(meshId, incarnation, limit)
-    .map((row) => row.history_id);
+    .all(meshId, incarnation, limit);
+  const waiting = tx
+    .sql<{ history_id: number }>(
+      `SELECT history_id FROM webhook_delivery INDEXED BY webhook_delivery_due
+       WHERE mesh_id = ?1 AND incarnation = ?2 AND state = 'pending' AND due_at > ?3 AND coalesce(held_until, 0) <= ?3
+       ORDER BY due_at LIMIT ?4`,
+    )
+    .all(meshId, incarnation, nowMs, limit - parked.length);
+  return [...parked, ...waiting].map((row) => row.history_id);
 }
 
 export function rewindWebhook(tx: Sqlite, meshId: string, id: string, fromHistoryId: number): boolean {

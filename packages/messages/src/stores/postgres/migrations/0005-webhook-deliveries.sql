@@ -9,6 +9,9 @@ DROP INDEX mesh.webhook_delivery_due;
 CREATE INDEX webhook_delivery_due ON mesh.webhook_delivery (mesh_id, incarnation, due_at, history_id)
   WHERE state = 'pending';
 
+-- Until then a broker tries it: what is due later without one only waits.
+ALTER TABLE mesh.webhook_delivery ADD COLUMN held_until timestamptz;
+
 -- Every state of a webhook's deliveries is listed by an index of its own, however much there is in others.
 CREATE INDEX webhook_delivery_delivered ON mesh.webhook_delivery (mesh_id, incarnation, history_id)
   WHERE state = 'delivered';

@@ -9,6 +9,9 @@ CREATE INDEX webhook_turn ON webhook (failing, turn_at) WHERE deleted_at IS NULL
 DROP INDEX webhook_delivery_due;
 CREATE INDEX webhook_delivery_due ON webhook_delivery (mesh_id, incarnation, due_at, history_id) WHERE state = 'pending';
 
+-- Until then a broker tries it: what is due later without one only waits.
+ALTER TABLE webhook_delivery ADD COLUMN held_until INTEGER;
+
 -- Every state of a webhook's deliveries is listed by an index of its own, however much there is in others.
 CREATE INDEX webhook_delivery_delivered ON webhook_delivery (mesh_id, incarnation, history_id) WHERE state = 'delivered';
 CREATE INDEX webhook_delivery_expired ON webhook_delivery (mesh_id, incarnation, history_id) WHERE state = 'expired';
