@@ -3,40 +3,57 @@
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { createMesh, joinMesh, type Membership } from "@claudemesh/client/broker";
-import { ensureMeshDir, type MeshPaths, meshPaths, readMeshConfig, writeMeshConfig } from "@claudemesh/client/home";
+import { brokerHttpUrl } from "@claudemesh/client/broker-url";
+import { ensureMeshDir, findMeshConfig, type MeshPaths, meshPaths, writeMeshConfig } from "@claudemesh/client/home";
 import { generateMemberKeys, type MemberKeys, readKeyFile, writeKeyFile } from "@claudemesh/client/keys";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { isMemberName } from "@claudemesh/protocol/messages/names";
 import type { Invite } from "@claudemesh/protocol/wire/invite";
+import { keepCertificates } from "./trusted-certificates.ts";
 
+/** Where the home has another mesh of this name, nothing is written: what is queued for that one would go to the new. */
 export async function createMembership(options: {
   readonly home: string;
   readonly mesh: string;
   readonly broker: string;
   readonly adminToken: string;
   readonly name: string;
+  /** Certificates that the home trusts from now on. */
+  readonly ca?: string | undefined;
 }): Promise<Membership> {
-  const { home, mesh, broker, adminToken, name } = options;
+  const { home, mesh, broker, adminToken, name, ca } = options;
   const paths = meshPaths(home, mesh);
-  const keys = ensureKeys(paths);
-  const membership = await createMesh({ broker, adminToken, name: mesh, ownerName: name, keys });
+  const known = findMeshConfig(paths);
+  if (known !== undefined && brokerHttpUrl(known.broker, "") !== brokerHttpUrl(broker, "")) {
+    const next = `choose another name, or another home with CLAUDEMESH_HOME. If it is the same broker under a new address, set broker in ${paths.config}`;
+    throw otherMesh(mesh, `This home has a mesh called ${mesh} on the broker ${known.broker}; ${next}.`);
+  }
+  if (ca !== undefined) keepCertificates(home, ca);
+  const membership = await createMesh({ broker, adminToken, name: mesh, ownerName: name, keys: ensureKeys(paths) });
+  // Only the answer tells that the broker has lost the mesh that this home knows.
+  if (known !== undefined && known.id !== membership.mesh_id) {
+    const found = `The broker at ${broker} has another mesh called ${mesh} than this home`;
+    throw otherMesh(mesh, `${found}: put the broker's store back, or choose another name for a new mesh.`);
+  }
   writeMeshConfig(paths, { id: membership.mesh_id, name: mesh, broker, member_name: membership.name });
   return membership;
 }
 
 export async function joinMembership(home: string, invite: Invite, name: string): Promise<Membership> {
   const paths = meshPaths(home, invite.mesh);
-  if (existsSync(paths.config)) {
-    const { id } = readMeshConfig(paths);
-    if (id !== invite.mesh_id) {
-      const message = `This home has another mesh called ${invite.mesh}; choose another home with CLAUDEMESH_HOME.`;
-      throw new MeshError("exists_with_other_content", message, { mesh: invite.mesh });
-    }
+  const known = findMeshConfig(paths);
+  if (known !== undefined && known.id !== invite.mesh_id) {
+    const next = "choose another home with CLAUDEMESH_HOME";
+    throw otherMesh(invite.mesh, `This home has another mesh called ${invite.mesh}; ${next}.`);
   }
   const membership = await joinMesh({ invite, name, keys: ensureKeys(paths) });
   const { broker, mesh, mesh_id } = invite;
   writeMeshConfig(paths, { id: mesh_id, name: mesh, broker, member_name: membership.name });
   return membership;
+}
+
+function otherMesh(mesh: string, message: string): MeshError {
+  return new MeshError("exists_with_other_content", message, { mesh });
 }
 
 function ensureKeys(paths: MeshPaths): MemberKeys {

@@ -5,7 +5,6 @@ import { examples, run, withJson } from "../command.ts";
 import { asMember } from "../member.ts";
 import { createMembership, defaultMemberName } from "../membership.ts";
 import { pathsFor, type Shell } from "../shell.ts";
-import { keepCertificates } from "../trusted-certificates.ts";
 
 type Options = { broker: string; name?: string; adminTokenFile?: string; ca?: string; json?: boolean };
 
@@ -24,13 +23,13 @@ export function define(command: Command, shell: Shell): void {
 }
 
 async function createAndInvite(shell: Shell, mesh: string, options: Options) {
-  if (options.ca !== undefined) keepCertificates(shell.home, options.ca);
   const membership = await createMembership({
     home: shell.home,
     mesh,
     broker: options.broker,
     adminToken: readAdminToken(shell, options.adminTokenFile, "Creating a mesh"),
     name: options.name ?? defaultMemberName(),
+    ca: options.ca,
   });
   const { invite } = (await asMember(shell, pathsFor(shell, { mesh }), (call) => call("invite.create", {}))) as {
     invite: string;

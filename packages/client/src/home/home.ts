@@ -163,6 +163,13 @@ export function chooseMesh(home: string, wanted?: string): string {
   throw new MeshError("not_found", `${home} holds several meshes (${listed}); say which with --mesh <name>.`, details);
 }
 
+/** Undefined: the folder belongs to no mesh yet. Settings may have been written before it does. */
+export function findMeshConfig(paths: MeshPaths): MeshConfig | undefined {
+  const text = readConfigText(paths.config);
+  if (text === undefined || parseConfig(text, paths.config).mesh === undefined) return undefined;
+  return readMeshConfig(paths);
+}
+
 export function readMeshConfig(paths: MeshPaths): MeshConfig {
   const text = readConfigText(paths.config);
   if (text === undefined) {
