@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { BrokerConfigError, brokerOptions, readBrokerConfig } from "./config.ts";
+import { BrokerConfigError, brokerOptions, placeOf, readBrokerConfig } from "./config.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "claudemesh-config-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -111,6 +111,12 @@ describe("the settings", () => {
     }
   });
 
+  test("show a PostgreSQL by its host and database alone", () => {
+    const url = "postgres://mesh:hunter2@db:5433/mesh?password=hunter2";
+    expect(placeOf({ kind: "postgres", url })).toBe("postgres://db:5433/mesh");
+    expect(placeOf({ kind: "postgres", url: "postgres://db/mesh?password=hunter@2" })).toBe("postgres://…");
+  });
+
   test("turn a switch on and off in broker.toml by true and false", () => {
     expect(readBrokerConfig({}, {}, toml("limiter_open = true")).limiterOpen).toBe(true);
     expect(readBrokerConfig({}, {}, toml("limiter_open = false")).limiterOpen).toBe(false);
@@ -148,8 +154,10 @@ describe("broker.toml", () => {
   test("that is missing or broken is named", () => {
     const missing = join(folder, "absent.toml");
     expect(refusalOf(() => readBrokerConfig({}, {}, missing))).toContain(missing);
-    const broken = toml("listen = ");
-    expect(refusalOf(() => readBrokerConfig({}, {}, broken))).toContain(broken);
+    const broken = toml('store = "postgres://mesh:hunter2@db/mesh');
+    const refusal = refusalOf(() => readBrokerConfig({}, {}, broken));
+    expect(refusal).toContain(`${broken} cannot be read: it is not valid TOML at line 1`);
+    expect(refusal).not.toContain("hunter2");
   });
 });
 
@@ -180,6 +188,18 @@ describe("a value that cannot be used", () => {
     );
     const path = toml(`${known.key} = ${JSON.stringify(text)}`);
     expect(refusalOf(() => readBrokerConfig({}, {}, path))).toContain(`${known.key} in broker.toml is "${text}"`);
+  });
+
+  test.each([
+    ["store", "postgres://mesh:hunt/er2@db/mesh"],
+    ["store", "mysql://mesh:hunter2@db/mesh?password=hunter2"],
+    ["redis", "redis://:hunt#er2@cache"],
+    ["redis", "http://:hunter2@cache?password=hunter2"],
+    ["public-url", "https://me:hunter2@mesh.example.org"],
+  ])("of --%s is refused without its password: %s", (flag, text) => {
+    const refusal = refusalOf(() => readBrokerConfig({ [flag]: text }, {}, undefined));
+    expect(refusal).toMatch(new RegExp(`^--${flag} .*; it takes `));
+    expect(refusal).not.toMatch(/hunt|er2/);
   });
 
   test("loses to a good one that goes before it", () => {

@@ -10,7 +10,8 @@ import {
   dedupeRetentionDaysFloor,
 } from "@claudemesh/protocol/features";
 import { limits } from "@claudemesh/protocol/messages/limits";
-import { parse as parseToml } from "smol-toml";
+import { parse as parseToml, TomlError } from "smol-toml";
+import { withoutSecret } from "./shown-address.ts";
 
 export const logLevels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
 export type BrokerLogLevel = (typeof logLevels)[number];
@@ -204,8 +205,7 @@ export function readBrokerConfig(
     const [text, origin] = sourceOf(known, flags, env, toml);
     if (text === undefined) return undefined;
     const value = known.parse(text);
-    if (value === undefined)
-      throw new BrokerConfigError(`${origin} is "${withoutSecret(text)}"; it takes ${known.expects}.`);
+    if (value === undefined) throw new BrokerConfigError(`${origin} ${describe(text)}; it takes ${known.expects}.`);
     return value;
   };
   const read = <T>(known: Option<T> & { readonly fallback: string }): T => {
@@ -240,6 +240,12 @@ export function readBrokerConfig(
   };
 }
 
+function describe(text: string): string {
+  const shown = withoutSecret(text);
+  if (shown !== undefined) return `is "${shown}"`;
+  return "cannot be read, and is not shown as it may hold a password (whose special characters are encoded: / is %2F)";
+}
+
 function sourceOf(
   known: Option<unknown>,
   flags: BrokerFlags,
@@ -260,7 +266,7 @@ function readToml(path: string): Record<string, string> {
   try {
     table = parseToml(readFileSync(path, "utf8"));
   } catch (error) {
-    throw new BrokerConfigError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    throw new BrokerConfigError(`${path} cannot be read: ${describeTomlFailure(error)}`);
   }
   const known = new Map<string, Option<unknown>>(Object.values(brokerOptions).map((each) => [each.key, each]));
   const settings: Record<string, string> = {};
@@ -278,14 +284,15 @@ function readToml(path: string): Record<string, string> {
   return settings;
 }
 
-/** Where the store is, as it may be shown. */
-export function placeOf(store: StoreConfig): string {
-  return store.kind === "sqlite" ? resolve(store.path) : withoutSecret(store.url);
+/** The parser quotes the lines around a mistake, and the store's password may be in one of them. */
+function describeTomlFailure(error: unknown): string {
+  if (error instanceof TomlError) return `it is not valid TOML at line ${error.line}, column ${error.column}`;
+  return error instanceof Error ? error.message : String(error);
 }
 
-/** A place as it may be shown: an address keeps its host and loses its user and password. */
-export function withoutSecret(text: string): string {
-  return text.replace(/\/\/[^/]*@/, "//");
+/** Where the store is, as it may be shown. */
+export function placeOf(store: StoreConfig): string {
+  return store.kind === "sqlite" ? resolve(store.path) : (withoutSecret(store.url) ?? "postgres://…");
 }
 
 function parseListen(text: string): BrokerConfig["listen"] | undefined {

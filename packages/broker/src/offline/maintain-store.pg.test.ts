@@ -35,7 +35,10 @@ describe.skipIf(database === undefined)("a PostgreSQL store", () => {
   });
 
   test("is backed up with pg_dump: the command is told, without the password", async () => {
-    const secret = { kind: "postgres", url: "postgres://mesh:pass'word@db:5433/mesh?sslmode=require" } as const;
+    const secret = {
+      kind: "postgres",
+      url: "postgres://mesh:pass'word@db:5433/mesh?sslmode=require&password=hunter2",
+    } as const;
     const outcome = await backUpStore(secret, "/backups/mesh's.dump");
     expect(outcome).toEqual({
       type: "use_pg_dump",

@@ -107,6 +107,7 @@ export async function backUpStore(store: StoreConfig, file: string): Promise<Bac
 function pgDumpCommand(url: string, target: string): string {
   const shown = new URL(url);
   shown.password = "";
+  for (const name of ["password", "sslpassword"]) shown.searchParams.delete(name);
   const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
   const schemas = "--schema=mesh --schema=claudemesh";
   return `pg_dump --format=custom ${schemas} --file=${quote(target)} ${quote(shown.href)}`;

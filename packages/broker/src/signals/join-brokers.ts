@@ -1,6 +1,7 @@
 // Makes this broker one of several: its connections speak and listen on the common channel, and the sweep finds what
 // was not heard. On a store that it has alone, nothing of that is needed.
 import type { Logger } from "pino";
+import { hidingPasswordOf } from "../shown-address.ts";
 import type { SideBySide } from "../stores/backend.ts";
 import { createQuietLog } from "../stores/quiet-log.ts";
 import { ConnectionRegistry } from "../transport/connection-registry.ts";
@@ -32,6 +33,7 @@ export async function joinBrokers(
       log.error({ event: "delivery_sweep_failed", err: error, times }, "looking for waiting deliveries failed"),
     ),
   });
+  const shown = hidingPasswordOf(sideBySide.redisUrl);
   bus = openSignalBus({
     redisUrl: sideBySide.redisUrl,
     brokerId: nextId(),
@@ -41,7 +43,7 @@ export async function joinBrokers(
       void sweep.sweep();
     },
     onProblem: createQuietLog((error, times) =>
-      log.warn({ event: "signals_unavailable", err: error, times }, "signals to other brokers are lost"),
+      log.warn({ event: "signals_unavailable", err: shown(error), times }, "signals to other brokers are lost"),
     ),
   });
   return {

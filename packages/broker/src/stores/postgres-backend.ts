@@ -29,7 +29,8 @@ import type { Migration } from "@claudemesh/storage/migrations";
 import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import type { RuleStore } from "@claudemesh/storage/row-rules";
-import { withoutSecret } from "../config.ts";
+import { placeOf } from "../config.ts";
+import { hidingPasswordOf } from "../shown-address.ts";
 import type { Backend, BackendSurroundings } from "./backend.ts";
 import { createQuietLog } from "./quiet-log.ts";
 
@@ -98,7 +99,7 @@ export async function openPostgresBackend(
     spaces: createPostgresSpaces({ committing, common }, createCommitProbe(surroundings)),
     otherRules: postgresRules(common),
     sendLimits: { limiter, limits },
-    place: withoutSecret(url),
+    place: placeOf({ kind: "postgres", url }),
     adminTokenFile: resolve(config.adminTokenFile ?? "broker.admin-token"),
     checkReady: async () => {
       await members.findMesh("");
@@ -132,8 +133,9 @@ function createCommitProbe({ failpoints }: BackendSurroundings): LaneProbe {
 
 async function openRedis({ log }: BackendSurroundings, url: string): Promise<RedisConnection> {
   const contact = Promise.withResolvers<void>();
+  const shown = hidingPasswordOf(url);
   const quiet = createQuietLog((error, times) =>
-    log.warn({ event: "redis_unavailable", err: error, times }, "Redis cannot be reached"),
+    log.warn({ event: "redis_unavailable", err: shown(error), times }, "Redis cannot be reached"),
   );
   const redis = new RedisConnection({ url, name: "claudemesh-limiter", onProblem: quiet, onReady: contact.resolve });
   const giveUp = setTimeout(contact.resolve, firstContactMs);

@@ -13,6 +13,13 @@ describe("a broker's address", () => {
     expect(brokerHttpUrl(broker, "/v1/meshes")).toBe(http);
   });
 
+  it("that is refused is quoted only where it has no place for a secret", () => {
+    expect(() => brokerHttpUrl("ftp://x", "")).toThrow('"ftp://x" is not');
+    for (const broker of ["ws://me:secret@x", "ws://x?token=secret", "ws://me:se/cret@x"]) {
+      expect(() => brokerHttpUrl(broker, "")).toThrow(/^This is not(?!.*cret)/);
+    }
+  });
+
   it.each(["", "mesh.example.org", "127.0.0.1:7600", "ftp://x", "ws://x?token=1", "ws://me:secret@x", "ws://x#y"])(
     "%j is refused",
     (broker) => {

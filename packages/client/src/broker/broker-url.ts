@@ -19,11 +19,10 @@ function readBrokerUrl(broker: string): { secure: boolean; rest: string } {
   const hasMore =
     url !== undefined && (url.search !== "" || url.hash !== "" || url.username !== "" || url.password !== "");
   if (url === undefined || scheme === undefined || url.host === "" || hasMore) {
-    throw new MeshError(
-      "invalid_request",
-      `"${broker}" is not a broker's address; it looks like ws://127.0.0.1:7600 or https://mesh.example.org.`,
-      { field: "broker" },
-    );
+    // A password or a token in it is nobody's to read.
+    const shown = /[@?#=]/.test(broker) ? "This" : `"${broker}"`;
+    const message = `${shown} is not a broker's address; it looks like ws://127.0.0.1:7600 or https://mesh.example.org.`;
+    throw new MeshError("invalid_request", message, { field: "broker" });
   }
   return { secure: scheme === "s", rest: url.host + url.pathname.replace(/\/+$/, "") };
 }
