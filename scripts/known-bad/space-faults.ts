@@ -247,7 +247,7 @@ const remembering: readonly KnownBad[] = [
   {
     name: "remembered-member-believed",
     harm: "a member who was removed goes on writing",
-    edits: [{ file: guardedRows, find: "AND m.revoked_at IS NULL)", replace: "AND m.joined_at IS NOT NULL)" }],
+    edits: [{ file: guardedRows, find: "AND m.revoked_at IS NULL FOR", replace: "AND m.joined_at IS NOT NULL FOR" }],
   },
 ];
 

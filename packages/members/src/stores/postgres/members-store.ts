@@ -31,6 +31,16 @@ export async function lockMesh(tx: PostgresTransaction, meshId: string): Promise
   await tx.query("SELECT 1 FROM mesh.mesh WHERE id = $1 FOR NO KEY UPDATE", [meshId], "lock_mesh");
 }
 
+/**
+ * Before the mesh's lock, never after it: a commit to a space holds its member's row (FOR SHARE) and asks for the mesh's
+ * lock behind it where it carries messages. A change of the member that came the other way round would wait for the commit
+ * while that waits for the change. Nor does the whole mesh wait meanwhile for a commit that takes its time.
+ */
+async function lockMember(tx: PostgresTransaction, meshId: string, pubkey: string): Promise<void> {
+  const text = "SELECT 1 FROM mesh.member WHERE mesh_id = $1 AND pubkey = $2 FOR NO KEY UPDATE";
+  await tx.query(text, [meshId, ...comparable(pubkey)], "lock_member");
+}
+
 /** Where a statement runs: on its own, or inside a transaction. */
 type Reading = { readonly query: <Row>(text: string, values: readonly unknown[]) => Promise<Row[]> };
 
@@ -151,6 +161,7 @@ async function endMember(
   pubkey: string,
   nowMs: number,
 ): Promise<RevokeOutcome> {
+  await lockMember(tx, meshId, pubkey);
   await lockMesh(tx, meshId);
   if (!isLiveOwner(await selectMember(tx, meshId, by))) return "not_an_owner";
   const member = await selectMember(tx, meshId, pubkey);
@@ -173,6 +184,7 @@ async function updateRole(
   pubkey: string,
   role: Role,
 ): Promise<RoleOutcome> {
+  await lockMember(tx, meshId, pubkey);
   await lockMesh(tx, meshId);
   const caller = await selectMember(tx, meshId, by);
   const member = await selectMember(tx, meshId, pubkey);

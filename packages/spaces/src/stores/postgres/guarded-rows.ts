@@ -19,7 +19,7 @@ export function isWhollyGuarded({ accepted }: Decided): boolean {
 
 /**
  * SPC-18: all of it, if the space and the session still are what was decided on and the member is one; else nothing, and
- * false. Both rows are looked at as they are once they are locked, which may be later than the statement began.
+ * false. All three rows are looked at as they are once they are locked, which may be later than the statement began.
  */
 export async function writeGuarded(
   tx: PostgresTransaction,
@@ -43,19 +43,20 @@ function touchesOne({ revisions, heads, snapshots }: AcceptedWrites): boolean {
   return revisions.length === 1 && heads.length === 1 && snapshots.length <= 1;
 }
 
-// The space is locked before the session, as everywhere. A row that changed after the statement began is found as it is
-// now by the lock and by the update, and their conditions are asked of that: READ COMMITTED.
+// The space is locked before the member and the session, as everywhere: `live` has no row before `held` has one. A row that
+// changed after the statement began is found as it is now by the locks and by the update, and their conditions are asked
+// of that: READ COMMITTED.
 const guardedText = (inserts: string, first: number) => `WITH
   held AS MATERIALIZED (SELECT 1 FROM mesh.space
     WHERE mesh_id = $1 AND space_id = $2 AND last_seq = $${first} AND signed_writes = $${first + 1}
     FOR NO KEY UPDATE),
+  live AS MATERIALIZED (SELECT 1 FROM held, mesh.member m
+    WHERE m.mesh_id = $1 AND m.pubkey = $${first + 3} AND m.revoked_at IS NULL FOR SHARE OF m),
   place AS (UPDATE mesh.space_session s SET last_local_seq = $${first + 7}, used_at = $${first + 8}
-    FROM held
+    FROM live
     WHERE s.mesh_id = $1 AND s.space_id = $2 AND s.session_id = $${first + 2} AND s.member_pubkey = $${first + 3}
       AND s.epoch = $${first + 4} AND s.token_hash = $${first + 5}
       AND s.last_local_seq = $${first + 6}
-      AND EXISTS (SELECT FROM mesh.member m
-        WHERE m.mesh_id = $1 AND m.pubkey = $${first + 3} AND m.revoked_at IS NULL)
     RETURNING 1),
   ${inserts},
   raised AS (UPDATE mesh.space SET last_seq = $3::bigint FROM place

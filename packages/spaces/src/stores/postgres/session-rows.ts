@@ -106,7 +106,11 @@ export async function lockSession(
 /** Who is about to write: its session, locked, and whether its member is one. */
 export type FoundWriter = { readonly session: SessionRow | undefined; readonly live: boolean };
 
-/** One for each of them, in their order. */
+/**
+ * One for each of them, in their order. Whoever is a member is held as one: a revocation waits until the transaction has
+ * ended, or was committed before and is seen. The space was locked before, and only the mesh's lock may be asked for
+ * afterwards; a revocation takes the member and the mesh in that order too, so that nobody waits in a circle.
+ */
 export async function lockWriters(
   tx: PostgresTransaction,
   space: SpaceRef,
@@ -115,7 +119,7 @@ export async function lockWriters(
   const sessionIds = writers.map(({ sessionId }) => sessionId);
   const rows = await tx.query<{ live: boolean } & (SessionColumns | Record<keyof SessionColumns, null>)>(
     `SELECT s.*, (SELECT true FROM mesh.member m
-         WHERE m.mesh_id = $1 AND m.pubkey = w.pubkey AND m.revoked_at IS NULL) IS NOT NULL AS live
+         WHERE m.mesh_id = $1 AND m.pubkey = w.pubkey AND m.revoked_at IS NULL FOR SHARE) IS NOT NULL AS live
      FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS w (session_id, pubkey, n)
      LEFT JOIN LATERAL (
        SELECT ${sessionColumns} FROM mesh.space_session
@@ -130,9 +134,10 @@ export async function lockWriters(
   }));
 }
 
+/** The member is held as in `lockWriters`. */
 export async function isLiveMember(tx: PostgresTransaction, meshId: string, pubkey: string): Promise<boolean> {
   const rows = await tx.query(
-    "SELECT 1 FROM mesh.member WHERE mesh_id = $1 AND pubkey = $2 AND revoked_at IS NULL",
+    "SELECT 1 FROM mesh.member WHERE mesh_id = $1 AND pubkey = $2 AND revoked_at IS NULL FOR SHARE",
     [meshId, pubkey],
     "is_live_member",
   );
