@@ -49,7 +49,8 @@ export async function addMeshes(
       const topic = { name: benchTopic, postPolicy: "members", createdBy: owner.pubkey } as const;
       await backend.messages.topics.create(mesh.id, topic, nowMs);
       for (const [number, { ed25519 }] of subscribers.entries()) {
-        const invite = { secretHash: randomBytes(32), createdBy: owner.pubkey, expiresAt: nowMs + 600_000 };
+        const terms = { createdBy: owner.pubkey, expiresAt: nowMs + 600_000 };
+        const invite = { id: nextId(), secretHash: randomBytes(32), ...terms };
         await backend.members.addInvite(mesh.id, invite, nowMs);
         const member = { pubkey: ed25519.public_key, name: `subscriber-${number}` };
         await backend.members.join(mesh.id, invite.secretHash, member, nowMs);

@@ -20,6 +20,7 @@ export async function readAll<Item>(
   operation:
     | "members.list"
     | "topic.list"
+    | "invite.list"
     | "token.list"
     | "webhook.list"
     | "registrar.approvals"

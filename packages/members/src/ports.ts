@@ -26,6 +26,21 @@ export type TokenRecord = {
   readonly revokedAt: number | undefined;
 };
 
+/** Without its secret, of which only the hash is kept. */
+export type InviteRecord = {
+  readonly id: string;
+  readonly createdBy: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly usedBy: string | undefined;
+  readonly usedAt: number | undefined;
+  readonly revokedAt: number | undefined;
+  /** Whether whoever made it is an owner now: a former one lets nobody in. */
+  readonly madeByOwner: boolean;
+};
+
+export type NewInvite = Pick<InviteRecord, "id" | "createdBy" | "expiresAt"> & { readonly secretHash: Uint8Array };
+
 export type CreateMeshOutcome =
   | { readonly type: "created" | "exists"; readonly mesh: Mesh; readonly owner: Member }
   /** The name is taken by a mesh that this key does not own under this name. */
@@ -33,7 +48,7 @@ export type CreateMeshOutcome =
 
 export type JoinOutcome =
   | { readonly type: "joined" | "already_member"; readonly member: Member }
-  /** Unknown, expired or used by another key, or a revoked member. One answer for all: a caller learns nothing. */
+  /** Unknown, expired, revoked or used by another key, or a revoked member. One answer for all: a caller learns nothing. */
   | { readonly type: "refused" };
 
 export type RevokeOutcome =
@@ -45,6 +60,15 @@ export type RevokeOutcome =
   | "last_owner"
   /** Whoever asks is not, or no longer, a live owner of the mesh. */
   | "not_an_owner";
+
+export type InviteRevokeOutcome =
+  | { readonly type: "revoked" | "not_found" }
+  /** As after a lost answer: nothing more happens. */
+  | { readonly type: "already_revoked" }
+  /** It has let this key in, which stays a member. */
+  | { readonly type: "used"; readonly by: string }
+  /** Whoever asks is not, or no longer, a live owner of the mesh. */
+  | { readonly type: "not_an_owner" };
 
 export type RoleOutcome =
   | "changed"
@@ -71,11 +95,11 @@ export type MembersStore = {
   readonly findRevoked: (meshId: string, pubkeys: readonly string[]) => Promise<string[]>;
   /** In order of public key; revoked members are not listed. */
   readonly listMembers: (meshId: string, after: string, limit: number) => Promise<Page<Member>>;
-  readonly addInvite: (
-    meshId: string,
-    invite: { secretHash: Uint8Array; createdBy: string; expiresAt: number },
-    nowMs: number,
-  ) => Promise<void>;
+  readonly addInvite: (meshId: string, invite: NewInvite, nowMs: number) => Promise<void>;
+  /** In order of id: all that were ever made, whatever became of them. */
+  readonly listInvites: (meshId: string, after: string, limit: number) => Promise<Page<InviteRecord>>;
+  /** Under the mesh's lock: a join by this invite is committed before it, or sees it and is refused. */
+  readonly revokeInvite: (meshId: string, by: string, inviteId: string, nowMs: number) => Promise<InviteRevokeOutcome>;
   /**
    * The invite is spent in the transaction that adds the member, so that it lets in one key and no more. It is good
    * while the member that made it is an owner: a former one lets nobody in.

@@ -28,6 +28,8 @@ const roleOperations = [
   "member.role",
   "message.state",
   "invite.create",
+  "invite.list",
+  "invite.revoke",
   "registrar.approve",
   "registrar.approvals",
   "registrar.revoke",

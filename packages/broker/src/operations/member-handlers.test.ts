@@ -1,7 +1,11 @@
-// The end of a membership as everyone sees it: the owner, the member on its connections, and those who wait for what it
-// held. Against a real broker.
+// Invites, roles, and the end of a membership as everyone sees it: the owner, the member on its connections, and those who
+// wait for what it held. Against a real broker.
+
+import { decodeInvite } from "@claudemesh/protocol/wire/invite";
+import { joinBytes } from "@claudemesh/protocol/wire/signing";
 import { describe, expect, test } from "vitest";
 import { callBroker, joinTestMesh, startTestPair, type TestMember } from "../../../../tests/support/broker-harness.ts";
+import { createPeerKeys } from "../../../../tests/support/peer-keys.ts";
 import { RawPeer } from "../../../../tests/support/raw-peer.ts";
 
 async function start(env: Record<string, string> = {}): Promise<Record<"alice" | "bob" | "carol", TestMember>> {
@@ -80,6 +84,7 @@ describe("revoking a member", () => {
 describe("changing a role", () => {
   const ownersOnly: readonly [string, Record<string, unknown>][] = [
     ["invite.create", {}],
+    ["invite.list", {}],
     ["webhook.list", {}],
     ["registrar.approvals", {}],
     ["registrar.audit", {}],
@@ -128,6 +133,82 @@ describe("changing a role", () => {
     expect(await set("0".repeat(64), { role: "owner" })).toMatchObject({ status: 404, body: { error: "not_found" } });
     const last = { status: 409, body: { error: "last_owner" } };
     expect(await set(alice.pubkey, { role: "member" })).toMatchObject(last);
+  });
+});
+
+describe("invites", () => {
+  async function invite(owner: TestMember) {
+    const { status, body } = await owner.call("POST", "/invites", { expires_in_s: 60 });
+    expect(status).toBe(201);
+    return { id: String(body.invite_id), text: String(body.invite) };
+  }
+
+  function join(url: string, text: string) {
+    const { mesh_id, secret } = decodeInvite(text);
+    const keys = createPeerKeys();
+    const signature = keys.sign(joinBytes({ mesh_id, secret, name: "dave", pubkey: keys.pubkey }));
+    const body = { secret, name: "dave", pubkey: keys.pubkey, signature };
+    return callBroker(url, "POST", `/v1/meshes/${mesh_id}/join`, { body });
+  }
+
+  test("are listed to owners page by page, each with its id and state, and never with its secret", async () => {
+    const { alice, bob } = await start();
+    const { id, text } = await invite(alice);
+    expect(await bob.call("GET", "/invites")).toMatchObject({ status: 403, body: { error: "forbidden" } });
+    const { status, body } = await alice.call("GET", "/invites?limit=1000");
+    expect(status).toBe(200);
+    const items = body.items as Record<string, unknown>[];
+    expect(items.map(({ state }) => state).toSorted()).toEqual(["live", "used", "used"]);
+    expect(items.find(({ invite_id }) => invite_id === id)).toEqual({
+      invite_id: id,
+      state: "live",
+      created_by: alice.pubkey,
+      created_at: expect.any(Number),
+      expires_at: expect.any(Number),
+      used_by: null,
+      used_at: null,
+      revoked_at: null,
+    });
+    expect(items.map(({ used_by }) => used_by)).toContain(bob.pubkey);
+    expect(JSON.stringify(body)).not.toContain(decodeInvite(text).secret);
+    const peer = await alice.connect("client");
+    const paged: unknown[] = [];
+    let after: unknown = "";
+    while (after !== null) {
+      const page: Record<string, unknown> = (await peer.request("invite.list", { limit: 1, after })).body;
+      paged.push(...(page.items as unknown[]));
+      after = page.next_cursor;
+    }
+    expect(paged).toEqual(items);
+    for (const limit of [0, 1001]) expect((await alice.call("GET", `/invites?limit=${limit}`)).status).toBe(400);
+  });
+
+  test("that are revoked let nobody in; again nothing more happens; for owners alone", async () => {
+    const { alice, bob } = await start();
+    const { id, text } = await invite(alice);
+    expect(await bob.call("DELETE", `/invites/${id}`)).toMatchObject({ status: 403, body: { error: "forbidden" } });
+    const revoked = { status: 200, body: { invite_id: id, revoked: true } };
+    expect(await alice.call("DELETE", `/invites/${id}`)).toMatchObject(revoked);
+    const peer = await alice.connect("client");
+    expect(await peer.request("invite.revoke", { invite_id: id })).toEqual(revoked);
+    expect(await join(alice.url, text)).toMatchObject({ status: 403, body: { error: "invite_refused" } });
+    const nobodys = "0198c0de-0000-7000-8000-000000000000";
+    expect(await alice.call("DELETE", `/invites/${nobodys}`)).toMatchObject({
+      status: 404,
+      body: { error: "not_found" },
+    });
+  });
+
+  test("that were used say so when they are revoked, and whoever came by them stays", async () => {
+    const { alice } = await start();
+    const { id, text } = await invite(alice);
+    const { member_pubkey } = (await join(alice.url, text)).body;
+    expect(await alice.call("DELETE", `/invites/${id}`)).toMatchObject({
+      status: 409,
+      body: { error: "invite_used", invite_id: id, used_by: member_pubkey },
+    });
+    const { items } = (await alice.call("GET", "/members")).body as { items: { pubkey: string }[] };
+    expect(items.map(({ pubkey }) => pubkey)).toContain(member_pubkey);
   });
 });
 

@@ -1,11 +1,13 @@
 // Members and what belongs to them: listing, invites, tokens, roles, and the end of a membership.
 import { createInvite } from "@claudemesh/members/services/join-mesh";
+import { type ListedInvite, listInvites, revokeInvite } from "@claudemesh/members/services/manage-invites";
 import { createToken, revokeToken } from "@claudemesh/members/services/member-tokens";
 import { revokeMember } from "@claudemesh/members/services/revoke-member";
 import { setRole } from "@claudemesh/members/services/set-role";
 import { endMembership } from "@claudemesh/messages/services/end-membership";
 import { encodeInvite } from "@claudemesh/protocol/wire/invite";
 import type {
+  InviteIdInput,
   InviteInput,
   MemberInput,
   MemberRoleInput,
@@ -39,14 +41,24 @@ export const memberHandlers = {
   },
 
   "invite.create": async (broker, { mesh, member }, input: InviteInput) => {
-    const ports = { store: broker.members, nowMs: broker.nowMs };
-    const { secret, expiresAt } = await createInvite(ports, member, input.expires_in_s);
+    const { id, secret, expiresAt } = await createInvite(issuingPorts(broker), member, input.expires_in_s);
     const invite = encodeInvite({ broker: broker.publicUrl(), mesh: mesh.name, mesh_id: mesh.id, secret });
-    return { status: 201, body: { invite, expires_at: expiresAt } };
+    return { status: 201, body: { invite, invite_id: id, expires_at: expiresAt } };
+  },
+
+  "invite.list": async (broker, { member }, input: PageInput) => {
+    const ports = { store: broker.members, nowMs: broker.nowMs };
+    const page = await listInvites(ports, member, input.after ?? "", pageLimit(input));
+    return ok({ items: page.items.map(inviteBody), next_cursor: page.nextCursor ?? null });
+  },
+
+  "invite.revoke": async (broker, { member }, input: InviteIdInput) => {
+    await revokeInvite({ store: broker.members, nowMs: broker.nowMs }, member, input.invite_id);
+    return ok({ invite_id: input.invite_id, revoked: true });
   },
 
   "token.create": async (broker, { member }, input: TokenInput) => {
-    const { token, tokenId } = await createToken(tokenPorts(broker), member, input.label ?? "");
+    const { token, tokenId } = await createToken(issuingPorts(broker), member, input.label ?? "");
     return { status: 201, body: { token, token_id: tokenId } };
   },
 
@@ -62,7 +74,7 @@ export const memberHandlers = {
   },
 
   "token.revoke": async (broker, { member }, input: TokenIdInput) => {
-    await revokeToken(tokenPorts(broker), member, input.token_id);
+    await revokeToken(issuingPorts(broker), member, input.token_id);
     return ok({ token_id: input.token_id, revoked: true });
   },
 } satisfies Handlers;
@@ -72,6 +84,19 @@ function endWhatIsLeft(broker: BrokerContext, meshId: string, pubkey: string): P
   return endMembership({ store: broker.messages.memberships, nowMs: broker.nowMs }, { meshId, pubkey });
 }
 
-function tokenPorts(broker: BrokerContext) {
+function inviteBody(invite: ListedInvite): Record<string, unknown> {
+  return {
+    invite_id: invite.id,
+    state: invite.state,
+    created_by: invite.createdBy,
+    created_at: invite.createdAt,
+    expires_at: invite.expiresAt,
+    used_by: invite.usedBy ?? null,
+    used_at: invite.usedAt ?? null,
+    revoked_at: invite.revokedAt ?? null,
+  };
+}
+
+function issuingPorts(broker: BrokerContext) {
   return { store: broker.members, nowMs: broker.nowMs, nextId: broker.nextId };
 }

@@ -320,6 +320,8 @@ describe("a frame", () => {
       ["ack", { history_ids: [1] }, 200, {}],
       ["members.list", {}, 200, { items: [{ name: "alice", role: "owner" }] }],
       ["invite.create", { expires_in_s: 60 }, 201, { invite: expect.stringMatching(/^cmi1\./) }],
+      ["invite.list", {}, 200, { items: [{ state: "live", created_by: alice.pubkey }] }],
+      ["invite.revoke", { invite_id: uuid }, 404, { error: "not_found" }],
       ["token.create", { label: "x" }, 201, { token: expect.stringMatching(/^cmt_/) }],
       ["token.list", {}, 200, { items: [{ label: "x", revoked_at: null }] }],
       ["token.revoke", { token_id: "0".repeat(36) }, 404, { error: "not_found" }],

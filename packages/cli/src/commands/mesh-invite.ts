@@ -11,17 +11,27 @@ export function define(command: Command, shell: Shell): void {
   withMesh(command)
     .option("--valid-for <time>", "how long, as 30m, 12h or 7d (default: 7d)", parseDuration)
     .action((options: Options) => run(shell, options, () => invite(shell, options)));
-  examples(command, "claudemesh mesh invite", "claudemesh mesh invite --valid-for 1h --json");
+  examples(
+    command,
+    "claudemesh mesh invite",
+    "claudemesh mesh invite --valid-for 1h --json",
+    "claudemesh mesh invite list",
+  );
 }
 
 async function invite(shell: Shell, options: Options) {
   const input = options.validFor === undefined ? {} : { expires_in_s: options.validFor };
   const value = (await asMember(shell, pathsFor(shell, options), (call) => call("invite.create", input))) as {
     invite: string;
+    invite_id: string;
     expires_at: number;
   };
-  const text = `${value.invite}\nGood for one member until ${formatTime(value.expires_at)} UTC. It is not shown again.`;
-  return { value, text };
+  const text = [
+    value.invite,
+    `Good for one member until ${formatTime(value.expires_at)} UTC. It is not shown again.`,
+    `Revoke it with: claudemesh mesh invite revoke ${value.invite_id}`,
+  ];
+  return { value, text: text.join("\n") };
 }
 
 const secondsPerUnit: Readonly<Record<string, number>> = { m: 60, h: 3_600, d: 86_400 };

@@ -72,7 +72,9 @@ describe.runIf(spawnSync("bash", ["--version"]).status === 0)("bash", () => {
     expect(complete("se")).toEqual(["send"]);
     expect(complete("daemon", "rest")).toEqual(["restart"]);
     expect(complete("daemon", "outbox", "")).toEqual(expect.arrayContaining(["list", "inspect"]));
-    expect(complete("mesh", "token", "")).toEqual(expect.arrayContaining(["list", "revoke"]));
+    for (const kind of ["token", "invite"]) {
+      expect(complete("mesh", kind, "")).toEqual(expect.arrayContaining(["list", "revoke"]));
+    }
     const known = commandEntries.map(({ path }) => path.split(" ")[0]);
     expect(complete("")).toEqual(expect.arrayContaining(known));
   });

@@ -12,22 +12,23 @@ export const inviteLifetimeSecondsDefault = 7 * 24 * 3600;
 
 type Ports = { readonly store: Pick<MembersStore, "addInvite" | "join">; readonly nowMs: () => number };
 
-/** Each call makes a new invite; only its hash is kept. */
+/** Each call makes a new invite; of its secret only the hash is kept. */
 export async function createInvite(
-  ports: Ports,
+  ports: Ports & { readonly nextId: () => string },
   creator: Member,
   lifetimeSeconds: number = inviteLifetimeSecondsDefault,
-): Promise<{ readonly secret: string; readonly expiresAt: number }> {
+): Promise<{ readonly id: string; readonly secret: string; readonly expiresAt: number }> {
   requireOwner(creator, "invite");
+  const id = ports.nextId();
   const secret = mintSecret("cms");
   const nowMs = ports.nowMs();
   const expiresAt = nowMs + lifetimeSeconds * 1000;
   await ports.store.addInvite(
     creator.meshId,
-    { secretHash: hashSecret(secret), createdBy: creator.pubkey, expiresAt },
+    { id, secretHash: hashSecret(secret), createdBy: creator.pubkey, expiresAt },
     nowMs,
   );
-  return { secret, expiresAt };
+  return { id, secret, expiresAt };
 }
 
 /** A mesh that does not exist, a wrong signature and a bad invite look alike: an outsider learns nothing. */

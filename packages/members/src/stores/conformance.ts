@@ -10,6 +10,7 @@ import type { Member, MembersStore, Mesh } from "../ports.ts";
 import { createMesh } from "../services/create-mesh.ts";
 import { createInvite, inviteLifetimeSecondsDefault, joinMesh } from "../services/join-mesh.ts";
 import { authenticateTokenHash, createToken, revokeToken } from "../services/member-tokens.ts";
+import { describeManagedInvites } from "./suites/invites/conformance.ts";
 import { describeRevocation } from "./suites/revocation/conformance.ts";
 import { describeRoles } from "./suites/roles/conformance.ts";
 
@@ -36,6 +37,7 @@ export function describeMembersConformance(open: () => Promise<OpenMembers>): vo
 
   describe("a mesh", () => describeMeshes(fixture));
   describe("an invite", () => describeInvites(fixture));
+  describe("the invites of a mesh", () => describeManagedInvites(() => members.store));
   describe("a token", () => describeTokens(fixture));
   describe("revoking a member", () => describeRevocation(() => members.store));
 
@@ -66,7 +68,7 @@ async function foundMesh(store: MembersStore, name = "acme"): Promise<Mesh> {
 
 async function invite(store: MembersStore, mesh: Mesh, secret: string): Promise<Uint8Array> {
   const secretHash = hashSecret(secret);
-  await store.addInvite(mesh.id, { secretHash, createdBy: alice.pubkey, expiresAt }, nowMs);
+  await store.addInvite(mesh.id, { id: secret, secretHash, createdBy: alice.pubkey, expiresAt }, nowMs);
   return secretHash;
 }
 
@@ -318,7 +320,7 @@ function describeCreateMesh(fixture: Fixture): void {
 }
 
 function describeJoinMesh(fixture: Fixture): void {
-  const ports = () => ({ store: fixture.store, nowMs: () => nowMs });
+  const ports = () => ({ store: fixture.store, nowMs: () => nowMs, nextId });
   const signedJoin = (keys: PeerKeys, meshId: string, secret: string, name = "bob") => ({
     secret,
     name,

@@ -1,6 +1,6 @@
 // Rows as both stores read them, and the records they make. Statements are each store's own, and times are as the
 // store's driver gives them.
-import type { Member, Page, Role, TokenRecord } from "../ports.ts";
+import type { InviteRecord, Member, Page, Role, TokenRecord } from "../ports.ts";
 
 export type MemberRow = {
   readonly mesh_id: string;
@@ -25,6 +25,37 @@ export function toMember(row: MemberRow): Member {
   };
 }
 
+export type InviteRow = {
+  readonly id: string;
+  readonly created_by: string;
+  readonly created_at: Date | number;
+  readonly expires_at: Date | number;
+  readonly used_by: string | null;
+  readonly used_at: Date | number | null;
+  readonly revoked_at: Date | number | null;
+  readonly made_by_owner: boolean | number;
+};
+
+/** Of `invite i`; whether an owner made it is asked in each store's own words. */
+export const inviteColumns = "i.id, i.created_by, i.created_at, i.expires_at, i.used_by, i.used_at, i.revoked_at";
+
+export function toInviteRecord(row: InviteRow): InviteRecord {
+  return {
+    id: row.id,
+    createdBy: row.created_by,
+    createdAt: Number(row.created_at),
+    expiresAt: Number(row.expires_at),
+    usedBy: row.used_by ?? undefined,
+    usedAt: timeOf(row.used_at),
+    revokedAt: timeOf(row.revoked_at),
+    madeByOwner: Boolean(row.made_by_owner),
+  };
+}
+
+function timeOf(time: Date | number | null): number | undefined {
+  return time === null ? undefined : Number(time);
+}
+
 export type TokenRow = {
   readonly id: string;
   readonly label: string;
@@ -33,7 +64,7 @@ export type TokenRow = {
 };
 
 export function toTokenRecord({ id, label, created_at, revoked_at }: TokenRow): TokenRecord {
-  return { id, label, createdAt: Number(created_at), revokedAt: revoked_at === null ? undefined : Number(revoked_at) };
+  return { id, label, createdAt: Number(created_at), revokedAt: timeOf(revoked_at) };
 }
 
 export function pageOf<T>(items: readonly T[], limit: number, cursorOf: (item: T) => string): Page<T> {

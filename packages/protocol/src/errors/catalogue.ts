@@ -65,6 +65,7 @@ export const errorCatalogue = {
   fenced: refusal(409, "This client_message_id was fenced before it was accepted and can never be."),
   destination_ambiguous: refusal(409, "Several members have this name; use dm:<public key>."),
   lease_lost: refusal(409, "The lease ran out, or never held these messages; lease again under a new request id."),
+  invite_used: refusal(409, "The invite has let a member in; revoke that member instead."),
   last_owner: refusal(409, "A mesh keeps at least one owner."),
   exists_with_other_content: refusal(409, "Something with this name exists and differs."),
   limit_reached: refusal(409, "There are as many of these as there may be; remove one first."),

@@ -58,6 +58,11 @@ export const inviteInputSchema = input([], {
 }) satisfies JSONSchema;
 export type InviteInput = FromSchema<typeof inviteInputSchema>;
 
+export const inviteIdInputSchema = input(["invite_id"], {
+  invite_id: { ...text(36), minLength: 36 },
+}) satisfies JSONSchema;
+export type InviteIdInput = FromSchema<typeof inviteIdInputSchema>;
+
 export const tokenInputSchema = input([], {
   label: text(limits.nameCharacters),
 }) satisfies JSONSchema;
@@ -218,6 +223,8 @@ export const operations = {
   "member.revoke": { http: { method: "DELETE", path: "/members/:pubkey" }, input: memberInputSchema },
   "member.role": { http: { method: "PUT", path: "/members/:pubkey/role" }, input: memberRoleInputSchema },
   "invite.create": { http: { method: "POST", path: "/invites" }, input: inviteInputSchema },
+  "invite.list": { http: { method: "GET", path: "/invites" }, input: pageInputSchema },
+  "invite.revoke": { http: { method: "DELETE", path: "/invites/:invite_id" }, input: inviteIdInputSchema },
   "token.create": { http: { method: "POST", path: "/tokens" }, input: tokenInputSchema },
   "token.list": { http: { method: "GET", path: "/tokens" }, input: pageInputSchema },
   "token.revoke": { http: { method: "DELETE", path: "/tokens/:token_id" }, input: tokenIdInputSchema },

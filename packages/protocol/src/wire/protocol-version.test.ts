@@ -10,7 +10,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 1,
-  sha256: "7f0c505c18559a31ddbfc6a1c817df0d81b42faa86226f394f4c505ab777e41f",
+  sha256: "ba41a8f7f1add344b21a4fd1a9312a6d4b6ec28627d67b2a86ccd9ba894f2c2c",
 };
 
 const wire = {

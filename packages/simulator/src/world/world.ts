@@ -172,7 +172,8 @@ async function found(
   await store.createMesh(mesh, owner, nowMs);
   for (const member of others) {
     const secretHash = bytesFrom(random)(32);
-    await store.addInvite(id, { secretHash, createdBy: owner.pubkey, expiresAt: nowMs + 1_000 }, nowMs);
+    const invite = { id: member.pubkey, secretHash, createdBy: owner.pubkey, expiresAt: nowMs + 1_000 };
+    await store.addInvite(id, invite, nowMs);
     await store.join(id, secretHash, member, nowMs);
   }
   const messages = createSqliteMessagesStore(disk, commit, settings.rateLimit, { saw: () => undefined });

@@ -1,4 +1,5 @@
 // 5.1 and 5.2: every call over HTTP: who may make it, what it refuses, and what its answer looks like.
+import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import {
   eventually,
   expectAnswer,
@@ -10,7 +11,9 @@ import {
 } from "../../frame/expect.ts";
 import { aCount, aHistoryId, aList, anything, aPublicKey, aText, aTime, aUuidV7, oneOf } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
+import { createMemberKeys } from "../../transport/member-keys.ts";
 import { fingerprintOf } from "../../vectors.ts";
+import { readPages } from "../pages.ts";
 import { accept, type BrokerWorld, type Caller, strangersKey, toMember, toQueue, toTopic } from "./world.ts";
 
 const running: readonly Scenario<BrokerWorld>[] = [
@@ -61,6 +64,8 @@ function everyCall(world: BrokerWorld): readonly Call[] {
     { method: "GET", path: "/peers" },
     { method: "POST", path: "/profile", json: { status: "x" } },
     { method: "POST", path: "/invites", json: {} },
+    { method: "GET", path: "/invites" },
+    { method: "DELETE", path: `/invites/${id}` },
     { method: "POST", path: "/tokens", json: {} },
     { method: "GET", path: "/tokens" },
     { method: "DELETE", path: `/tokens/${id}` },
@@ -140,6 +145,7 @@ const guards: readonly Scenario<BrokerWorld>[] = [
     const topic = await world.topic();
     const { alice, bob } = world;
     expectRefusal(await alice.call("POST", "/invites", {}), 403, "forbidden");
+    expectRefusal(await alice.call("GET", "/invites"), 403, "forbidden");
     expectRefusal(await alice.call("DELETE", `/members/${bob.pubkey}`), 403, "forbidden");
     expectRefusal(await alice.call("DELETE", `/topics/${topic}`), 403, "forbidden");
     expectAnswer(await bob.call("GET", "/topics"), 200);
@@ -324,6 +330,37 @@ const managing: readonly Scenario<BrokerWorld>[] = [
       expectRefusal(await world.as(fieldOf(first, "token")).call("GET", "/topics"), 401, "unauthorized");
       expectAnswer(await world.as(fieldOf(second, "token")).call("GET", "/topics"), 200);
       expectRefusal(await world.alice.call("DELETE", `/tokens/${fieldOf(second, "token_id")}`), 404, "not_found");
+    },
+  ),
+  scenario(
+    "5.2",
+    "invites",
+    "each invite is new, listed without its secret, and good until it is used or revoked",
+    async (world) => {
+      const { owner } = world;
+      const make = async () =>
+        expectAnswer(await owner.call("POST", "/invites", {}), 201, {
+          invite: aText,
+          invite_id: aText,
+          expires_at: aTime,
+        });
+      const [first, second] = [await make(), await make()];
+      const [revoked, used] = [first, second].map((made) => fieldOf(made, "invite_id"));
+      const secretOf = (made: typeof first) => decodeInvite(fieldOf(made, "invite")).secret;
+      expectAnswer(await owner.call("DELETE", `/invites/${revoked}`), 200);
+      const thief = world.joinCall(secretOf(first), world.fresh("thief"), createMemberKeys());
+      expectRefusal(await world.ask(thief), 403, "invite_refused");
+      const keys = createMemberKeys();
+      expectAnswer(await world.ask(world.joinCall(secretOf(second), world.fresh("joiner"), keys)), 201);
+      expectRefusal(await owner.call("DELETE", `/invites/${used}`), 409, "invite_used");
+      const items = await readPages(owner, "/invites", 1000, (page) => {
+        const shown = [first, second].some((made) => page.text.includes(secretOf(made)));
+        expectThat(!shown, "no secret in the list", "the secret itself", page.request);
+      });
+      const ends = [revoked, used].map((id) => items.find(({ invite_id }) => invite_id === id));
+      expectEqual(ends[0]?.state, "revoked", "the state of the revoked invite", first.request);
+      expectEqual(ends[1]?.state, "used", "the state of the used invite", second.request);
+      expectEqual(ends[1]?.used_by, keys.pubkey, "who used the invite", second.request);
     },
   ),
   scenario("5.2", "profile", "a profile changes the fields that it names and shows in peers", async (world) => {

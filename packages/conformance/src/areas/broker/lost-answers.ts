@@ -109,6 +109,11 @@ const members: readonly Scenario<BrokerWorld>[] = [
     const path = `/members/${(await world.join("dave")).pubkey}`;
     await expectSameAgain({ by: owner, method: "DELETE", path }, 200, { status: 200, body: sameBody });
   }),
+  scenario("0", "invite-revoke", "revoking an invite: 200, nothing more happens", async (world) => {
+    const made = expectAnswer(await world.owner.call("POST", "/invites", {}), 201);
+    const path = `/invites/${fieldOf(made, "invite_id")}`;
+    await expectSameAgain({ by: world.owner, method: "DELETE", path }, 200, { status: 200, body: sameBody });
+  }),
   scenario("0", "token-revoke", "revoking a token: 200, nothing more happens", async (world) => {
     const made = expectAnswer(await world.bob.call("POST", "/tokens", { label: "x" }), 201);
     const path = `/tokens/${fieldOf(made, "token_id")}`;

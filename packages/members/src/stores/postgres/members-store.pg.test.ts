@@ -63,6 +63,8 @@ describe.skipIf(database === undefined)("members on PostgreSQL", () => {
       expect((await store.listMembers(id, "a\0z", 10)).items).toHaveLength(1);
       expect((await store.listMembers(id, `${alice.pubkey}\0`, 10)).items).toHaveLength(0);
       expect((await store.listTokens(id, alice.pubkey, "\0", 10)).items).toHaveLength(0);
+      expect((await store.listInvites(id, "\0", 10)).items).toHaveLength(0);
+      expect(await store.revokeInvite(id, alice.pubkey, "\0", 1)).toEqual({ type: "not_found" });
     });
 
     test("callers that are looked up together each get their own answer, and a revocation counts from the next one on", async () => {
@@ -91,6 +93,26 @@ describe.skipIf(database === undefined)("members on PostgreSQL", () => {
       expect(meshes.map((mesh) => mesh?.id)).toEqual([second, first, undefined, undefined, first]);
     });
 
+    test("an invite from before invites had ids gets one of its own, and so does one that an earlier version adds", async () => {
+      await admin.query("DROP SCHEMA claudemesh CASCADE; DROP SCHEMA mesh CASCADE");
+      const { postgres, store } = members;
+      const id = nextId();
+      const add = (secret: string) =>
+        admin.query(`INSERT INTO mesh.invite (mesh_id, secret_hash, created_by, created_at, expires_at)
+          VALUES ('${id}', '${secret}', '${alice.pubkey}', now(), now() + interval '1 day')`);
+      await migratePostgres(postgres, postgresMembersMigrations().slice(0, 1));
+      await store.createMesh({ id, name: "acme" }, alice, 1);
+      await add("s1");
+      await migratePostgres(postgres, postgresMembersMigrations());
+      await add("s2");
+      const { items } = await store.listInvites(id, "", 10);
+      expect(new Set(items.map((invite) => invite.id)).size).toBe(2);
+      for (const invite of items) {
+        expect(invite.id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+        expect(await store.revokeInvite(id, alice.pubkey, invite.id, Date.now())).toEqual({ type: "revoked" });
+      }
+    });
+
     test("one key that joins by two invites at once is let in once, and one invite stays good", async () => {
       const { store } = members;
       const outcome = await store.createMesh({ id: nextId(), name: "acme" }, alice, 1);
@@ -98,7 +120,7 @@ describe.skipIf(database === undefined)("members on PostgreSQL", () => {
       const { id } = outcome.mesh;
       const hashes = ["s1", "s2"].map(hashSecret);
       for (const secretHash of hashes) {
-        await store.addInvite(id, { secretHash, createdBy: alice.pubkey, expiresAt: 1_000 }, 1);
+        await store.addInvite(id, { id: nextId(), secretHash, createdBy: alice.pubkey, expiresAt: 1_000 }, 1);
       }
       const bob = { pubkey: "b".repeat(64), name: "bob" };
       const outcomes = await Promise.all(hashes.map((secretHash) => store.join(id, secretHash, bob, 2)));

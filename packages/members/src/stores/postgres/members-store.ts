@@ -4,8 +4,10 @@ import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
 import { beforeNul, comparable } from "@claudemesh/storage/postgres-text";
 import { decideRole, isLiveOwner } from "../../core/decide-role.ts";
+import { decideInviteRevoke, decideJoin } from "../../core/invite-state.ts";
 import type {
   CreateMeshOutcome,
+  InviteRevokeOutcome,
   JoinOutcome,
   Member,
   MembersStore,
@@ -18,6 +20,15 @@ import type {
 } from "../../ports.ts";
 import { type MemberRow, memberColumns, pageOf, type TokenRow, toMember, toTokenRecord } from "../member-rows.ts";
 import { createCallerLookUps } from "./caller-look-ups.ts";
+import {
+  insertInvite,
+  markInviteRevoked,
+  markInviteUsed,
+  selectInvite,
+  selectInviteBySecret,
+  selectInvites,
+} from "./invite-rows.ts";
+import type { Reading } from "./reading.ts";
 
 export function postgresMembersMigrations(): Migration[] {
   return loadMigrations("members", new URL("./migrations/", import.meta.url));
@@ -41,9 +52,6 @@ async function lockMember(tx: PostgresTransaction, meshId: string, pubkey: strin
   await tx.query(text, [meshId, ...comparable(pubkey)], "lock_member");
 }
 
-/** Where a statement runs: on its own, or inside a transaction. */
-type Reading = { readonly query: <Row>(text: string, values: readonly unknown[]) => Promise<Row[]> };
-
 /** `looking`: for the look-ups that precede every request; with generic plans. */
 export function createPostgresMembersStore(postgres: Postgres, looking = postgres): MembersStore {
   const committed: Reading = { query: (text, values) => postgres.read(text, values) };
@@ -54,14 +62,10 @@ export function createPostgresMembersStore(postgres: Postgres, looking = postgre
     findMember: (meshId, pubkey) => selectMember(committed, meshId, pubkey),
     findRevoked: (meshId, pubkeys) => selectRevoked(committed, meshId, pubkeys),
     listMembers: (meshId, after, limit) => selectMembers(committed, meshId, after, limit),
-    addInvite: (meshId, invite, nowMs) =>
-      postgres.transaction(async (tx) => {
-        await tx.execute(
-          `INSERT INTO mesh.invite (mesh_id, secret_hash, created_by, created_at, expires_at)
-           VALUES ($1, $2, $3, $4, $5)`,
-          [meshId, invite.secretHash, invite.createdBy, new Date(nowMs), new Date(invite.expiresAt)],
-        );
-      }),
+    addInvite: (meshId, invite, nowMs) => postgres.transaction((tx) => insertInvite(tx, meshId, invite, nowMs)),
+    listInvites: (meshId, after, limit) => selectInvites(committed, meshId, after, limit),
+    revokeInvite: (meshId, by, inviteId, nowMs) =>
+      postgres.transaction((tx) => endInvite(tx, meshId, by, inviteId, nowMs)),
     join: (meshId, secretHash, member, nowMs) =>
       postgres.transaction((tx) => spendInvite(tx, meshId, secretHash, member, nowMs)),
     addToken: (meshId, token, nowMs) =>
@@ -132,26 +136,28 @@ async function spendInvite(
   nowMs: number,
 ): Promise<JoinOutcome> {
   await lockMesh(tx, meshId);
-  const [invite] = await tx.query<{ created_by: string; expires_at: Date; used_by: string | null }>(
-    "SELECT created_by, expires_at, used_by FROM mesh.invite WHERE mesh_id = $1 AND secret_hash = $2",
-    [meshId, secretHash],
-  );
+  const invite = await selectInviteBySecret(tx, meshId, secretHash);
   if (invite === undefined) return { type: "refused" };
-  const expired = invite.expires_at.getTime() <= nowMs;
   const present = await selectMember(tx, meshId, member.pubkey);
-  if (present !== undefined) {
-    const mayKnow = invite.used_by === member.pubkey || (invite.used_by === null && !expired);
-    return mayKnow && !present.revoked ? { type: "already_member", member: present } : { type: "refused" };
-  }
-  if (invite.used_by !== null || expired) return { type: "refused" };
-  if (!isLiveOwner(await selectMember(tx, meshId, invite.created_by))) return { type: "refused" };
-  await tx.execute("UPDATE mesh.invite SET used_by = $3, used_at = $4 WHERE mesh_id = $1 AND secret_hash = $2", [
-    meshId,
-    secretHash,
-    member.pubkey,
-    new Date(nowMs),
-  ]);
+  const decision = decideJoin(invite, { pubkey: member.pubkey, present }, nowMs);
+  if (decision === "already_member" && present !== undefined) return { type: decision, member: present };
+  if (decision !== "joined") return { type: "refused" };
+  await markInviteUsed(tx, meshId, invite.id, member.pubkey, nowMs);
   return { type: "joined", member: await insertMember(tx, meshId, member, "member", nowMs) };
+}
+
+async function endInvite(
+  tx: PostgresTransaction,
+  meshId: string,
+  by: string,
+  inviteId: string,
+  nowMs: number,
+): Promise<InviteRevokeOutcome> {
+  await lockMesh(tx, meshId);
+  const caller = await selectMember(tx, meshId, by);
+  const outcome = decideInviteRevoke(caller, await selectInvite(tx, meshId, inviteId));
+  if (outcome.type === "revoked") await markInviteRevoked(tx, meshId, inviteId, nowMs);
+  return outcome;
 }
 
 async function endMember(

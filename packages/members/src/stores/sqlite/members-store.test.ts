@@ -38,6 +38,33 @@ async function openMembers(): Promise<OpenMembers & { readonly path: string }> {
 
 describe("members on SQLite", () => describeMembersConformance(openMembers));
 
+describe("an invite from before invites had ids", () => {
+  test("gets one of its own, and is what it was", async () => {
+    const db = openSqlite({ path: join(folder, "earlier.db") });
+    const migrations = membersMigrations();
+    await migrateSqlite(db, migrations.slice(0, 1));
+    db.exec(`INSERT INTO mesh VALUES ('m1', 'acme', 1);
+      INSERT INTO member VALUES ('m1', 'a', 'alice', 'owner', 1, NULL);
+      INSERT INTO invite VALUES ('m1', x'01', 'a', 2, 100, NULL, NULL), ('m1', x'02', 'a', 3, 100, 'b', 4)`);
+    await migrateSqlite(db, migrations);
+    const commit = new GroupCommit(db);
+    const store = createSqliteMembersStore(db, commit);
+    const { items } = await store.listInvites("m1", "", 10);
+    const from = { createdBy: "a", expiresAt: 100, revokedAt: undefined, madeByOwner: true };
+    expect(items.map(({ id: _, ...rest }) => rest).toSorted((a, b) => a.createdAt - b.createdAt)).toEqual([
+      { ...from, createdAt: 2, usedBy: undefined, usedAt: undefined },
+      { ...from, createdAt: 3, usedBy: "b", usedAt: 4 },
+    ]);
+    for (const { id } of items) expect(id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    expect(new Set(items.map(({ id }) => id)).size).toBe(2);
+    const unused = items.find(({ usedBy }) => usedBy === undefined)?.id ?? "";
+    expect(await store.revokeInvite("m1", "a", unused, 5)).toEqual({ type: "revoked" });
+    expect(await store.join("m1", Buffer.from([1]), { pubkey: "c", name: "carol" }, 6)).toEqual({ type: "refused" });
+    commit.close();
+    db.close();
+  });
+});
+
 describe("the database file", () => {
   test("holds the hashes of invites and tokens, and nowhere their secrets", async () => {
     const members = await openMembers();

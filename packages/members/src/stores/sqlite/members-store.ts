@@ -4,8 +4,10 @@ import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { decideRole, isLiveOwner } from "../../core/decide-role.ts";
+import { decideInviteRevoke, decideJoin } from "../../core/invite-state.ts";
 import type {
   CreateMeshOutcome,
+  InviteRevokeOutcome,
   JoinOutcome,
   Member,
   MembersStore,
@@ -18,6 +20,14 @@ import type {
   TokenRecord,
 } from "../../ports.ts";
 import { type MemberRow, memberColumns, pageOf, type TokenRow, toMember, toTokenRecord } from "../member-rows.ts";
+import {
+  insertInvite,
+  markInviteRevoked,
+  markInviteUsed,
+  selectInvite,
+  selectInviteBySecret,
+  selectInvites,
+} from "./invite-rows.ts";
 
 export function membersMigrations(): Migration[] {
   return loadMigrations("members", new URL("./migrations/", import.meta.url));
@@ -31,12 +41,9 @@ export function createSqliteMembersStore(db: Sqlite, commit: GroupCommit): Membe
     findMember: async (meshId, pubkey) => selectMember(db, meshId, pubkey),
     findRevoked: async (meshId, pubkeys) => pubkeys.filter((pubkey) => !isLiveMember(db, meshId, pubkey)),
     listMembers: async (meshId, after, limit) => selectMembers(db, meshId, after, limit),
-    addInvite: (meshId, invite, nowMs) =>
-      commit.submit((tx) => {
-        tx.sql(
-          "INSERT INTO invite (mesh_id, secret_hash, created_by, created_at, expires_at) VALUES (?, ?, ?, ?, ?)",
-        ).run(meshId, invite.secretHash, invite.createdBy, nowMs, invite.expiresAt);
-      }),
+    addInvite: (meshId, invite, nowMs) => commit.submit((tx) => insertInvite(tx, meshId, invite, nowMs)),
+    listInvites: async (meshId, after, limit) => selectInvites(db, meshId, after, limit),
+    revokeInvite: (meshId, by, inviteId, nowMs) => commit.submit((tx) => endInvite(tx, meshId, by, inviteId, nowMs)),
     join: (meshId, secretHash, member, nowMs) =>
       commit.submit((tx) => spendInvite(tx, meshId, secretHash, member, nowMs)),
     addToken: (meshId, token, nowMs) =>
@@ -96,26 +103,20 @@ function spendInvite(
   member: { pubkey: string; name: string },
   nowMs: number,
 ): JoinOutcome {
-  const invite = tx
-    .sql<{ created_by: string; expires_at: number; used_by: string | null }>(
-      "SELECT created_by, expires_at, used_by FROM invite WHERE mesh_id = ? AND secret_hash = ?",
-    )
-    .get(meshId, secretHash);
+  const invite = selectInviteBySecret(tx, meshId, secretHash);
   if (invite === undefined) return { type: "refused" };
   const present = selectMember(tx, meshId, member.pubkey);
-  if (present !== undefined) {
-    const mayKnow = invite.used_by === member.pubkey || (invite.used_by === null && invite.expires_at > nowMs);
-    return mayKnow && !present.revoked ? { type: "already_member", member: present } : { type: "refused" };
-  }
-  if (invite.used_by !== null || invite.expires_at <= nowMs) return { type: "refused" };
-  if (!isLiveOwner(selectMember(tx, meshId, invite.created_by))) return { type: "refused" };
-  tx.sql("UPDATE invite SET used_by = ?, used_at = ? WHERE mesh_id = ? AND secret_hash = ? AND used_by IS NULL").run(
-    member.pubkey,
-    nowMs,
-    meshId,
-    secretHash,
-  );
+  const decision = decideJoin(invite, { pubkey: member.pubkey, present }, nowMs);
+  if (decision === "already_member" && present !== undefined) return { type: decision, member: present };
+  if (decision !== "joined") return { type: "refused" };
+  markInviteUsed(tx, meshId, invite.id, member.pubkey, nowMs);
   return { type: "joined", member: insertMember(tx, meshId, member, "member", nowMs) };
+}
+
+function endInvite(tx: Sqlite, meshId: string, by: string, inviteId: string, nowMs: number): InviteRevokeOutcome {
+  const outcome = decideInviteRevoke(selectMember(tx, meshId, by), selectInvite(tx, meshId, inviteId));
+  if (outcome.type === "revoked") markInviteRevoked(tx, meshId, inviteId, nowMs);
+  return outcome;
 }
 
 function endMember(tx: Sqlite, meshId: string, by: string, pubkey: string, nowMs: number): RevokeOutcome {

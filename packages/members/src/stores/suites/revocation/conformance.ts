@@ -97,8 +97,8 @@ export function describeRevocation(store: () => MembersStore): void {
     await store().setRole(mesh.id, owner.pubkey, member.pubkey, "owner");
     const [spent, open] = [hashSecret("spent"), hashSecret("open")];
     const expiresAt = nowMs + 60_000;
-    for (const secretHash of [spent, open]) {
-      await store().addInvite(mesh.id, { secretHash, createdBy: member.pubkey, expiresAt }, nowMs);
+    for (const [at, secretHash] of [spent, open].entries()) {
+      await store().addInvite(mesh.id, { id: `i${at}`, secretHash, createdBy: member.pubkey, expiresAt }, nowMs);
     }
     await store().join(mesh.id, spent, carol, nowMs);
     await revoke(owner.pubkey, member.pubkey);

@@ -12,7 +12,8 @@ const bob = { pubkey: "b".repeat(64), name: "bob" };
 const carol = { pubkey: "c".repeat(64), name: "carol" };
 
 export function describeRoles(store: () => MembersStore): void {
-  const ports = () => ({ store: store(), nowMs: () => nowMs });
+  let ids = 0;
+  const ports = () => ({ store: store(), nowMs: () => nowMs, nextId: () => `invite-${++ids}` });
   const change = (by: { pubkey: string }, of: { pubkey: string }, role: Role) =>
     store().setRole(mesh.id, by.pubkey, of.pubkey, role);
   const roleOf = async ({ pubkey }: { pubkey: string }) => (await store().findMember(mesh.id, pubkey))?.role;
