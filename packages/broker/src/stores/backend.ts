@@ -25,6 +25,7 @@ export type Backend = {
   readonly sendLimits: SpendPorts;
   /** Where the data is, as it may be shown: without a password. */
   readonly place: string;
+  /** A path that holds for whoever reads it, wherever that program runs. */
   readonly adminTokenFile: string;
   /** Resolves when store and limiter answer; rejects with what does not. */
   readonly checkReady: () => Promise<void>;

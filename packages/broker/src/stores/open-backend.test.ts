@@ -2,7 +2,7 @@
 // ignore.
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { pino } from "pino";
 import { afterAll, describe, expect, test } from "vitest";
 import { BrokerConfigError, type BrokerFlags, readBrokerConfig } from "../config.ts";
@@ -38,8 +38,8 @@ describe("a backend", () => {
 });
 
 describe("a SQLite backend", () => {
-  const open = (path: string) => {
-    const config = readBrokerConfig({ store: `sqlite:${path}` }, {}, undefined);
+  const open = (path: string, flags: BrokerFlags = {}) => {
+    const config = readBrokerConfig({ store: `sqlite:${path}`, ...flags }, {}, undefined);
     return openBackend({ config, failpoints: noFailpoints, log: pino({ level: "silent" }) });
   };
   const folder = mkdtempSync(join(tmpdir(), "cm-backend-"));
@@ -52,6 +52,15 @@ describe("a SQLite backend", () => {
     await expect(open(path)).rejects.toThrow(`${path} is no SQLite database`);
     expect(statSync(path).mode & 0o777).toBe(0o644);
     expect(readFileSync(path, "utf8")).toBe("not a database, and for others to read");
+  });
+
+  test("says where its admin token is in a path that holds in every folder", async () => {
+    const given = await open(join(folder, "given.db"), { "admin-token-file": "tok" });
+    expect(given.adminTokenFile).toBe(resolve("tok"));
+    await given.close();
+    const beside = await open(join(folder, "beside.db"));
+    expect(beside.adminTokenFile).toBe(join(folder, "beside.db.admin-token"));
+    await beside.close();
   });
 
   test("starts on an empty file, and a second one on it says what to do", async () => {

@@ -77,7 +77,7 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
       limits: { whenUnavailable: "refuse", onPassedUncounted: () => undefined },
     },
     place: path,
-    adminTokenFile: config.adminTokenFile ?? `${path}.admin-token`,
+    adminTokenFile: resolve(config.adminTokenFile ?? `${path}.admin-token`),
     checkReady: async () => {
       await members.findMesh("");
     },
