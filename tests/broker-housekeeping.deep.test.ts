@@ -42,7 +42,7 @@ test("a sweep over HTTP removes what is old, and the audits of both members bala
   await sendAndSettle("young-1");
   change("UPDATE message_history SET accepted_at = ? WHERE client_message_id = 'old-1'", Date.now() - 3 * dayMs);
   const denied = await runCli(["broker", "sweep", "--broker", world.brokerUrl, "--json"], at());
-  expect(denied.code).toBe(1);
+  expect(denied.code).toBe(2);
   expect(denied.stderr).toContain("admin token");
   const { swept } = await runJson<{ swept: Record<string, number> }>(["broker", "sweep", ...online()], at());
   expect(swept).toMatchObject({ messages: 1 });
@@ -66,7 +66,7 @@ test("statistics and a check are read beside the broker, and a check of it over 
   expect(await runJson(["broker", "check", ...store()], at())).toMatchObject({ ok: true, found: 0, meshes: 1 });
   expect(await runJson(["broker", "check", ...online()], at())).toMatchObject({ ok: true, found: 0, meshes: 1 });
   const both = await runCli(["broker", "check", ...store(), ...online()], at());
-  expect(both).toMatchObject({ code: 1, stderr: expect.stringContaining("not both") });
+  expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining("not both") });
 });
 
 test("a backup can be checked by itself; what is broken in it is named, and the exit code is 1", async () => {

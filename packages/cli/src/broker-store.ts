@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { adminTokenHelp, readAdminToken } from "./admin-token.ts";
 import type { CommonOptions } from "./command.ts";
 import { withJson } from "./command.ts";
+import { WrongUsage } from "./exit-codes.ts";
 import type { Shell } from "./shell.ts";
 
 export type StoreOptions = CommonOptions & { readonly store?: string; readonly config?: string };
@@ -43,10 +44,10 @@ export async function askBroker<Body>(
 ): Promise<Body | undefined> {
   const { broker, adminTokenFile } = options;
   if (broker === undefined) {
-    if (adminTokenFile !== undefined) throw new Error("--admin-token-file goes with --broker <url>.");
+    if (adminTokenFile !== undefined) throw new WrongUsage("--admin-token-file goes with --broker <url>.");
     return undefined;
   }
-  if (options.store !== undefined) throw new Error("Give --store or --broker, not both.");
+  if (options.store !== undefined) throw new WrongUsage("Give --store or --broker, not both.");
   const { callBrokerAdmin } = await import("@claudemesh/client/broker-admin");
   const adminToken = readAdminToken(shell, adminTokenFile, what);
   return (await callBrokerAdmin({ broker, adminToken, path, timeoutMs: adminTimeoutMs })) as Body;

@@ -12,6 +12,11 @@ export const exitCodes = {
   busy: 6,
 } as const;
 
+/** The command line lacks something or contradicts itself, which only the command can see. */
+export class WrongUsage extends Error {
+  override readonly name = "WrongUsage";
+}
+
 /** A refusal with its status and body, as a command's failure. */
 export class Refused extends Error {
   override readonly name = "Refused";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { DaemonUnreachable } from "@claudemesh/client/daemon";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { describe, expect, it } from "vitest";
-import { expectBody, Refused } from "./exit-codes.ts";
+import { expectBody, Refused, WrongUsage } from "./exit-codes.ts";
 import { failureOf } from "./failure.ts";
 
 const unreachable = (sent: boolean) => new DaemonUnreachable("silence", { sent, timedOut: false });
@@ -11,6 +11,7 @@ describe("the documented exit codes", () => {
   it.each([
     [1, new Error("broken")],
     [1, "not even an error"],
+    [2, new WrongUsage("not both")],
     [2, Object.assign(new Error("--rate-limit is wrong"), { name: "BrokerConfigError" })],
     [1, new MeshError("forbidden")],
     [1, new Refused(503, { error: "already_running", message: "m", retryable: false })],

@@ -1,7 +1,7 @@
 // How a command fails: the documented exit code for each kind of failure, and the body that is printed about it.
 import { DaemonUnreachable } from "@claudemesh/client/daemon";
 import { type ErrorBody, isErrorBody, MeshError } from "@claudemesh/protocol/errors";
-import { exitCodes } from "./exit-codes.ts";
+import { exitCodes, WrongUsage } from "./exit-codes.ts";
 
 export type Failure = { readonly exitCode: number; readonly body: ErrorBody };
 
@@ -15,6 +15,9 @@ export function failureOf(error: unknown): Failure {
   }
   const refusal = refusalOf(error);
   if (refusal !== undefined) return { exitCode: exitCodeOf(refusal.status, refusal.body.error), body: refusal.body };
+  if (error instanceof WrongUsage) {
+    return { exitCode: exitCodes.usage, body: { error: "wrong_usage", message: error.message, retryable: false } };
+  }
   const message = inWords(error) ?? (error instanceof Error ? error.message : String(error));
   // By its name, since most commands never load the broker.
   const isUsage = error instanceof Error && error.name === "BrokerConfigError";

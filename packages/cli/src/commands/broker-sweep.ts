@@ -3,6 +3,7 @@ import { brokerOptions } from "@claudemesh/broker/config";
 import type { Command } from "commander";
 import { askBroker, type BrokerOptions, brokerConfigOf, withStoreOrBroker } from "../broker-store.ts";
 import { examples, type Outcome, run } from "../command.ts";
+import { WrongUsage } from "../exit-codes.ts";
 import { formatTable } from "../output/table.ts";
 import type { Shell } from "../shell.ts";
 
@@ -26,7 +27,9 @@ async function sweep(shell: Shell, options: Options): Promise<Outcome> {
   const { messageRetentionDays, dedupeRetentionDays } = options;
   const given = messageRetentionDays !== undefined || dedupeRetentionDays !== undefined;
   if (options.broker !== undefined && given) {
-    throw new Error("A running broker sweeps by its own settings; give the days with --store, or to broker serve.");
+    throw new WrongUsage(
+      "A running broker sweeps by its own settings; give the days with --store, or to broker serve.",
+    );
   }
   const asked = await askBroker<{ swept: Swept }>(shell, options, "/v1/admin/sweep", "Sweeping a running broker");
   const swept: Swept = asked?.swept ?? (await sweepOffline(shell, options));
