@@ -11,6 +11,7 @@ import type {
   MergeRow,
   OpenRow,
   RevisionRow,
+  SessionPlace,
   SessionRow,
   SignedWrites,
   SnapshotRow,
@@ -112,6 +113,13 @@ export type Expected = {
   readonly documents: readonly { readonly branch: string; readonly entityId: string }[];
 };
 
+export type SessionSweepStep = {
+  readonly removed: number;
+  /** There may be others behind `next`; undefined: from the beginning on. */
+  readonly more: boolean;
+  readonly next: SessionPlace | undefined;
+};
+
 export type SpacesStore = {
   readonly read: <T>(space: SpaceRef, body: (view: SpaceView) => Steps<T>) => Promise<T>;
   /**
@@ -132,8 +140,11 @@ export type SpacesStore = {
   /** False: no such space. */
   readonly setSignedWrites: (space: SpaceRef, signedWrites: SignedWrites) => Promise<boolean>;
   readonly listSpaces: (meshId: string, after: string, limit: number) => Promise<SpaceRow[]>;
-  /** Forgets up to `limit` sessions that nobody used since; returns how many. Their verdicts and commits stay. */
-  readonly sweepSessions: (unusedSinceMs: number, limit: number) => Promise<number>;
+  /**
+   * Looks at a bounded number of sessions behind `after`, and forgets those that nobody used since; their verdicts and
+   * commits stay. Short enough not to hold up commits and accepts.
+   */
+  readonly sweepSessions: (unusedSinceMs: number, after: SessionPlace | undefined) => Promise<SessionSweepStep>;
   /** Deletes a space's snapshots, which loses nothing but time. */
   readonly dropSnapshots: (space: SpaceRef) => Promise<void>;
 };

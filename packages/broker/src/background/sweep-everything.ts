@@ -18,8 +18,10 @@ export async function* sweepEverything(
   options: { readonly forgetting: boolean },
 ): AsyncGenerator<Swept, void> {
   yield* sweep(messages, options);
-  const sessions = await sweepSessions({ store: spaces, nowMs: messages.nowMs });
-  if (sessions > 0) yield { space_sessions: sessions };
+  if (!options.forgetting) return;
+  for await (const sessions of sweepSessions({ store: spaces, nowMs: messages.nowMs })) {
+    yield { space_sessions: sessions };
+  }
 }
 
 export function addSwept(a: Swept, b: Swept): Swept {

@@ -6,6 +6,9 @@ export type { Branch, Segment } from "../core/branch-lineage.ts";
 
 export type SpaceRef = { readonly meshId: string; readonly spaceId: string };
 
+/** Where a session stands among all sessions of a store. */
+export type SessionPlace = SpaceRef & { readonly sessionId: string };
+
 export type SignedWrites = "optional" | "required";
 
 export type SpaceSettings = {

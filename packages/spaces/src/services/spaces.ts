@@ -2,8 +2,8 @@
 import { MeshError } from "@claudemesh/protocol/errors";
 import { isName } from "@claudemesh/protocol/messages/names";
 import { sessionUnusedMs } from "../core/session.ts";
-import type { SignedWrites, SpaceRef, SpaceRow, SpaceSettings } from "../ports/rows.ts";
-import type { SpacePorts, SpacesStore } from "../ports.ts";
+import type { SessionPlace, SignedWrites, SpaceRef, SpaceRow, SpaceSettings } from "../ports/rows.ts";
+import type { SessionSweepStep, SpacePorts, SpacesStore } from "../ports.ts";
 
 export async function createSpace(
   ports: Pick<SpacePorts, "store" | "nowMs">,
@@ -34,15 +34,23 @@ export async function setSignedWrites(
   if (!(await ports.store.setSignedWrites(space, signedWrites))) throw new MeshError("space_not_found");
 }
 
-/** In steps that are short enough not to hold up commits. */
-export async function sweepSessions(
-  ports: Pick<SpacePorts, "nowMs"> & { readonly store: Pick<SpacesStore, "sweepSessions"> },
-): Promise<number> {
-  const perStep = 1_000;
-  let swept = 0;
-  for (;;) {
-    const step = await ports.store.sweepSessions(ports.nowMs() - sessionUnusedMs, perStep);
-    swept += step;
-    if (step < perStep) return swept;
+type SessionSweepPorts = Pick<SpacePorts, "nowMs"> & { readonly store: Pick<SpacesStore, "sweepSessions"> };
+
+/** Yields how many each step has forgotten; whoever runs it rests in between. Finding them means reading all. */
+export async function* sweepSessions({ store, nowMs }: SessionSweepPorts): AsyncGenerator<number, void> {
+  let after: SessionPlace | undefined;
+  let more = true;
+  while (more) {
+    const step: SessionSweepStep = await store.sweepSessions(nowMs() - sessionUnusedMs, after);
+    yield step.removed;
+    after = step.next;
+    more = step.more;
   }
+}
+
+/** From beginning to end, without a rest. */
+export async function sweepAllSessions(ports: SessionSweepPorts): Promise<number> {
+  let swept = 0;
+  for await (const removed of sweepSessions(ports)) swept += removed;
+  return swept;
 }

@@ -198,29 +198,6 @@ export async function insertOpen(tx: PostgresTransaction, space: SpaceRef, open:
   );
 }
 
-/** Sessions and what they were opened by; verdicts and commits stay. A session that is in use now is passed over. */
-export async function deleteUnusedSessions(
-  tx: PostgresTransaction,
-  unusedSinceMs: number,
-  limit: number,
-): Promise<number> {
-  const rows = await tx.query<{ mesh_id: string; space_id: string; session_id: string }>(
-    `DELETE FROM mesh.space_session s USING (
-       SELECT mesh_id, space_id, session_id FROM mesh.space_session WHERE used_at < $1 LIMIT $2
-       FOR UPDATE SKIP LOCKED) AS old
-     WHERE s.mesh_id = old.mesh_id AND s.space_id = old.space_id AND s.session_id = old.session_id
-     RETURNING s.mesh_id, s.space_id, s.session_id`,
-    [new Date(unusedSinceMs), limit],
-  );
-  await tx.execute(
-    `DELETE FROM mesh.space_session_open o
-     USING unnest($1::uuid[], $2::text[], $3::text[]) AS old (mesh_id, space_id, session_id)
-     WHERE o.mesh_id = old.mesh_id AND o.space_id = old.space_id AND o.session_id = old.session_id`,
-    [rows.map((row) => row.mesh_id), rows.map((row) => row.space_id), rows.map((row) => row.session_id)],
-  );
-  return rows.length;
-}
-
 export async function selectVerdicts(
   db: Reading,
   space: SpaceRef,

@@ -6,10 +6,11 @@ import { runWaiting } from "../../ports/steps.ts";
 import type { SpacesStore } from "../../ports.ts";
 import { deleteSnapshots } from "./entity-rows.ts";
 import type { Reading } from "./reading.ts";
-import { deleteUnusedSessions, insertSpace, selectSpaces, updateSignedWrites } from "./session-rows.ts";
+import { insertSpace, selectSpaces, updateSignedWrites } from "./session-rows.ts";
 import { createSharedReads } from "./shared-reads.ts";
 import type { AcceptSends } from "./shared-transaction.ts";
 import { type LaneProbe, TransactionLanes } from "./transaction-lanes.ts";
+import { sweepSessions } from "./unused-sessions.ts";
 
 export type { LaneProbe } from "./transaction-lanes.ts";
 
@@ -41,7 +42,7 @@ export function createPostgresSpacesStore(pools: SpacesPools, options: PostgresS
     createSpace: (space, settings, nowMs) => common.transaction((tx) => insertSpace(tx, space, settings, nowMs)),
     setSignedWrites: (space, signedWrites) => common.transaction((tx) => updateSignedWrites(tx, space, signedWrites)),
     listSpaces: (meshId, after, limit) => selectSpaces(committed, meshId, after, limit),
-    sweepSessions: (unusedSinceMs, limit) => common.transaction((tx) => deleteUnusedSessions(tx, unusedSinceMs, limit)),
+    sweepSessions: (unusedSinceMs, after) => sweepSessions(common, unusedSinceMs, after),
     dropSnapshots: async (space) => {
       await common.transaction((tx) => deleteSnapshots(tx, space));
       // How far back the next snapshot is due is known wrongly now.

@@ -126,25 +126,6 @@ export function insertOpen(tx: Sqlite, space: SpaceRef, open: OpenRow): void {
   );
 }
 
-/** Sessions and what they were opened by; verdicts and commits stay. */
-export function deleteUnusedSessions(tx: Sqlite, unusedSinceMs: number, limit: number): number {
-  const sessions = tx
-    .sql<{ mesh_id: string; space_id: string; session_id: string }>(
-      "SELECT mesh_id, space_id, session_id FROM space_session WHERE used_at < ? LIMIT ?",
-    )
-    .all(unusedSinceMs, limit);
-  for (const { mesh_id, space_id, session_id } of sessions) {
-    for (const table of ["space_session_open", "space_session"]) {
-      tx.sql(`DELETE FROM ${table} WHERE mesh_id = ? AND space_id = ? AND session_id = ?`).run(
-        mesh_id,
-        space_id,
-        session_id,
-      );
-    }
-  }
-  return sessions.length;
-}
-
 export function selectVerdicts(
   db: Sqlite,
   space: SpaceRef,

@@ -9,9 +9,10 @@ import { runAtOnce, type Steps } from "../../ports/steps.ts";
 import type { SpacesStore, SpaceTransaction } from "../../ports.ts";
 import { KnownSpaces } from "../known-spaces.ts";
 import { deleteSnapshots } from "./entity-rows.ts";
-import { deleteUnusedSessions, insertSpace, selectSpaces, updateSignedWrites } from "./session-rows.ts";
+import { insertSpace, selectSpaces, updateSignedWrites } from "./session-rows.ts";
 import { type AcceptSends, SharedTransaction } from "./shared-transaction.ts";
 import { viewOf } from "./space-view.ts";
+import { deleteUnusedSessions, selectUnusedSessions } from "./unused-sessions.ts";
 
 export function spacesMigrations(): Migration[] {
   return loadMigrations("spaces", new URL("./migrations/", import.meta.url));
@@ -42,7 +43,11 @@ export function createSqliteSpacesStore(db: Sqlite, commit: GroupCommit, options
     createSpace: (space, settings, nowMs) => commit.submit((tx) => insertSpace(tx, space, settings, nowMs)),
     setSignedWrites: (space, signedWrites) => commit.submit((tx) => updateSignedWrites(tx, space, signedWrites)),
     listSpaces: async (meshId, after, limit) => selectSpaces(db, meshId, after, limit),
-    sweepSessions: (unusedSinceMs, limit) => commit.submit((tx) => deleteUnusedSessions(tx, unusedSinceMs, limit)),
+    sweepSessions: async (unusedSinceMs, after) => {
+      const unused = selectUnusedSessions(db, unusedSinceMs, after);
+      if (unused.places.length === 0) return { removed: 0, next: unused.next, more: unused.next !== undefined };
+      return commit.submit((tx) => deleteUnusedSessions(tx, unusedSinceMs, unused, after));
+    },
     dropSnapshots: async (space) => {
       await commit.submit((tx) => deleteSnapshots(tx, space));
       // How far back the next snapshot is due is known wrongly now.

@@ -39,6 +39,19 @@ function sqliteStoreOn(
   return { store: createSqliteSpacesStore(db, commit, { acceptSends, sawCommit: () => undefined }), commit };
 }
 
+export function spacesOn(db: Sqlite): OpenSpaces {
+  const { store, commit } = sqliteStoreOn(db);
+  return {
+    store,
+    rules: createSqliteSpaceRules(db),
+    query: async (sql) => db.sql(sql).all(),
+    close: async () => {
+      commit.close();
+      db.close();
+    },
+  };
+}
+
 export class SqliteHarness implements SpacesHarness {
   readonly meshId = meshId;
   readonly someTime = "1";
@@ -62,17 +75,7 @@ export class SqliteHarness implements SpacesHarness {
   }
 
   async open(): Promise<OpenSpaces> {
-    const db = openSqlite({ path: this.path });
-    const { store, commit } = sqliteStoreOn(db);
-    return {
-      store,
-      rules: createSqliteSpaceRules(db),
-      query: async (sql) => db.sql(sql).all(),
-      close: async () => {
-        commit.close();
-        db.close();
-      },
-    };
+    return spacesOn(openSqlite({ path: this.path }));
   }
 
   table(name: string): string {

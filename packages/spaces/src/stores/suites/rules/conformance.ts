@@ -8,7 +8,7 @@ import { expect, test } from "vitest";
 import { envelopeFor } from "../../../core/invocation.ts";
 import { sessionUnusedMs } from "../../../core/session.ts";
 import { proposeMerge } from "../../../services/merges.ts";
-import { sweepSessions } from "../../../services/spaces.ts";
+import { sweepAllSessions } from "../../../services/spaces.ts";
 import { alice, bob, patch, read, remove, type Session, set, type World } from "../../conformance-world.ts";
 import type { spaceRules } from "../../row-rules.ts";
 
@@ -39,7 +39,7 @@ async function fillWorld(world: World): Promise<void> {
   const old = await world.session(bob);
   await old.write([set("task:old", { n: 1 })]);
   world.nowMs += sessionUnusedMs + 1;
-  expect(await sweepSessions(world.ports())).toBe(1);
+  expect(await sweepAllSessions(world.ports())).toBe(1);
 
   const session = await world.session();
   await session.write([set("task:1", { n: 0 }), set("task:gone", { n: 0 })]);

@@ -4,7 +4,7 @@ import { sessionUnusedMs } from "../../../core/session.ts";
 import { holdSession } from "../../../services/hold-session.ts";
 import { openSession } from "../../../services/open-session.ts";
 import { findVerdict } from "../../../services/query.ts";
-import { sweepSessions } from "../../../services/spaces.ts";
+import { sweepAllSessions } from "../../../services/spaces.ts";
 import { alice, bob, brief, refusal, Session, set, type World } from "../../conformance-world.ts";
 
 export function describeSessions(world: () => World): void {
@@ -86,8 +86,8 @@ export function describeSessions(world: () => World): void {
     expect(await refusal(session.commit([set("task:1", { n: 3 })]))).toBe("session_revoked_error");
     expect(await refusal(world().open(alice, "o2", session.opened))).toBe("session_revoked_error");
     world().nowMs += 1;
-    expect(await sweepSessions(world().ports())).toBe(1);
-    expect(await sweepSessions(world().ports())).toBe(0);
+    expect(await sweepAllSessions(world().ports())).toBe(1);
+    expect(await sweepAllSessions(world().ports())).toBe(0);
     expect(await refusal(session.commit([set("task:1", { n: 3 })]))).toBe("session_not_found");
     const kept = (member: string) => findVerdict(world().ports(), world().space, member, session.opened.sessionId, 2);
     expect(await kept(alice)).toMatchObject({ type: "accepted", seq: 2 });
