@@ -42,6 +42,8 @@ export async function joinBrokers(
       shared.announceAgain();
       void sweep.sweep();
     },
+    // The two connections come back one after the other, and what is announced between them is not sent.
+    onSpeaking: () => shared.announceAgain(),
     onProblem: createQuietLog((error, times) =>
       log.warn({ event: "signals_unavailable", err: shown(error), times }, "signals to other brokers are lost"),
     ),

@@ -24,20 +24,30 @@ function createConnection(
   };
 }
 
-/** Brokers whose signals reach each other at once, with stamps from one clock. */
-function createBrokers(count: number) {
+/** Brokers whose signals reach each other at once, or when they are delivered, with stamps from one clock. */
+function createBrokers(count: number, when: "at once" | "later" = "at once") {
   let stamp = 0;
   const published: Signal[] = [];
+  const waiting: (() => void)[] = [];
+  const listening = new Set<SharedConnections>();
   const brokers: SharedConnections[] = Array.from({ length: count }, (_, index) => {
     const publish = (signal: Signal) => {
       published.push(signal);
-      for (const [other, broker] of brokers.entries()) if (other !== index) broker.receive(signal);
+      for (const [other, broker] of brokers.entries()) {
+        if (other === index || !listening.has(broker)) continue;
+        if (when === "later") waiting.push(() => broker.receive(signal));
+        else broker.receive(signal);
+      }
     };
     return new SharedConnections({ publish, nextStamp: () => String(++stamp).padStart(4, "0") });
   });
+  for (const broker of brokers) listening.add(broker);
   const [a, b] = brokers;
   if (a === undefined || b === undefined) throw new Error("two brokers at least");
-  return { a, b, published };
+  const deliver = () => {
+    for (const receive of waiting) receive();
+  };
+  return { a, b, brokers, published, listening, deliver };
 }
 
 describe("connections of one broker among several", () => {
@@ -135,6 +145,39 @@ describe("connections of one broker among several", () => {
     a.announceAgain();
     b.announceAgain();
     expect(log).toEqual([expected]);
+  });
+
+  test.each([
+    ["prefer_newest", "older replaced"],
+    ["prefer_oldest", "newer refused"],
+  ] as const)("end as one also where one side announced before the other listened: %s", (policy, expected) => {
+    const log: Log = [];
+    const { a, b, published, listening } = createBrokers(2);
+    listening.clear();
+    a.add(createConnection(log, "older"), policy);
+    b.add(createConnection(log, "newer"), policy);
+    listening.add(b);
+    b.announceAgain();
+    listening.add(a);
+    const before = published.length;
+    a.announceAgain();
+    expect(log).toEqual([expected]);
+    expect(published.length - before).toBeLessThanOrEqual(3);
+  });
+
+  test.each([
+    ["prefer_newest", "at 9", "replaced"],
+    ["prefer_oldest", "at 0", "refused"],
+  ] as const)("talk of a member who is everywhere only until one of its daemons is left: %s", (policy, kept, word) => {
+    const log: Log = [];
+    const { brokers, published, deliver } = createBrokers(10, "later");
+    for (const [at, broker] of brokers.entries()) broker.add(createConnection(log, `at ${at}`), policy);
+    published.length = 0;
+    for (const broker of brokers) broker.announceAgain();
+    deliver();
+    expect(log.filter((line) => line.endsWith(word))).toHaveLength(9);
+    expect(log.some((line) => line.startsWith(kept))).toBe(false);
+    expect(published.length).toBeLessThan(brokers.length ** 3);
   });
 
   test("stay side by side under allow_concurrent", () => {

@@ -52,9 +52,7 @@ export class SharedConnections extends ConnectionRegistry {
 
   override remove(connection: RegisteredConnection): void {
     super.remove(connection);
-    const daemons = this.#daemons.get(keyOf(connection));
-    daemons?.delete(connection);
-    if (daemons?.size === 0) this.#daemons.delete(keyOf(connection));
+    this.#forget(connection);
   }
 
   override wake(meshId: string, recipients: readonly string[]): void {
@@ -84,7 +82,7 @@ export class SharedConnections extends ConnectionRegistry {
     this.#options.publish({ type: "session_taken", meshId, spaceId, sessionId, epoch });
   }
 
-  /** Does here what another broker told, and tells nobody. */
+  /** Does here what another broker told, and tells nobody of it. */
   receive(signal: Signal): void {
     const { type, meshId } = signal;
     if (type === "deliveries") super.wake(meshId, signal.recipients);
@@ -112,22 +110,62 @@ export class SharedConnections extends ConnectionRegistry {
 
   // Two that connect at the same moment hear of each other. The stamps decide, so that one of them stays.
   #replaceOlder(signal: Recipient & Stamped): void {
-    for (const [connection, { stamp }] of [...(this.#daemons.get(keyOf(signal)) ?? [])]) {
-      if (stamp < signal.stamp) connection.replace();
-    }
+    this.#dismiss(
+      signal,
+      (stamp) => stamp < signal.stamp,
+      (connection) => connection.replace(),
+    );
+    this.#answerOlder(signal, "prefer_newest");
   }
 
   // Whoever is asked answers from memory: a broker that died keeps nobody out, unlike a row that it left behind would.
-  #objectIfOlder({ meshId, pubkey, stamp: offered }: Recipient & Stamped): void {
-    const daemons = [...(this.#daemons.get(keyOf({ meshId, pubkey }))?.values() ?? [])];
-    if (!daemons.some(({ stamp }) => stamp < offered)) return;
-    this.#options.publish({ type: "daemon_refused", meshId, pubkey, stamp: offered });
+  #objectIfOlder(signal: Recipient & Stamped): void {
+    const { meshId, pubkey, stamp: offered } = signal;
+    if (this.#daemonsOf(signal).some(([, { stamp }]) => stamp < offered)) {
+      this.#options.publish({ type: "daemon_refused", meshId, pubkey, stamp: offered });
+    }
+    this.#answerOlder(signal, "prefer_oldest");
+  }
+
+  /**
+   * What was announced of a newer daemon here did not reach who announces an older one now: after an outage one broker
+   * speaks before another listens. An answer's stamp is above the one it answers, so that answers come to an end.
+   */
+  #answerOlder(signal: Recipient & Stamped, policy: ConnectionPolicy): void {
+    for (const [connection, announcement] of this.#daemonsOf(signal)) {
+      if (announcement.stamp > signal.stamp && announcement.policy === policy) this.#announce(connection, announcement);
+    }
   }
 
   #refuse(signal: Recipient & Stamped): void {
-    for (const [connection, { stamp }] of [...(this.#daemons.get(keyOf(signal)) ?? [])]) {
-      if (stamp === signal.stamp) connection.refuse();
+    this.#dismiss(
+      signal,
+      (stamp) => stamp === signal.stamp,
+      (connection) => connection.refuse(),
+    );
+  }
+
+  /** Who has to go neither answers nor objects any more while its socket closes. */
+  #dismiss(
+    member: Recipient,
+    mustGo: (stamp: string) => boolean,
+    tell: (connection: RegisteredConnection) => void,
+  ): void {
+    for (const [connection, { stamp }] of this.#daemonsOf(member)) {
+      if (!mustGo(stamp)) continue;
+      this.#forget(connection);
+      tell(connection);
     }
+  }
+
+  #forget(connection: RegisteredConnection): void {
+    const daemons = this.#daemons.get(keyOf(connection));
+    daemons?.delete(connection);
+    if (daemons?.size === 0) this.#daemons.delete(keyOf(connection));
+  }
+
+  #daemonsOf(member: Recipient): [RegisteredConnection, Announcement][] {
+    return [...(this.#daemons.get(keyOf(member)) ?? [])];
   }
 }
 

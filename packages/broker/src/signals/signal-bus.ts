@@ -11,6 +11,8 @@ export type SignalBusOptions = {
   readonly onSignal: (signal: Signal) => void;
   /** Listening, for the first time or again: what was said before was not heard. */
   readonly onListening: () => void;
+  /** Able to speak, for the first time or again: what was said before was not sent. */
+  readonly onSpeaking: () => void;
   readonly onProblem: (error: unknown) => void;
 };
 
@@ -27,7 +29,7 @@ const recipientsPerSignal = 1_000;
 
 export function openSignalBus(options: SignalBusOptions): SignalBus {
   const { redisUrl: url, brokerId, onProblem } = options;
-  const speaking = new RedisConnection({ url, name: "claudemesh-signals", onProblem });
+  const speaking = new RedisConnection({ url, name: "claudemesh-signals", onProblem, onReady: options.onSpeaking });
   const listening = new RedisConnection({
     url,
     name: "claudemesh-listener",

@@ -1,0 +1,43 @@
+// The brokers' common channel on a real Redis that goes away and comes back.
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { RestartableRedis } from "../../../../tests/support/restartable-redis.ts";
+import { until } from "../../../../tests/support/world.ts";
+import type { Signal } from "./signal.ts";
+import { openSignalBus } from "./signal-bus.ts";
+
+const redis = await RestartableRedis.create();
+afterAll(() => redis?.stop());
+
+function openBus(brokerId: string) {
+  const seen = { speaking: 0, listening: 0, heard: [] as Signal[] };
+  const bus = openSignalBus({
+    redisUrl: redis?.url ?? "",
+    brokerId,
+    onSignal: (signal) => seen.heard.push(signal),
+    onListening: () => {
+      seen.listening += 1;
+    },
+    onSpeaking: () => {
+      seen.speaking += 1;
+    },
+    onProblem: () => undefined,
+  });
+  onTestFinished(() => bus.close());
+  return { bus, seen };
+}
+
+describe.skipIf(redis === undefined)("the channel", () => {
+  test("says when it can be spoken on and when it is listened to, at first and after each outage, and is heard then", async () => {
+    const [a, b] = [openBus("a"), openBus("b")];
+    const signal: Signal = { type: "presence_changed", meshId: "mesh-1" };
+    for (const outages of [0, 1]) {
+      if (outages > 0) await redis?.stop();
+      await redis?.start();
+      await until("both are back", () => a.seen.speaking > outages && b.seen.listening > outages);
+      a.bus.publish(signal);
+      await until("it is heard", () => b.seen.heard.length > outages);
+    }
+    expect(b.seen.heard).toEqual([signal, signal]);
+    expect(a.seen.heard).toEqual([]);
+  });
+});
