@@ -41,6 +41,7 @@ const queuedKey = { queue: "text", history_id: "integer" } as const;
 const leaseKey = { queue: "text", holder_pubkey: "text", lease_request_id: "text" } as const;
 const subscriptionKey = { topic: "text", member_pubkey: "text" } as const;
 const webhookKey = { incarnation: "text" } as const;
+const webhookDeliveryKey = { ...webhookKey, history_id: "integer" } as const;
 const fenceKey = { sender_pubkey: "text", client_message_id: "text" } as const;
 
 export const orphanChecks = {
@@ -330,9 +331,23 @@ export const orphanChecks = {
   ),
   webhook_delivery_without_webhook: check(
     "webhook_delivery",
-    { ...webhookKey, history_id: "integer" },
-    "a webhook's delivery is of a webhook that has come that far in history",
-    (d) => lacks(d, "webhook", "w", "w.incarnation = r.incarnation AND w.written_up_to >= r.history_id"),
+    webhookDeliveryKey,
+    "a webhook's delivery has its webhook, wherever that is in history: it may be told to go through it again",
+    (d) => lacks(d, "webhook", "w", "w.incarnation = r.incarnation"),
+    "MSG-22",
+  ),
+  webhook_delivery_without_history: check(
+    "webhook_delivery",
+    webhookDeliveryKey,
+    "a webhook's delivery is of a message to a topic that was accepted; its place in history goes with retention",
+    (d) =>
+      `${lacks(d, "mesh_history_counter", "c", "c.last_history_id >= r.history_id")}
+       OR (${lacks(d, "mesh_housekeeping", "k", "k.removed_up_to >= r.history_id")} AND ${lacks(
+         d,
+         "message_history",
+         "h",
+         `h.history_id = r.history_id AND h.broker_message_id = r.broker_message_id AND h.destination_kind = 'topic'`,
+       )})`,
     "MSG-22",
   ),
   webhook_cursor_ahead: check(

@@ -105,7 +105,8 @@ const breaks: Record<(typeof orphanCheckNames)[number] | "rows_without_mesh", Br
   token_without_member: inTable("UPDATE [member_token] SET pubkey = 'x'"),
   invite_without_member: inTable("UPDATE [invite] SET used_by = 'x'"),
   webhook_without_member: inTable("UPDATE [webhook] SET created_by = 'x'"),
-  webhook_delivery_without_webhook: inTable("UPDATE [webhook] SET written_up_to = 0"),
+  webhook_delivery_without_webhook: inTable("UPDATE [webhook] SET incarnation = 'x'"),
+  webhook_delivery_without_history: inTable("UPDATE [webhook_delivery] SET broker_message_id = 'broker-lost'"),
   webhook_cursor_ahead: inTable("UPDATE [webhook] SET written_up_to = 99"),
   history_counter_behind: inTable("UPDATE [mesh_history_counter] SET last_history_id = 1"),
   search_cursor_ahead: inTable("UPDATE [message_search_cursor] SET indexed_up_to = 99"),
@@ -163,6 +164,19 @@ export function describeOrphans(world: () => World): void {
       await sweepAll({ store, nowMs: () => nowMs, messageRetentionMs: undefined, dedupeRetentionMs: 7 * dayMs });
       expect(await world().effects()).toMatchObject({ dedupe: 0, history: 1 });
       world().nowMs -= dayMs / 2;
+      expect(named(await check())).toEqual([]);
+    });
+
+    test("finds nothing where a webhook is told to go through history again, also through what retention removed", async () => {
+      await fillWorld(world());
+      const { meshId, store, nowMs } = world();
+      expect(await store.webhooks.replayFrom(meshId, "ci", 1)).toBe(true);
+      expect(named(await check())).toEqual([]);
+      while (await store.webhooks.writeNext(nowMs));
+      const terms = { messageRetentionMs: dayMs, dedupeRetentionMs: 7 * dayMs };
+      await sweepAll({ store, nowMs: () => nowMs + 400 * dayMs, ...terms });
+      expect(await world().effects()).toMatchObject({ message: 0, history: 0 });
+      expect(await store.webhooks.replayFrom(meshId, "ci", 1)).toBe(true);
       expect(named(await check())).toEqual([]);
     });
 
