@@ -17,6 +17,8 @@ export type RuleText = {
   readonly rule: string;
   /** Of docs/invariants.md, where the rule is part of one. */
   readonly invariant: string | undefined;
+  /** Where a row takes much longer to look at than those of other rules; undefined: as many as the caller likes. */
+  readonly rowsPerPage?: number;
 };
 
 export type RowValue = string | number | boolean | null | Uint8Array;

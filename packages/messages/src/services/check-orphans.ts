@@ -80,10 +80,10 @@ async function* checkMesh(
   { rules, checkPage }: RuleStore,
   meshId: string,
 ): AsyncGenerator<void, void> {
-  for (const name of Object.keys(rules)) {
+  for (const [name, { rowsPerPage: limit = rowsPerPage }] of Object.entries(rules)) {
     let after: RowCursor | undefined;
     do {
-      const page = await checkPage(name, meshId, after, { nowMs: nowMs(), limit: rowsPerPage });
+      const page = await checkPage(name, meshId, after, { nowMs: nowMs(), limit });
       ledger.add(name, meshId, page.rows, page.found);
       after = page.next;
       yield;

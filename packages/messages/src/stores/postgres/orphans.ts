@@ -2,15 +2,20 @@
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { createPostgresRuleStore, postgresDialect } from "@claudemesh/storage/postgres-rules";
 import type { RuleStore } from "@claudemesh/storage/row-rules";
-import { type Dialect, orphanChecks, tablesOfMeshes } from "../orphan-checks.ts";
+import { orphanChecks, tablesOfMeshes } from "../orphan-checks.ts";
+import type { Dialect } from "../orphan-rule.ts";
 import type { Reading } from "./stored-accepts.ts";
 
 const dialect: Dialect = {
   ...postgresDialect,
   isFalse: (expression) => `(NOT ${expression})`,
   historyOfDedupe: "h.broker_message_id = r.broker_message_id",
+  // Most messages have no meta at all, and what there is need not be read to see that it mentions nobody.
+  mentionsOfMessage: `json_array_elements_text(CASE WHEN r.meta LIKE '%"mentions"%'
+    THEN coalesce(r.meta::json -> 'mentions', '[]') ELSE '[]' END) AS j (value)`,
   now: "$2::timestamptz",
   daysAgo: (days) => `($2::timestamptz - interval '${days} days')`,
+  daysBefore: (column, days) => `(${column} - interval '${days} days')`,
 };
 
 export function createRules(db: Reading): RuleStore {

@@ -2,7 +2,8 @@
 import type { RuleStore } from "@claudemesh/storage/row-rules";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { createSqliteRuleStore, sqliteDialect } from "@claudemesh/storage/sqlite-rules";
-import { type Dialect, orphanChecks, tablesOfMeshes } from "../orphan-checks.ts";
+import { orphanChecks, tablesOfMeshes } from "../orphan-checks.ts";
+import type { Dialect } from "../orphan-rule.ts";
 
 const dayMs = 86_400_000;
 
@@ -17,8 +18,10 @@ const dialect: Dialect = {
   ...sqliteDialect,
   isFalse: (expression) => `(${expression} = 0)`,
   historyOfDedupe: "h.history_id = r.history_id AND h.broker_message_id = r.broker_message_id",
+  mentionsOfMessage: "json_each(iif(json_valid(r.meta), r.meta, '{}'), '$.mentions') j",
   now: "?2",
   daysAgo: (days) => `(?2 - ${days * dayMs})`,
+  daysBefore: (column, days) => `(${column} - ${days * dayMs})`,
 };
 
 export function createRules(db: Sqlite): RuleStore {

@@ -22,11 +22,12 @@ async function fillWorld(world: World): Promise<Members> {
     dedupeRetentionMs: undefined,
   });
   await world.addTopic("news", [bob, carol]);
+  world.nowMs += 2 * dayMs;
   await world.query(`UPDATE ${world.table("member")} SET role = 'owner' WHERE pubkey = '${alice}'`);
   const webhook = { meshId, id: "ci", incarnation: "one", url: "https://receiver.example/hook", topics: undefined };
   const secrets = { secret: "s".repeat(16), fingerprint: Buffer.alloc(32, 1), createdBy: alice };
   await store.webhooks.create({ ...webhook, ...secrets }, world.nowMs, 10);
-  await world.accept(alice, send("dm-1", dm(bob), "words"));
+  await world.accept(alice, { ...send("dm-1", dm(bob), "words"), meta: { mentions: [bob] } });
   await world.accept(alice, { ...send("topic-1", topic("news"), "words"), meta: { mentions: [carol] } });
   await world.addQueue("jobs");
   for (const id of ["acked", "leased", "ready"]) await world.accept(alice, send(id, queue("jobs")));
@@ -69,12 +70,19 @@ const breaks: Record<(typeof orphanCheckNames)[number] | "rows_without_mesh", Br
   ),
   history_without_dedupe: inTable("DELETE FROM [client_message_dedupe] WHERE client_message_id = 'dm-1'"),
   history_of_nothing: inTable("DELETE FROM [client_message_dedupe] WHERE client_message_id = 'old-1'"),
+  history_without_member: inTable("UPDATE [message_history] SET sender_pubkey = 'x' WHERE client_message_id = 'dm-1'"),
+  history_beyond_counter: inTable("DELETE FROM [mesh_history_counter]"),
   direct_message_without_delivery: inTable(`DELETE FROM [delivery_queue] WHERE history_id = ${historyIdOf("dm-1")}`),
   queued_history_without_queue_message: inTable("DELETE FROM [queue_message] WHERE state = 'ready'"),
   topic_message_without_history: inTable("UPDATE [topic_message] SET topic = 'x'"),
   topic_message_passed_over: inTable(`UPDATE [mesh_housekeeping] SET removed_up_to = ${historyIdOf("topic-1")}`),
   message_queue_without_history: inTable("UPDATE [message_queue] SET history_id = 99 WHERE client_message_id = 'dm-1'"),
   message_queue_passed_over: inTable(`UPDATE [mesh_housekeeping] SET removed_up_to = ${historyIdOf("dm-1")}`),
+  topic_message_without_delivery: (world, members) =>
+    inTable(`DELETE FROM [delivery_queue] WHERE history_id = ${historyIdOf("topic-1")}
+      AND recipient_pubkey = '${members.carol}'`)(world, members),
+  topic_message_without_mention: inTable(`DELETE FROM [mention_index] WHERE history_id = ${historyIdOf("topic-1")}`),
+  message_queue_without_mention: inTable(`DELETE FROM [mention_index] WHERE history_id = ${historyIdOf("dm-1")}`),
   delivery_without_history: inTable(`UPDATE [delivery_queue] SET history_id = 99
     WHERE history_id = ${historyIdOf("dm-1")}`),
   delivery_not_addressed: (world, { carol }) =>
@@ -117,6 +125,17 @@ const breaks: Record<(typeof orphanCheckNames)[number] | "rows_without_mesh", Br
 const checkWorld = (world: World): Promise<OrphanReport> =>
   checkAllOrphans({ store: world.store, nowMs: () => world.nowMs });
 const named = ({ checks }: OrphanReport) => checks.filter(({ found }) => found > 0).map(({ name }) => name);
+
+/** Members who read the topic, the mesh's others among them. */
+async function addSubscribers(world: World, name: string, count: number): Promise<void> {
+  const { meshId } = world;
+  const tuples = Array.from({ length: count }, (_, n) => `('${meshId}', 'reader-${n}', 'm', 'member', 1)`);
+  const member = world.table("member");
+  await world.query(`INSERT INTO ${member} (mesh_id, pubkey, name, role, joined_at) VALUES ${tuples.join(", ")}`);
+  await world.addTopic(name);
+  await world.query(`INSERT INTO ${world.table("topic_subscription")} (mesh_id, topic, member_pubkey, subscribed_at)
+    SELECT mesh_id, '${name}', pubkey, joined_at FROM ${member} WHERE mesh_id = '${meshId}'`);
+}
 
 /** One world for each rule: this takes a while. */
 export function describeBreaking(world: () => World): void {
@@ -178,6 +197,40 @@ export function describeOrphans(world: () => World): void {
       expect(await world().effects()).toMatchObject({ message: 0, history: 0 });
       expect(await store.webhooks.replayFrom(meshId, "ci", 1)).toBe(true);
       expect(named(await check())).toEqual([]);
+    });
+
+    test("finds nothing where subscribers came, left or were revoked, and where clocks were a little apart", async () => {
+      const [alice, bob, carol] = await world().threeMembers();
+      await world().addTopic("news", [alice, bob, carol]);
+      const { meshId, store } = world();
+      world().nowMs += 2 * dayMs;
+      await world().revoke(carol);
+      await store.topics.unsubscribe(meshId, "news", bob);
+      await world().accept(alice, send("m1", topic("news")));
+      await store.topics.subscribe(meshId, "news", bob, world().nowMs - dayMs);
+      await world().accept(bob, send("m2", topic("news")));
+      expect(await world().effects()).toMatchObject({ message: 2, delivery: 1 });
+      expect(named(await check())).toEqual([]);
+    });
+
+    test("finds nothing where a message to very many is on its way out, its deliveries before it", async () => {
+      const alice = await world().addMember();
+      await addSubscribers(world(), "news", 2_500);
+      world().nowMs += 2 * dayMs;
+      await world().accept(alice, send("m1", topic("news")), { dedupeRetentionMs: 7 * dayMs });
+      world().nowMs += 8 * dayMs;
+      const { store, meshId, nowMs } = world();
+      await sweepAll({ store, nowMs: () => nowMs, messageRetentionMs: undefined, dedupeRetentionMs: 7 * dayMs });
+      const terms = { nowMs, messagesBeforeMs: nowMs - dayMs, forgetIds: true, leasesBeforeMs: undefined };
+      const left: number[] = [];
+      let more = true;
+      while (more) {
+        ({ more } = await store.housekeeping.sweepMesh(meshId, terms));
+        expect(named(await check())).toEqual([]);
+        left.push((await world().effects()).delivery);
+      }
+      expect(left.some((deliveries) => deliveries > 0 && deliveries < 2_500)).toBe(true);
+      expect(await world().effects()).toMatchObject({ message: 0, history: 0, delivery: 0 });
     });
 
     test("finds nothing while accepts and sweeps go on beside it", async () => {
