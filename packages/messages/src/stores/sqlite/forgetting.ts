@@ -41,7 +41,7 @@ export function forgetIds(
     const row = selectExpired(tx, meshId, id, nowMs);
     if (row !== undefined && row.available === 0) {
       room -= deleteDeliveries(tx, meshId, row.historyId, room, tally);
-      if (room <= 0) return { stopped: true, stoppedAfter: last };
+      if (hasDeliveries(tx, meshId, row.historyId)) return { stopped: true, stoppedAfter: last };
       deleteHistory(tx, meshId, row.historyId, selectDestination(tx, meshId, row.historyId), tally);
     }
     if (row !== undefined) {
@@ -87,6 +87,14 @@ export function forgetLeases(tx: Sqlite, meshId: string, beforeMs: number, tally
     )
     .run(meshId, beforeMs, rowsPerStep);
   tally.addUpTo("queue_leases", changes, rowsPerStep);
+}
+
+/** What has lost its last delivery goes in the same step: there is no place in history without what it promises. */
+export function hasDeliveries(tx: Sqlite, meshId: string, historyId: number): boolean {
+  const row = tx
+    .sql("SELECT 1 FROM delivery_queue WHERE mesh_id = ? AND history_id = ? LIMIT 1")
+    .get(meshId, historyId);
+  return row !== undefined;
 }
 
 /** Returns how many went; as many as the limit: there may be more. */

@@ -5,7 +5,7 @@ import { expireMessage } from "../../core/queue-message.ts";
 import { type AgedRow, countRemovable } from "../../core/retention.ts";
 import type { SweepTerms } from "../../ports/housekeeping.ts";
 import type { SweepTally } from "../sweep-tally.ts";
-import { deleteDeliveries, deleteHistory } from "./forgetting.ts";
+import { deleteDeliveries, deleteHistory, hasDeliveries } from "./forgetting.ts";
 import { moveMessages, selectQueueMessage } from "./queue-rows.ts";
 import { deleteSearchRow } from "./search.ts";
 
@@ -33,7 +33,7 @@ export function removeMessages(
     // The id may be forgotten already: then nothing needs this row's place in history any more.
     const isLast = !markUnavailable(tx, meshId, row);
     if (isLast) room -= deleteDeliveries(tx, meshId, row.historyId, room, tally);
-    if (isLast && room <= 0) break;
+    if (isLast && hasDeliveries(tx, meshId, row.historyId)) break;
     removeMessage(tx, meshId, row, nowMs, tally);
     if (isLast) deleteHistory(tx, meshId, row.historyId, row, tally);
     removedUpTo = row.historyId;

@@ -1,6 +1,7 @@
 // The orphan check: nothing is found in a store that has seen all kinds of traffic, and whatever somebody breaks in the
 // tables by hand is named.
 import { describe, expect, test } from "vitest";
+import type { ForgetStep } from "../../../ports/housekeeping.ts";
 import { checkAllOrphans, type OrphanReport, orphanCheckNames } from "../../../services/check-orphans.ts";
 import { sweepAll } from "../../../services/sweep.ts";
 import { dm, queue, send, topic, type World } from "../../conformance-world.ts";
@@ -231,6 +232,44 @@ export function describeOrphans(world: () => World): void {
       }
       expect(left.some((deliveries) => deliveries > 0 && deliveries < 2_500)).toBe(true);
       expect(await world().effects()).toMatchObject({ message: 0, history: 0, delivery: 0 });
+    });
+
+    describe("finds nothing between steps of which one ends with the last delivery of a message", () => {
+      // Together as many deliveries as a step of SQLite takes.
+      const fill = async () => {
+        const [alice, bob] = await world().threeMembers();
+        await addSubscribers(world(), "news", 509);
+        for (const [id, to] of Object.entries({ "m-1": topic("news"), "m-2": dm(bob) })) {
+          await world().accept(alice, send(id, to), { dedupeRetentionMs: 7 * dayMs });
+        }
+        expect((await world().effects()).delivery).toBe(512);
+        world().nowMs += 8 * dayMs;
+        return { meshId: world().meshId, store: world().store, nowMs: () => world().nowMs };
+      };
+
+      test("where ids are forgotten", async () => {
+        const { store, meshId, nowMs } = await fill();
+        await sweepAll({ store, nowMs, messageRetentionMs: dayMs, dedupeRetentionMs: undefined });
+        let after: string | undefined = "";
+        while (after !== undefined) {
+          const step: ForgetStep = await store.housekeeping.forgetIds(meshId, after, nowMs());
+          after = step.next;
+          expect(named(await check())).toEqual([]);
+        }
+        expect(await world().effects()).toMatchObject({ dedupe: 0, history: 0, delivery: 0 });
+      });
+
+      test("where messages go whose ids are forgotten", async () => {
+        const { store, meshId, nowMs } = await fill();
+        await sweepAll({ store, nowMs, messageRetentionMs: undefined, dedupeRetentionMs: 7 * dayMs });
+        const terms = { nowMs: nowMs(), messagesBeforeMs: nowMs() - dayMs, forgetIds: true, leasesBeforeMs: undefined };
+        let more = true;
+        while (more) {
+          ({ more } = await store.housekeeping.sweepMesh(meshId, terms));
+          expect(named(await check())).toEqual([]);
+        }
+        expect(await world().effects()).toMatchObject({ message: 0, history: 0, delivery: 0 });
+      });
     });
 
     test("finds nothing while accepts and sweeps go on beside it", async () => {
