@@ -43,6 +43,24 @@ test("it runs once each night within the hour, goes on after a failure, and ends
   expect(began).toHaveLength(3);
 });
 
+test.each([180, 1430])(
+  "it runs once in a night also where the next moment is drawn later in the hour: from minute %i",
+  async (minute) => {
+    const began: number[] = [];
+    const chances = [0.05, 0.95, 0.3, 0.6, 0.999, 0, 0.5, 0.2];
+    const nightly = startNightly({
+      minute,
+      nowMs: Date.now,
+      random: () => chances[began.length % chances.length] ?? 0,
+      run: async () => void began.push(Math.floor((Date.now() - midnight - minute * 60_000) / (24 * hourMs))),
+      onFailure: () => undefined,
+    });
+    await vi.advanceTimersByTimeAsync(minute * 60_000 + 8 * 24 * hourMs - 1);
+    expect(began).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    await nightly.stop();
+  },
+);
+
 test("a night that takes longer than a day is not begun twice at once", async () => {
   const gate = Promise.withResolvers<void>();
   const run = vi.fn(() => gate.promise);

@@ -25,16 +25,21 @@ export function nextNightMs(nowMs: number, minute: number, jitterMs: number): nu
 
 export function startNightly(options: NightlyOptions): { readonly stop: () => Promise<void> } {
   const { minute, nowMs, random, run, onFailure } = options;
-  const plan = () => nextNightMs(nowMs(), minute, Math.floor(random() * spreadMs));
-  let dueAtMs = plan();
+  const planAfter = (afterMs: number) => {
+    const jitterMs = Math.floor(random() * spreadMs);
+    const dueAtMs = nextNightMs(afterMs, minute, jitterMs);
+    return { dueAtMs, overAtMs: dueAtMs - jitterMs + spreadMs };
+  };
+  let planned = planAfter(nowMs());
   let running: Promise<void> | undefined;
   const look = () => {
-    if (running !== undefined || nowMs() < dueAtMs) return;
+    if (running !== undefined || nowMs() < planned.dueAtMs) return;
     running = run()
       .catch(onFailure)
       .finally(() => {
         running = undefined;
-        dueAtMs = plan();
+        // Behind this night's hour: a later moment of the same hour would be the same night again.
+        planned = planAfter(Math.max(nowMs(), planned.overAtMs));
       });
   };
   const timer = setInterval(look, lookMs);
