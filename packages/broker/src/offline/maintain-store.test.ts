@@ -1,5 +1,5 @@
 // Looking after a SQLite store from outside: beside a broker that serves on it, and without one.
-import { existsSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pino } from "pino";
@@ -135,4 +135,26 @@ test("a store that is not there or is older than this build is named with what t
   new DatabaseSync(path).close();
   writeFileSync(path, "");
   await expect(checkStore({ kind: "sqlite", path })).rejects.toThrow("claudemesh broker migrate");
+});
+
+test("a file that is no database is refused by every command, and stays as it is", async () => {
+  const folder = makeTemporaryFolder();
+  const path = join(folder, "notes.txt");
+  writeFileSync(path, "what I have to do today\n", { mode: 0o644 });
+  const store = { kind: "sqlite", path } as const;
+  const config = readBrokerConfig({ store: `sqlite:${path}` }, {}, undefined);
+  const commands = {
+    check: () => checkStore(store),
+    stats: () => statsOfStore(store),
+    sweep: () => sweepStore(config),
+    plan: () => migrateStore(store, { dryRun: true }),
+    migrate: () => migrateStore(store, { dryRun: false }),
+    backup: () => backUpStore(store, join(folder, "copy.db")),
+  };
+  for (const [name, run] of Object.entries(commands)) {
+    await expect(run(), name).rejects.toMatchObject({ kind: "corrupt", message: expect.stringContaining("--store") });
+    expect((statSync(path).mode & 0o777).toString(8), name).toBe("644");
+    expect(readdirSync(folder), name).toEqual(["notes.txt"]);
+  }
+  expect(readFileSync(path, "utf8")).toBe("what I have to do today\n");
 });

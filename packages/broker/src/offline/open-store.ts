@@ -19,7 +19,7 @@ import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { pendingSqliteMigrations } from "@claudemesh/storage/sqlite-migrations";
 import { placeOf, type StoreConfig } from "../config.ts";
 import { createPostgresSpaces, postgresMigrations, postgresRules } from "../stores/postgres-backend.ts";
-import { createSqliteSpaces, sqliteMigrations, sqliteRules } from "../stores/sqlite-backend.ts";
+import { createSqliteSpaces, refuseForeignFile, sqliteMigrations, sqliteRules } from "../stores/sqlite-backend.ts";
 
 export type OfflineStore = {
   readonly members: MembersStore;
@@ -87,6 +87,7 @@ export async function withSqlite<T>(path: string, use: (db: Sqlite) => Promise<T
 }
 
 function openExisting(path: string): Sqlite {
+  refuseForeignFile(path);
   try {
     return openSqlite({ path, mustExist: true });
   } catch (error) {
@@ -97,6 +98,7 @@ function openExisting(path: string): Sqlite {
 
 /** Nobody else changes the file meanwhile. */
 export async function withLock<T>(path: string, use: () => Promise<T>): Promise<T> {
+  refuseForeignFile(path);
   let lock: InstanceLock;
   try {
     lock = await acquireInstanceLock(`${path}.lock`, { waitMs: 200 });

@@ -103,8 +103,8 @@ async function lockStore(path: string): Promise<InstanceLock> {
   }
 }
 
-/** Opening makes a file private, and somebody else's must stay as it is. Nobody here has it open: the lock is ours. */
-function refuseForeignFile(path: string): void {
+/** Opening makes a file private, and somebody else's must stay as it is. Nobody in this process may have it open. */
+export function refuseForeignFile(path: string): void {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found?.isFile() !== true || found.size === 0) return;
   const file = openSync(path, "r");
