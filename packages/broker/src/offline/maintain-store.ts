@@ -110,5 +110,6 @@ function pgDumpCommand(url: string, target: string): string {
   for (const name of ["password", "sslpassword"]) shown.searchParams.delete(name);
   const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
   const schemas = "--schema=mesh --schema=claudemesh";
-  return `pg_dump --format=custom ${schemas} --file=${quote(target)} ${quote(shown.href)}`;
+  // The dump holds bodies and webhooks' secrets, and pg_dump makes files that everybody can read.
+  return `(umask 077; pg_dump --format=custom ${schemas} --file=${quote(target)} ${quote(shown.href)})`;
 }

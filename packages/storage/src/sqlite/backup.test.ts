@@ -53,12 +53,32 @@ test("what is written meanwhile is in the copy up to one moment, or after it", a
 test("the copy is one private file and nothing else is left", async () => {
   const folder = makeTemporaryFolder();
   const db = openFilled(join(folder, "store.db"), 10);
-  writeFileSync(join(folder, "copy.db.partial"), "left by a crash");
   const umask = process.umask(0o777);
   await backUpSqlite(db, join(folder, "copy.db")).finally(() => process.umask(umask));
   db.close();
   expect(statSync(join(folder, "copy.db")).mode & 0o777).toBe(0o600);
   expect(readdirSync(folder).sort()).toEqual(["copy.db", "store.db"]);
+});
+
+test("of two copies to one target at a time one is made, whole, and the other is refused", async () => {
+  const folder = makeTemporaryFolder();
+  const db = openFilled(join(folder, "store.db"), 2000);
+  const target = join(folder, "copy.db");
+  const outcomes = await Promise.allSettled([backUpSqlite(db, target), backUpSqlite(db, target)]);
+  db.close();
+  expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  expect(outcomes.find(({ status }) => status === "rejected")).toMatchObject({ reason: { kind: "path_refused" } });
+  expect(readIds(target)).toHaveLength(2000);
+  expect(readdirSync(folder).sort()).toEqual(["copy.db", "store.db"]);
+});
+
+test("what another copy has left half done stays as it is", async () => {
+  const folder = makeTemporaryFolder();
+  const db = openFilled(join(folder, "store.db"), 1);
+  writeFileSync(join(folder, "copy.db.partial"), "somebody's");
+  await backUpSqlite(db, join(folder, "copy.db"));
+  db.close();
+  expect(readdirSync(folder).sort()).toEqual(["copy.db", "copy.db.partial", "store.db"]);
 });
 
 test("a database in memory can be saved", async () => {

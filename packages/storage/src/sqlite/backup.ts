@@ -1,5 +1,6 @@
 // A copy of a live database into one private file that stands alone: complete and flushed, or not there at all.
-import { closeSync, constants, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { closeSync, constants, fsyncSync, linkSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
 import { StorageError } from "../storage-error.ts";
@@ -9,16 +10,19 @@ import { toFileError, toSqliteError } from "./sqlite-error.ts";
 
 const allPages = 2 ** 31 - 1;
 
+/** What file systems without hard links answer, as on some network shares and sticks. */
+const linklessCodes = ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
+
 /** Writers go on meanwhile; the copy shows one moment between the call and its end. `target` must not exist. */
 export async function backUpSqlite(db: Sqlite, target: string): Promise<void> {
-  if (fileExists(target)) throw new StorageError("path_refused", `${target} already exists`);
-  const partial = `${target}.partial`;
+  refuseExisting(target);
+  // A name of its own: another backup to the same target may be under way.
+  const partial = `${target}.${randomBytes(4).toString("hex")}.partial`;
   try {
-    rmSync(partial, { force: true });
     createPrivateFile(partial);
     await copyInto(db, partial);
     syncFile(partial);
-    renameSync(partial, target);
+    giveName(partial, target);
     syncFolder(dirname(target));
   } catch (error) {
     removeLeftovers(partial);
@@ -48,6 +52,25 @@ function syncFile(path: string): void {
   } finally {
     closeSync(file);
   }
+}
+
+/** A link, unlike a rename, never takes the place of what has come to be there meanwhile. */
+function giveName(partial: string, target: string): void {
+  try {
+    linkSync(partial, target);
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") refuseExisting(target);
+    if (!linklessCodes.includes(code)) throw error;
+    refuseExisting(target);
+    renameSync(partial, target);
+    return;
+  }
+  rmSync(partial);
+}
+
+function refuseExisting(target: string): void {
+  if (fileExists(target)) throw new StorageError("path_refused", `${target} already exists`);
 }
 
 function removeLeftovers(partial: string): void {
