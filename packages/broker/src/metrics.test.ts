@@ -1,4 +1,5 @@
 // What /metrics shows, read as Prometheus would.
+import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { createTestMesh, startTestBroker } from "../../../tests/support/broker-harness.ts";
 import { readPrometheusText } from "../../../tests/support/prometheus-text.ts";
@@ -37,6 +38,20 @@ describe("GET /metrics", () => {
       { name: "cm_broker_webhook_deliveries", labels: { state: "parked" }, value: 0 },
     ]);
     expect(families.size).toBeGreaterThan(4);
+  });
+
+  test("holds exactly what the table of counters in docs/operations.md lists, and no page names another", async () => {
+    const broker = await startTestBroker();
+    const text = await (await fetch(`${broker.url}/metrics`)).text();
+    const shown = [...text.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name);
+    const docs = new URL("../../../docs/", import.meta.url);
+    const namesIn = (page: string) => new Set(page.match(/\bcm_broker_[a-z0-9_]+/g));
+    const operations = readFileSync(new URL("operations.md", docs), "utf8");
+    const [, counters = ""] = operations.split("\n### Counters\n");
+    expect([...namesIn(counters.split("\n## ")[0] ?? "")].sort()).toEqual(shown.sort());
+    const pages = readdirSync(docs).filter((name) => name.endsWith(".md"));
+    const named = pages.flatMap((name) => [...namesIn(readFileSync(new URL(name, docs), "utf8"))]);
+    expect(named.filter((name) => !shown.includes(name))).toEqual([]);
   });
 
   test.for([
