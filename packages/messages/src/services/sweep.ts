@@ -1,5 +1,5 @@
-// Removes what is older than it has to be, mesh by mesh, in bounded steps. Whoever runs it sets the pace: a worker rests
-// between steps, a command does not.
+// Removes what is older than it has to be, in bounded steps that meshes take in turn. Whoever runs it sets the pace: a
+// worker rests between steps, a command does not.
 import type { ForgetStep, HousekeepingStore, SweepCounts, SweepTerms } from "../ports/housekeeping.ts";
 import type { PresenceStore } from "../ports/presence.ts";
 
@@ -30,22 +30,38 @@ export async function* sweep(
   const { store, nowMs } = ports;
   yield* repeat("presence_leases", () => store.presence.sweep(nowMs(), rowsPerStep));
   yield* repeat("limiter_rows", () => store.sweepLimiter(nowMs(), rowsPerStep));
+  const unfinished = new Set<MeshSweep>();
   let after = "";
   for (;;) {
     const meshes = await store.housekeeping.meshes(after, meshesPerPage);
-    for (const meshId of meshes) {
-      let more = true;
-      while (more) {
-        const step = await store.housekeeping.sweepMesh(meshId, termsOf(ports));
-        yield step.counts;
-        more = step.more;
-      }
-      if (options.forgetting && ports.dedupeRetentionMs !== undefined) yield* forget(ports, meshId);
-    }
+    for (const meshId of meshes) unfinished.add(sweepMesh(ports, meshId, options));
+    yield* takeTurns(unfinished);
     const last = meshes.at(-1);
-    if (last === undefined) return;
+    if (last === undefined) break;
     after = last;
   }
+  while (unfinished.size > 0) yield* takeTurns(unfinished);
+}
+
+type MeshSweep = AsyncGenerator<SweepCounts, void>;
+
+/** One step of each: a mesh with much to remove, or with many ids to look through, keeps no other waiting. */
+async function* takeTurns(sweeps: Set<MeshSweep>): AsyncGenerator<SweepCounts, void> {
+  for (const sweeping of sweeps) {
+    const { done, value } = await sweeping.next();
+    if (done === true) sweeps.delete(sweeping);
+    else yield value;
+  }
+}
+
+async function* sweepMesh(ports: SweepPorts, meshId: string, options: { readonly forgetting: boolean }): MeshSweep {
+  let more = true;
+  while (more) {
+    const step = await ports.store.housekeeping.sweepMesh(meshId, termsOf(ports));
+    yield step.counts;
+    more = step.more;
+  }
+  if (options.forgetting && ports.dedupeRetentionMs !== undefined) yield* forget(ports, meshId);
 }
 
 /** From beginning to end, without a rest. */
@@ -61,7 +77,7 @@ export function addCounts(a: SweepCounts, b: SweepCounts): SweepCounts {
   return sum;
 }
 
-async function* forget({ store, nowMs }: SweepPorts, meshId: string): AsyncGenerator<SweepCounts, void> {
+async function* forget({ store, nowMs }: SweepPorts, meshId: string): MeshSweep {
   let after: string | undefined = "";
   while (after !== undefined) {
     const step: ForgetStep = await store.housekeeping.forgetIds(meshId, after, nowMs());
