@@ -20,7 +20,7 @@ import { claimCheck, createRules } from "./orphans.ts";
 import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
 import { createQueueBatches } from "./queue-batches.ts";
 import { insertQueue, reviveMessages, selectParkedPage, writeRunOut } from "./queues.ts";
-import { countNext, hasUncounted } from "./rate-counters.ts";
+import { createCountNext } from "./rate-counters.ts";
 import { hasStaleMesh, indexNext, selectFound } from "./search.ts";
 import { selectSize, selectStats } from "./stats.ts";
 import { type ClientKey, type Reading, selectAccepted } from "./stored-accepts.ts";
@@ -124,7 +124,7 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
       meshes: (after, limit) => selectMeshes(committed, after, limit),
       sweepMesh: (meshId, terms) => sweeping((tx) => sweepMesh(tx, meshId, terms)),
       forgetIds: (meshId, _after, nowMs) => sweeping((tx) => forgetNext(tx, meshId, nowMs)),
-      countNext: async () => (await hasUncounted(committed)) && (await common.transaction(countNext)),
+      countNext: createCountNext(common),
     },
     orphans: {
       ...createRules(committed),

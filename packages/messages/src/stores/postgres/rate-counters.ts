@@ -1,14 +1,24 @@
 // How many messages each member sent in each hour, on PostgreSQL: counted from committed history beside the accepts. The
 // cursor moves in the same transaction and is held meanwhile, so that a message is counted once.
-import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
 import { ratesKeptFromMs, rateWindowStartMs } from "../../core/rate-window.ts";
 import type { SweepTally } from "../sweep-tally.ts";
 import type { Reading } from "./stored-accepts.ts";
 
 const rowsPerStep = 1_000;
 
+/** Counts one step at each call; false: nothing was left to count. Meshes take turns, so that a busy one starves none. */
+export function createCountNext(postgres: Postgres): () => Promise<boolean> {
+  let lastMeshId: string | undefined;
+  return async () => {
+    const isBehind = await hasUncounted({ query: (text, values) => postgres.read(text, values) });
+    lastMeshId = isBehind ? await postgres.transaction((tx) => countNext(tx, lastMeshId)) : undefined;
+    return lastMeshId !== undefined;
+  };
+}
+
 /** Looking first leaves everything alone while there is nothing to do. */
-export async function hasUncounted(db: Reading): Promise<boolean> {
+async function hasUncounted(db: Reading): Promise<boolean> {
   const rows = await db.query(
     `SELECT 1 FROM mesh.mesh_history_counter c LEFT JOIN mesh.rate_limit_counter_cursor r ON r.mesh_id = c.mesh_id
      WHERE c.last_history_id > coalesce(r.counted_up_to, 0) LIMIT 1`,
@@ -16,8 +26,8 @@ export async function hasUncounted(db: Reading): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** False: there was nothing left, or what is left is in other hands. */
-export async function countNext(tx: PostgresTransaction): Promise<boolean> {
+/** Returns whose messages were counted; undefined: there was nothing left, or what is left is in other hands. */
+async function countNext(tx: PostgresTransaction, after: string | undefined): Promise<string | undefined> {
   await tx.execute(
     `INSERT INTO mesh.rate_limit_counter_cursor (mesh_id, counted_up_to)
      SELECT c.mesh_id, 0 FROM mesh.mesh_history_counter c
@@ -27,9 +37,11 @@ export async function countNext(tx: PostgresTransaction): Promise<boolean> {
   const [mesh] = await tx.query<{ mesh_id: string; counted_up_to: number; last_history_id: number }>(
     `SELECT r.mesh_id, r.counted_up_to, c.last_history_id
      FROM mesh.rate_limit_counter_cursor r JOIN mesh.mesh_history_counter c ON c.mesh_id = r.mesh_id
-     WHERE c.last_history_id > r.counted_up_to ORDER BY r.mesh_id LIMIT 1 FOR UPDATE OF r SKIP LOCKED`,
+     WHERE c.last_history_id > r.counted_up_to
+     ORDER BY coalesce(r.mesh_id <= $1::uuid, false), r.mesh_id LIMIT 1 FOR UPDATE OF r SKIP LOCKED`,
+    [after ?? null],
   );
-  if (mesh === undefined) return false;
+  if (mesh === undefined) return undefined;
   const rows = await tx.query<{ history_id: number; sender_pubkey: string; accepted_at: Date }>(
     `SELECT history_id, sender_pubkey, accepted_at FROM mesh.message_history
      WHERE mesh_id = $1 AND history_id > $2 AND history_id <= $3 ORDER BY history_id LIMIT $4`,
@@ -50,7 +62,7 @@ export async function countNext(tx: PostgresTransaction): Promise<boolean> {
     mesh.mesh_id,
     upTo,
   ]);
-  return true;
+  return mesh.mesh_id;
 }
 
 export async function forgetRates(

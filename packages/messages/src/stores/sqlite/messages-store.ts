@@ -22,7 +22,7 @@ import { selectMessageState } from "./message-state.ts";
 import { claimCheck, createRules } from "./orphans.ts";
 import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
 import { insertQueue, leaseMessages, reviveMessages, selectParkedPage, settleMessages, writeRunOut } from "./queues.ts";
-import { countNext, selectUncounted } from "./rate-counters.ts";
+import { createCountNext } from "./rate-counters.ts";
 import { indexNext, selectFound, selectStaleMesh } from "./search.ts";
 import { selectSize, selectStats } from "./stats.ts";
 import { deleteSubscription, deleteTopic, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
@@ -126,7 +126,7 @@ export function createSqliteMessagesStore(
           return forgetStep(tx, meshId, { ids, after, next, nowMs });
         });
       },
-      countNext: async () => selectUncounted(db) !== undefined && (await commit.submit(countNext)),
+      countNext: createCountNext(db, commit),
     },
     orphans: {
       ...createRules(db),

@@ -1,26 +1,43 @@
 // How many messages each member sent in each hour, on SQLite: counted from committed history beside the accepts. The
 // cursor moves in the same transaction, so that a message is counted once.
+import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { ratesKeptFromMs, rateWindowStartMs } from "../../core/rate-window.ts";
 import type { SweepTally } from "../sweep-tally.ts";
 
 const rowsPerStep = 256;
 
-type Uncounted = { meshId: string; countedUpTo: number };
-
-export function selectUncounted(db: Sqlite): Uncounted | undefined {
-  return db
-    .sql<Uncounted>(
-      `SELECT c.mesh_id AS meshId, coalesce(r.counted_up_to, 0) AS countedUpTo
-       FROM mesh_history_counter c LEFT JOIN rate_limit_counter_cursor r ON r.mesh_id = c.mesh_id
-       WHERE c.last_history_id > coalesce(r.counted_up_to, 0) LIMIT 1`,
-    )
-    .get();
+/** Counts one step at each call; false: there was nothing left. Meshes take turns, so that a busy one starves none. */
+export function createCountNext(db: Sqlite, commit: GroupCommit): () => Promise<boolean> {
+  let lastMeshId = "";
+  return async () => {
+    // Looking first leaves the write lock alone while there is nothing to do.
+    const isBehind = selectUncounted(db, lastMeshId) !== undefined;
+    const counted = isBehind ? await commit.submit((tx) => countNext(tx, lastMeshId)) : undefined;
+    lastMeshId = counted ?? "";
+    return counted !== undefined;
+  };
 }
 
-export function countNext(tx: Sqlite): boolean {
-  const uncounted = selectUncounted(tx);
-  if (uncounted === undefined) return false;
+type Uncounted = { meshId: string; countedUpTo: number };
+
+/** The next mesh behind that one, or the first of all. */
+function selectUncounted(db: Sqlite, after: string): Uncounted | undefined {
+  const select = (side: ">" | "<=") =>
+    db
+      .sql<Uncounted>(
+        `SELECT c.mesh_id AS meshId, coalesce(r.counted_up_to, 0) AS countedUpTo
+         FROM mesh_history_counter c LEFT JOIN rate_limit_counter_cursor r ON r.mesh_id = c.mesh_id
+         WHERE c.mesh_id ${side} ? AND c.last_history_id > coalesce(r.counted_up_to, 0) ORDER BY c.mesh_id LIMIT 1`,
+      )
+      .get(after);
+  return select(">") ?? select("<=");
+}
+
+/** Returns whose messages were counted. */
+function countNext(tx: Sqlite, after: string): string | undefined {
+  const uncounted = selectUncounted(tx, after);
+  if (uncounted === undefined) return undefined;
   const { meshId, countedUpTo } = uncounted;
   const rows = tx
     .sql<{ history_id: number; sender_pubkey: string; accepted_at: number }>(
@@ -39,7 +56,7 @@ export function countNext(tx: Sqlite): boolean {
     `INSERT INTO rate_limit_counter_cursor (mesh_id, counted_up_to) VALUES (?, ?)
      ON CONFLICT (mesh_id) DO UPDATE SET counted_up_to = excluded.counted_up_to`,
   ).run(meshId, last ?? countedUpTo);
-  return true;
+  return meshId;
 }
 
 function selectLastHistoryId(tx: Sqlite, meshId: string): number | undefined {

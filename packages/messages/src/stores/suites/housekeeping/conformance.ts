@@ -364,6 +364,23 @@ function describeStats(world: () => World, { sweepNow, pass }: Tools): void {
 }
 
 function describeRates(world: () => World, { sweepNow, pass }: Tools): void {
+  test("of a mesh are counted in its turn, however much another has accepted", async () => {
+    const other = await world().startOther("mesh-2");
+    for (const each of [world(), other]) {
+      const [alice, bob] = await each.threeMembers();
+      // More than a step counts, in both: so it does not matter which comes first.
+      await Promise.all(Array.from({ length: 1_001 }, (_, n) => each.accept(alice, send(`m${n}`, dm(bob)))));
+    }
+    const { countNext } = world().store.housekeeping;
+    expect([await countNext(), await countNext()]).toEqual([true, true]);
+    const counted = await world().query(`SELECT DISTINCT mesh_id FROM ${world().table("rate_limit_counter")}`);
+    expect(counted).toHaveLength(2);
+    while (await countNext());
+    const [sum] = await world().query(`SELECT sum(accepted) AS n FROM ${world().table("rate_limit_counter")}`);
+    expect(Number(sum?.n)).toBe(2_002);
+    await other.close();
+  });
+
   test("count each accepted message once, by member and hour, and are forgotten after a month", async () => {
     const [alice, bob] = await world().threeMembers();
     const countAll = async () => {
