@@ -1,4 +1,5 @@
-// Every rule that ties rows of a space together, as a condition on one row that breaks it. Both stores run the same list.
+// The rules that tie rows of a space together, as a condition on one row that breaks it. Both stores run the same list;
+// one rule more, which reads commits' texts, is in commit-revisions.ts.
 // Rules that a table keeps by itself are not here, and neither is what only reading a whole history could tell: that a
 // snapshot is what the revisions before it make. Whoever doubts snapshots can delete them all.
 import { hash } from "node:crypto";

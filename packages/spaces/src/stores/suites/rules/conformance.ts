@@ -9,6 +9,7 @@ import { envelopeFor } from "../../../core/invocation.ts";
 import { sessionUnusedMs } from "../../../core/session.ts";
 import { proposeMerge } from "../../../services/merges.ts";
 import { sweepAllSessions } from "../../../services/spaces.ts";
+import type { commitRevisionRules } from "../../commit-revisions.ts";
 import { alice, bob, patch, read, remove, type Session, set, type World } from "../../conformance-world.ts";
 import type { spaceRules } from "../../row-rules.ts";
 
@@ -81,7 +82,7 @@ async function check(
 type Update = (table: string, set: string, where?: string) => string;
 
 /** What breaks each rule, by hand. */
-const breaks: Record<keyof typeof spaceRules, (update: Update) => string> = {
+const breaks: Record<keyof typeof spaceRules | keyof typeof commitRevisionRules, (update: Update) => string> = {
   space_without_main: (update) => update("space_branch", "deleted_seq = 1", "name = ''"),
   space_beside_its_log: (update) => update("space", "last_seq = last_seq + 1"),
   space_without_member: (update) => update("space", "created_by = 'x'"),
@@ -107,6 +108,7 @@ const breaks: Record<keyof typeof spaceRules, (update: Update) => string> = {
   merge_without_commit: (update) => update("space_merge", "source_branch = ''"),
   invocation_without_space: (update) => update("space_invocation", "space_id = 'x'"),
   invocation_with_other_hash: (update) => update("space_invocation", "content = 'x'"),
+  commit_without_revision: (update) => update("space_revision", "op_index = 99", "seq = 3 AND op_index = 11"),
 };
 
 export function describeRules(world: () => World): void {
@@ -127,6 +129,16 @@ export function describeRules(world: () => World): void {
     await world().query(byHand(update).replace("HAS_NOT", "(1 = 0)"));
     const { found } = await check(world(), [name]);
     expect([...found.keys()]).toEqual([name]);
+  });
+
+  test("name a commit whose text is torn, and take one that holds what is no text elsewhere", async () => {
+    const session = await world().session();
+    await session.write([set("task:1", { text: "\0 and \\u0000" })]);
+    await session.write([set("task:2", { n: 1 }), remove("task:2")]);
+    expect([...(await check(world())).found]).toEqual([]);
+    await world().query(`UPDATE ${world().table("space_commit")} SET original = '{' WHERE seq = 1`);
+    await world().query(`UPDATE ${world().table("space_revision")} SET op = 'patch' WHERE seq = 2 AND op_index = 0`);
+    expect((await check(world())).found.get("commit_without_revision")).toEqual(["plan/1", "plan/2"]);
   });
 
   test("name a head of nothing, a torn lineage, and half a signature", async () => {
