@@ -46,8 +46,8 @@ async function fillWorld(world: World): Promise<Members> {
   const someBytes = `SELECT '${meshId}', request_fingerprint FROM ${world.table("client_message_dedupe")} LIMIT 1`;
   await world.query(`INSERT INTO ${world.table("member_token")} (mesh_id, token_hash, id, pubkey, label, created_at)
     ${someBytes.replace("fingerprint FROM", `fingerprint, 'token-1', '${bob}', 'x', 1 FROM`)}`);
-  await world.query(`INSERT INTO ${world.table("invite")} (mesh_id, secret_hash, created_by, created_at, expires_at)
-    ${someBytes.replace("fingerprint FROM", `fingerprint, '${alice}', 1, 2 FROM`)}`);
+  await world.query(`INSERT INTO ${world.table("invite")} (mesh_id, secret_hash, id, created_by, created_at, expires_at)
+    ${someBytes.replace("fingerprint FROM", `fingerprint, 'invite-1', '${alice}', 1, 2 FROM`)}`);
   return { alice, bob, carol };
 }
 
