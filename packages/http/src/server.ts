@@ -7,6 +7,7 @@ import { type ErrorCode, MeshError } from "@claudemesh/protocol/errors";
 import { parseStrictJson, StrictJsonError, writeStrictJson } from "@claudemesh/protocol/json";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import { boundUnreadAnswers } from "./unread-answers.ts";
 import { createSchemaCompiler } from "./validation.ts";
 
 declare module "fastify" {
@@ -37,17 +38,19 @@ export type HttpServerOptions = {
   readonly onError: (error: MeshError, request: { readonly method: string; readonly route: string }) => void;
 };
 
-/** A sender that takes longer is cut off. */
+/** A peer that takes longer is cut off. */
 export type HttpTimeouts = {
   /** For a TLS handshake, and then for all headers of a request. */
   readonly headersMs: number;
   /** For a whole request. */
   readonly requestMs: number;
+  /** For taking each megabyte of an answer. */
+  readonly answerMs: number;
   /** How often connections are looked at; they may last so much longer. */
   readonly checkMs: number;
 };
 
-const defaultTimeouts: HttpTimeouts = { headersMs: 10_000, requestMs: 30_000, checkMs: 2_000 };
+const defaultTimeouts: HttpTimeouts = { headersMs: 10_000, requestMs: 30_000, answerMs: 30_000, checkMs: 2_000 };
 /** Before it is decoded: an entity's id of 512 characters that are all escaped. */
 const maxParamLength = 6_144;
 /** How often a server that lingers looks whether anybody is left. */
@@ -92,6 +95,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   refuseWithoutHost(server);
   refuseWhileStopping(server, options.lingerMs ?? 0, unfinished);
   boundRequestsInFlight(server, options);
+  boundUnreadAnswers(server, timeouts);
   server.setErrorHandler(refuse);
   server.setNotFoundHandler((request, reply) => {
     const methods = methodsOf(server, request.url);

@@ -1,0 +1,45 @@
+// Bounds how long a peer may leave an answer unread: until it is taken, the answer and all that wait behind it on the
+// same connection keep their places among the requests in flight.
+import type { ServerResponse } from "node:http";
+import type { FastifyInstance } from "fastify";
+
+export type UnreadBounds = {
+  /** For each megabyte, or part of one, that is left of the answer. */
+  readonly answerMs: number;
+  readonly checkMs: number;
+};
+
+const megabyte = 1_048_576;
+
+/**
+ * The time counts from the first look that finds the answer on its connection: one that waits behind another waits for us.
+ * The socket's own time-out would not do, for whatever the peer sends meanwhile starts it again.
+ */
+export function boundUnreadAnswers(server: FastifyInstance, { answerMs, checkMs }: UnreadBounds): void {
+  /** Answers that are decided and not taken, with the time of that look. */
+  const unread = new Map<ServerResponse, number | undefined>();
+  function forget(this: ServerResponse): void {
+    unread.delete(this);
+  }
+  server.addHook("onSend", (request, { raw }, payload, done) => {
+    if (request.routeOptions.config?.longLived !== true) {
+      unread.set(raw, undefined);
+      raw.on("close", forget);
+    }
+    done(null, payload);
+  });
+  const look = () => {
+    const nowMs = performance.now();
+    for (const [answer, sinceMs] of unread) {
+      const { socket } = answer;
+      if (socket === null) continue;
+      const boundMs = answerMs * Math.max(1, Math.ceil(socket.writableLength / megabyte));
+      if (sinceMs === undefined) unread.set(answer, nowMs);
+      else if (nowMs - sinceMs >= boundMs) socket.destroy();
+    }
+  };
+  server.server.on("listening", () => {
+    const timer = setInterval(look, checkMs).unref();
+    server.server.once("close", () => clearInterval(timer));
+  });
+}
