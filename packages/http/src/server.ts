@@ -7,6 +7,7 @@ import { type ErrorCode, MeshError } from "@claudemesh/protocol/errors";
 import { parseStrictJson, StrictJsonError, writeStrictJson } from "@claudemesh/protocol/json";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import { refusalText } from "./refusal-text.ts";
 import { boundUnreadAnswers } from "./unread-answers.ts";
 import { createSchemaCompiler } from "./validation.ts";
 
@@ -268,8 +269,5 @@ function refuseMalformedHttp(error: Error & { code?: string }, socket: Socket): 
     error.code === "ERR_HTTP_REQUEST_TIMEOUT"
       ? new MeshError("request_timeout")
       : new MeshError("invalid_request", "This is not an HTTP request that the server can read.");
-  const body = JSON.stringify(refusal.toBody());
-  socket.end(
-    `HTTP/1.1 ${refusal.status} Refused\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-  );
+  socket.end(refusalText(refusal));
 }

@@ -1,11 +1,11 @@
 // The socket server without a broker behind it: upgrades that are refused, and requests that never end.
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { Duplex } from "node:stream";
 import type { Answer } from "@claudemesh/protocol/messages/accept-result";
 import { pino } from "pino";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { createPeerKeys } from "../../../../tests/support/peer-keys.ts";
 import { RawPeer } from "../../../../tests/support/raw-peer.ts";
 import { readBrokerConfig } from "../config.ts";
@@ -57,13 +57,25 @@ function silentDuplex(written: string[]): Duplex {
   });
 }
 
+/** Everything that the server says until it ends its side. */
+async function hear(socket: Socket): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of socket) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
+
+function bodyOf(response: string): unknown {
+  return JSON.parse(response.slice(response.indexOf("\r\n\r\n") + 4));
+}
+
 describe("an upgrade", () => {
   test("elsewhere is refused, and a peer that resets the connection then harms nobody", async () => {
     const { http } = await serve(neverAsked);
     const written: string[] = [];
     const duplex = silentDuplex(written);
     http.emit("upgrade", { url: "/elsewhere?x=1" } as IncomingMessage, duplex, Buffer.alloc(0));
-    expect(written.join("")).toMatch(/^HTTP\/1\.1 404 /);
+    expect(written.join("")).toMatch(/^HTTP\/1\.1 404 Not Found\r\ncontent-type: application\/json\r\n/);
+    expect(bodyOf(written.join(""))).toMatchObject({ error: "not_found", retryable: false });
     const closed = new Promise((resolve) => duplex.on("close", resolve));
     // Without a listener this would be an uncaught exception.
     duplex.destroy(Object.assign(new Error("reset by peer"), { code: "ECONNRESET" }));
@@ -76,6 +88,31 @@ describe("an upgrade", () => {
     const written: string[] = [];
     http.emit("upgrade", { url: "/v1/connect" } as IncomingMessage, silentDuplex(written), Buffer.alloc(0));
     expect(written.join("")).toMatch(/^HTTP\/1\.1 503 /);
+    expect(bodyOf(written.join(""))).toMatchObject({ error: "stopping", retryable: true });
+  });
+
+  test("that is refused leaves no socket behind, also when the peer goes on sending and keeps its side open", async () => {
+    const { http, url } = await serve(neverAsked);
+    const letGo = new Promise((resolve) => http.once("connection", (socket) => socket.once("close", resolve)));
+    const peer = connect({ port: Number(new URL(url).port), host: "127.0.0.1", allowHalfOpen: true });
+    onTestFinished(() => void peer.destroy());
+    peer.on("error", () => undefined);
+    const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
+    peer.write(`GET /elsewhere HTTP/1.1\r\nHost: x\r\n${upgrade}\r\nmore`);
+    expect(await hear(peer)).toMatch(/^HTTP\/1\.1 404 /);
+    await letGo;
+  });
+
+  test("that is refused to a peer that takes no answer is cut off after a while", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { http } = await serve(neverAsked);
+    const duplex = new Duplex({ read: () => undefined, write: () => undefined });
+    http.emit("upgrade", { url: "/elsewhere" } as IncomingMessage, duplex, Buffer.alloc(0));
+    vi.advanceTimersByTime(4_999);
+    expect(duplex.destroyed).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(duplex.destroyed).toBe(true);
   });
 });
 

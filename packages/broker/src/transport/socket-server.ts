@@ -2,6 +2,8 @@
 // was revoked, and renews the presence of the others.
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
+import { refusalText } from "@claudemesh/http/refusal-text";
+import { MeshError } from "@claudemesh/protocol/errors";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { connectPath } from "@claudemesh/protocol/wire/frames";
 import { WebSocketServer } from "ws";
@@ -12,6 +14,8 @@ import { PresenceKeeper } from "./presence-keeper.ts";
 
 const connectionsMax = 10_000;
 const aliveIntervalMs = 15_000;
+/** How long the refusal of an upgrade may wait behind answers that the peer has not read. */
+const refusalMsMax = 5_000;
 
 export type SocketServer = {
   /** No further upgrades; open sockets hear what is in flight and then that the broker is stopping. */
@@ -33,10 +37,9 @@ export function attachSocketServer(http: Server, broker: BrokerContext, run: Run
   let stopping = false;
 
   const onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
-    const path = (request.url ?? "").split("?", 1)[0];
-    const full = stopping || connections.size >= connectionsMax;
-    if (path !== connectPath || full) {
-      refuseUpgrade(socket, path === connectPath ? "503 Service Unavailable" : "404 Not Found");
+    const refusal = judgeUpgrade(request, { stopping, connected: connections.size });
+    if (refusal !== undefined) {
+      refuseUpgrade(socket, refusal);
       return;
     }
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
@@ -79,8 +82,23 @@ async function cutRevoked(broker: BrokerContext, connections: Iterable<Connectio
   }
 }
 
-function refuseUpgrade(socket: Duplex, status: string): void {
+function judgeUpgrade(
+  { url = "" }: IncomingMessage,
+  { stopping, connected }: { readonly stopping: boolean; readonly connected: number },
+): MeshError | undefined {
+  const [path] = url.split("?", 1);
+  if (path !== connectPath) return new MeshError("not_found", `There is no WebSocket at ${path}.`);
+  if (stopping) return new MeshError("stopping");
+  return connected < connectionsMax ? undefined : new MeshError("busy", undefined, { limit: connectionsMax });
+}
+
+function refuseUpgrade(socket: Duplex, refusal: MeshError): void {
   // An upgraded socket has no other listener, and a peer that resets it must not end the process.
   socket.on("error", () => socket.destroy());
-  socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+  // Nor has it a reader: what is left unread, or a peer that keeps its side open, would keep it, and every stop, for ever.
+  socket.resume();
+  socket.once("finish", () => socket.destroy());
+  const cut = setTimeout(() => socket.destroy(), refusalMsMax);
+  socket.once("close", () => clearTimeout(cut));
+  socket.end(refusalText(refusal));
 }
