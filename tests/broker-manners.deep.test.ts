@@ -8,7 +8,7 @@ import { createMeshBytes, joinBytes } from "@claudemesh/protocol/wire/signing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { callBroker, TestMember } from "./support/broker-harness.ts";
 import { createPeerKeys } from "./support/peer-keys.ts";
-import { LongRunning } from "./support/process.ts";
+import { LongRunning, runJson } from "./support/process.ts";
 import { RawPeer } from "./support/raw-peer.ts";
 import { WebhookReceiver } from "./support/webhook-receiver.ts";
 
@@ -65,6 +65,17 @@ describe("SIGTERM", () => {
     expect(await broker.exited).toEqual({ code: 0, signal: null });
     expect(performance.now() - began).toBeLessThan(10_000);
     await receiver.stop();
+  });
+
+  test("ends `claudemesh up` with 0 too, whatever hangs in it", async () => {
+    broker = new LongRunning(["up", "--listen", "127.0.0.1:0"], {
+      home: folder,
+      env: { CLAUDEMESH_FAILPOINTS: "accept.after_b0=delay:600000" },
+    });
+    await broker.ready;
+    await runJson(["send", "@self", "hello"], { home: folder });
+    process.kill(broker.pid, "SIGTERM");
+    expect(await broker.exited).toEqual({ code: 0, signal: null });
   });
 });
 

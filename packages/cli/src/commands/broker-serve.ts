@@ -4,10 +4,8 @@ import { brokerOptions, readBrokerConfig } from "@claudemesh/broker/config";
 import { type Command, Option } from "commander";
 import { type CommonOptions, examples, run, withJson } from "../command.ts";
 import type { Shell } from "../shell.ts";
-import { stopSignal } from "../signals.ts";
+import { boundStop, stopSignal } from "../signals.ts";
 
-/** From the signal to the end of the process, at the very most. */
-const stopMsMax = 9_500;
 /** Callers that keep their connections and ask often learn of the stop from an answer, not from a cut. */
 const lingerMs = 200;
 
@@ -51,8 +49,7 @@ async function serve(shell: Shell, options: Options): Promise<undefined> {
     shell.out(`Create a mesh with:  ${create}\nStop with Ctrl-C.`);
   }
   await stopped;
-  // A store that hangs must not keep the process: what was answered is on its disk, and nothing else was promised.
-  setTimeout(() => process.exit(0), stopMsMax).unref();
+  boundStop();
   await broker.stop();
   return undefined;
 }

@@ -10,7 +10,7 @@ import { examples, run, withJson } from "../command.ts";
 import { exitCodes, Refused } from "../exit-codes.ts";
 import { createMembership, defaultMemberName } from "../membership.ts";
 import type { Shell } from "../shell.ts";
-import { stopSignal } from "../signals.ts";
+import { boundStop, stopSignal } from "../signals.ts";
 
 type Options = { json?: boolean; mesh: string; name?: string; listen?: string };
 
@@ -41,6 +41,7 @@ async function up(shell: Shell, options: Options): Promise<undefined> {
     const asked = stopSignal();
     announce(shell, options, broker, daemon);
     const end = await Promise.race([asked, daemon.stopped]);
+    boundStop();
     await daemon.stop();
     if (typeof end === "object" && end.exitCode !== 0) {
       shell.err(`claudemesh: the daemon stopped: ${end.message}; see ${paths.log}`);
