@@ -95,6 +95,8 @@ export class Connection {
     stream.on("data", this.#boundUnknown);
     socket.on("message", (data, isBinary) => this.#onMessage(data, isBinary));
     socket.on("pong", () => this.#hear());
+    // The WebSocket answers pings by itself, and a peer may send any number of them and read none of the answers.
+    socket.on("ping", () => this.#dropIfSlow());
     socket.on("close", () => this.#onClose());
     socket.on("error", (error) => broker.log.debug({ event: "socket_error", err: error }, error.message));
     const { dedupe, inlineBytes, connectionPolicy } = broker.config;
@@ -318,9 +320,7 @@ export class Connection {
       onTaken?.();
       return text.length;
     }
-    if (this.#socket.bufferedAmount > bufferedBytesMax) {
-      this.#broker.log.warn({ event: "slow_socket_dropped", buffered_bytes: this.#socket.bufferedAmount });
-      this.#socket.terminate();
+    if (this.#dropIfSlow()) {
       onTaken?.();
       return text.length;
     }
@@ -328,6 +328,17 @@ export class Connection {
     if (onTaken === undefined) this.#socket.send(text);
     else this.#socket.send(text, () => onTaken());
     return text.length;
+  }
+
+  #dropIfSlow(): boolean {
+    const { bufferedAmount } = this.#socket;
+    if (bufferedAmount <= bufferedBytesMax) return false;
+    // What was read already goes on to bring pings after the end; one line is enough.
+    if (this.#socket.readyState === this.#socket.OPEN) {
+      this.#broker.log.warn({ event: "slow_socket_dropped", buffered_bytes: bufferedAmount });
+    }
+    this.#socket.terminate();
+    return true;
   }
 
   /** Frames that become ready together leave together: one call of the system for a batch, not one for each. */
