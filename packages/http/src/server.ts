@@ -261,7 +261,9 @@ function methodsOf(server: FastifyInstance, url: string): string[] {
 
 /** Bytes that are not HTTP, or headers beyond the bound: one clear answer, then the connection ends. */
 function refuseMalformedHttp(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === "ECONNRESET" || !socket.writable) {
+  // Whatever else fails has no peer that waits for HTTP: a connection that is gone, or one whose TLS never began.
+  const isHttp = /^(HPE|ERR_HTTP)_/.test(error.code ?? "");
+  if (!isHttp || !socket.writable) {
     socket.destroy();
     return;
   }
