@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { makeCertificate } from "../../../tests/support/self-signed.ts";
 import { createHttpServer, type TlsIdentity } from "./server.ts";
 
-const timeouts = { headersMs: 100, requestMs: 200, answerMs: 10_000, checkMs: 20 };
+const timeouts = { headersMs: 100, requestMs: 200, answerMs: 10_000, partingMs: 100, checkMs: 20 };
 
 type Dialled = {
   readonly peer: Socket;
@@ -58,6 +58,26 @@ describe("where TLS is spoken, a connection", () => {
     const { peer, letGo } = await dial(makeIdentity());
     peer.write(bytes, "latin1");
     expect(await hear(peer)).not.toContain("HTTP/1.1");
+    await letGo;
+  });
+});
+
+describe("a connection whose peer keeps its side open", () => {
+  const head = "POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
+
+  test.for([
+    ["headers too slow to wait for", `${head}X-Slow: `, 408],
+    ["a body too slow to wait for", `${head}Content-Length: 1000\r\n\r\n{`, 408],
+    ["no HTTP", "nonsense\r\n\r\n", 400],
+    [
+      "a last request that was too large",
+      `${head}Connection: close\r\nContent-Length: 9999\r\n\r\n${"x".repeat(9_999)}`,
+      413,
+    ],
+  ] as const)("after %s is let go a while after its answer", async ([, bytes, status]) => {
+    const { peer, letGo } = await dial();
+    peer.write(bytes);
+    expect(await hear(peer)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     await letGo;
   });
 });

@@ -315,7 +315,7 @@ describe("connections", () => {
     });
     return { port: (other.server.address() as AddressInfo).port };
   }
-  const timeouts = { headersMs: 100, requestMs: 200, answerMs: 10_000, checkMs: 20 };
+  const timeouts = { headersMs: 100, requestMs: 200, answerMs: 10_000, partingMs: 5_000, checkMs: 20 };
 
   test.for([
     ["headers", "POST /things HTTP/1.1\r\nHost: x\r\nX-Slow: "],

@@ -1,13 +1,11 @@
 // The Fastify instance that daemon and broker build their routes on: strict JSON in, one error shape out, bounded
 // bodies, bounded requests in flight. Routes, credentials and guards belong to the packages that use it.
-import type { IncomingHttpHeaders } from "node:http";
-import type { Socket } from "node:net";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import { type ErrorCode, MeshError } from "@claudemesh/protocol/errors";
 import { parseStrictJson, StrictJsonError, writeStrictJson } from "@claudemesh/protocol/json";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
-import { refusalText } from "./refusal-text.ts";
+import { Partings } from "./parting.ts";
 import { boundUnreadAnswers } from "./unread-answers.ts";
 import { createSchemaCompiler } from "./validation.ts";
 
@@ -47,25 +45,31 @@ export type HttpTimeouts = {
   readonly requestMs: number;
   /** For taking each megabyte of an answer. */
   readonly answerMs: number;
+  /** For sending the rest of a request that is refused already, and for closing its side after a last answer. */
+  readonly partingMs: number;
   /** How often connections are looked at; they may last so much longer. */
   readonly checkMs: number;
 };
 
-const defaultTimeouts: HttpTimeouts = { headersMs: 10_000, requestMs: 30_000, answerMs: 30_000, checkMs: 2_000 };
+const defaultTimeouts: HttpTimeouts = {
+  headersMs: 10_000,
+  requestMs: 30_000,
+  answerMs: 30_000,
+  partingMs: 5_000,
+  checkMs: 2_000,
+};
 /** Before it is decoded: an entity's id of 512 characters that are all escaped. */
 const maxParamLength = 6_144;
 /** How often a server that lingers looks whether anybody is left. */
 const lookMs = 10;
-/** How long the rest of a request that is answered already may take to arrive. */
-const maxPassedOverMs = 5_000;
 
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const { tls, timeouts = defaultTimeouts } = options;
-  const unfinished = new Set<Socket>();
+  const partings = new Partings(timeouts.partingMs);
   const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const refusal = asMeshError(error);
     options.onError(refusal, { method: request.method, route: request.routeOptions?.url ?? "(none)" });
-    letSenderFinish(request, reply, unfinished);
+    partings.letSenderFinish(request, reply);
     return reply.code(refusal.status).send(refusal.toBody());
   };
   // Node would refuse a missing Host with an answer of its own shape; refuseWithoutHost has ours.
@@ -84,7 +88,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     schemaController: { compilersFactory: { buildValidator: refuseCompiler, buildSerializer: refuseCompiler } },
     // The framework's own refusal has another shape than every other error; refuseWhileStopping answers instead.
     return503OnClosing: false,
-    clientErrorHandler: refuseMalformedHttp,
+    clientErrorHandler: partings.refuseMalformed,
     frameworkErrors: refuse,
   });
   server.server.headersTimeout = timeouts.headersMs;
@@ -94,7 +98,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   server.setReplySerializer((payload) => writeStrictJson(payload as object));
   validateStrictly(server);
   refuseWithoutHost(server);
-  refuseWhileStopping(server, options.lingerMs ?? 0, unfinished);
+  refuseWhileStopping(server, options.lingerMs ?? 0, partings);
   boundRequestsInFlight(server, options);
   boundUnreadAnswers(server, timeouts);
   server.setErrorHandler(refuse);
@@ -150,7 +154,7 @@ function refuseWithoutHost(server: FastifyInstance): void {
  * Closing ends the connections that seem idle, and a request that is on its way would end with them, unanswered. So they
  * stay for a moment in which whoever still asks hears that the server is stopping.
  */
-function refuseWhileStopping(server: FastifyInstance, lingerMs: number, unfinished: Iterable<Socket>): void {
+function refuseWhileStopping(server: FastifyInstance, lingerMs: number, partings: Partings): void {
   let stopping = false;
   server.addHook("preClose", async () => {
     stopping = true;
@@ -160,7 +164,7 @@ function refuseWhileStopping(server: FastifyInstance, lingerMs: number, unfinish
       await turn();
       await turn();
     } while (performance.now() < until && (await openConnections(server)) > 0 && (await sleep(lookMs, true)));
-    for (const socket of unfinished) socket.destroy();
+    partings.cutNow();
   });
   server.addHook("onRequest", (_request, _reply, done) => {
     if (stopping) done(new MeshError("stopping"));
@@ -201,30 +205,6 @@ function boundRequestsInFlight(server: FastifyInstance, options: HttpServerOptio
   });
 }
 
-/**
- * A connection that ends with the refusal of a body fails the sender's next write, and the sender never reads the answer.
- * So it stays open: what still comes is passed over, and a sender that goes on for too long is cut off.
- */
-function letSenderFinish({ raw }: FastifyRequest, reply: FastifyReply, unfinished: Set<Socket>): void {
-  // The framework ends the connection for every error in a body, also in one that was read to its end.
-  reply.removeHeader("connection");
-  if (raw.complete || !hasBody(raw.headers)) return;
-  const isLast = !reply.raw.shouldKeepAlive;
-  reply.header("connection", "keep-alive");
-  const { socket } = raw;
-  unfinished.add(socket);
-  const cut = setTimeout(() => socket.destroy(), maxPassedOverMs);
-  raw.once("close", () => {
-    clearTimeout(cut);
-    unfinished.delete(socket);
-    if (isLast) socket.end();
-  });
-}
-
-function hasBody(headers: IncomingHttpHeaders): boolean {
-  return headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
-}
-
 const fastifyCodes: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: "payload_too_large",
   FST_ERR_CTP_INVALID_MEDIA_TYPE: "unsupported_media_type",
@@ -257,19 +237,4 @@ function pathOf(url: string): string {
 
 function methodsOf(server: FastifyInstance, url: string): string[] {
   return ["GET", "POST", "PUT", "DELETE"].filter((method) => server.findRoute({ method, url: pathOf(url) }) !== null);
-}
-
-/** Bytes that are not HTTP, or headers beyond the bound: one clear answer, then the connection ends. */
-function refuseMalformedHttp(error: Error & { code?: string }, socket: Socket): void {
-  // Whatever else fails has no peer that waits for HTTP: a connection that is gone, or one whose TLS never began.
-  const isHttp = /^(HPE|ERR_HTTP)_/.test(error.code ?? "");
-  if (!isHttp || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const refusal =
-    error.code === "ERR_HTTP_REQUEST_TIMEOUT"
-      ? new MeshError("request_timeout")
-      : new MeshError("invalid_request", "This is not an HTTP request that the server can read.");
-  socket.end(refusalText(refusal));
 }

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { createHttpServer } from "./server.ts";
 
-const timeouts = { headersMs: 10_000, requestMs: 10_000, answerMs: 20, checkMs: 10 };
+const timeouts = { headersMs: 10_000, requestMs: 10_000, answerMs: 20, partingMs: 5_000, checkMs: 10 };
 
 let port: number;
 /** Resolves when the server has let go of the connection that came last. */
