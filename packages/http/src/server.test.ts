@@ -252,6 +252,28 @@ describe("a path", () => {
   });
 });
 
+describe("a request that offers another protocol", () => {
+  const offering = (protocol: string) =>
+    `POST /things HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: ${protocol}\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n{"name":"a"}`;
+
+  test.for(["h2c", "websocket"])("is served as any other: %s", async (protocol) => {
+    // Somebody takes WebSockets here, or nobody does.
+    if (protocol !== "websocket") server.server.on("upgrade", (_request, socket) => socket.destroy());
+    const socket = await dial();
+    socket.write(offering(protocol));
+    const response = await hear(socket);
+    expect(response).toMatch(/^HTTP\/1\.1 200 /);
+    expect(jsonOf(response)).toEqual({ got: { name: "a" } });
+  });
+
+  test("is an upgrade where that is a WebSocket and somebody takes it", async () => {
+    server.server.on("upgrade", (_request, socket) => socket.end("taken"));
+    const socket = await dial();
+    socket.write(offering("WebSocket"));
+    expect(await hear(socket)).toBe("taken");
+  });
+});
+
 describe("bytes that are no HTTP", () => {
   test.each([
     "nonsense\r\n\r\n",

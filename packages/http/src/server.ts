@@ -1,5 +1,6 @@
 // The Fastify instance that daemon and broker build their routes on: strict JSON in, one error shape out, bounded
 // bodies, bounded requests in flight. Routes, credentials and guards belong to the packages that use it.
+import type { IncomingMessage } from "node:http";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import { type ErrorCode, MeshError } from "@claudemesh/protocol/errors";
 import { parseStrictJson, StrictJsonError, writeStrictJson } from "@claudemesh/protocol/json";
@@ -73,8 +74,12 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     return reply.code(refusal.status).send(refusal.toBody());
   };
   // Node would refuse a missing Host with an answer of its own shape; refuseWithoutHost has ours.
-  const checks = { connectionsCheckingInterval: timeouts.checkMs, requireHostHeader: false };
-  const server = fastify({
+  const checks = {
+    connectionsCheckingInterval: timeouts.checkMs,
+    requireHostHeader: false,
+    shouldUpgradeCallback: (request: IncomingMessage) => isUpgrade(server, request),
+  };
+  const server: FastifyInstance = fastify({
     ...(tls === undefined
       ? { http: checks, https: null }
       : { https: { ...tls, ...checks, minVersion: "TLSv1.2", handshakeTimeout: timeouts.headersMs } }),
@@ -112,6 +117,11 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     return refuse(new MeshError("not_found", message), request, reply);
   });
   return server;
+}
+
+/** Other protocols are an offer, as of clients that could speak HTTP/2 as well: the request itself is to be answered. */
+function isUpgrade({ server }: FastifyInstance, { headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === "websocket" && server.listenerCount("upgrade") > 0;
 }
 
 function readStrictJson(server: FastifyInstance): void {
