@@ -17,7 +17,13 @@ const [placeJson] = process.argv.slice(2);
 if (placeJson === undefined) throw new Error("give the store as JSON");
 const { members, counts, messages } = await openStore(JSON.parse(placeJson) as StorePlace);
 const webhookCounts = () => messages.webhooks.counts();
-const metrics = createBrokerMetrics({ counts, connected: () => 0, sessionsHeld: () => 0, webhookCounts });
+const metrics = createBrokerMetrics({
+  counts,
+  connected: () => 0,
+  sessionsHeld: () => 0,
+  webhookCounts,
+  onFailure: () => undefined,
+});
 const validators = compileInputs();
 
 const answerNothing: RunOperation = async (name, _caller, input) => {

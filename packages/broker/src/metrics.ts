@@ -2,6 +2,7 @@
 import type { OrphanReport } from "@claudemesh/messages/services/check-orphans";
 import { Counter, Gauge, type LabelValues, Registry } from "prom-client";
 import type { Swept } from "./background/sweep-everything.ts";
+import { answerInTime } from "./stores/answer-in-time.ts";
 import type { BackendCounts } from "./stores/backend.ts";
 
 export type BrokerMetrics = {
@@ -39,10 +40,12 @@ export type MetricSources = {
   /** Sessions of spaces that connections to this broker hold. */
   readonly sessionsHeld: () => number;
   readonly webhookCounts: () => Promise<{ readonly pending: number; readonly parked: number }>;
+  /** The store did not say; the other metrics are shown without it. */
+  readonly onFailure: (error: unknown) => void;
 };
 
 export function createBrokerMetrics(sources: MetricSources): BrokerMetrics {
-  const { counts, connected, sessionsHeld, webhookCounts } = sources;
+  const { counts, connected, sessionsHeld } = sources;
   const registry = new Registry();
   const registers = [registry];
   const requests = new Counter({
@@ -85,7 +88,7 @@ export function createBrokerMetrics(sources: MetricSources): BrokerMetrics {
   return {
     answered: countPairs(requests, ["operation", "status"]),
     ...createKeepingMetrics(registers),
-    ...createWebhookMetrics(registers, webhookCounts),
+    ...createWebhookMetrics(registers, sources),
     ...createRegistrarMetrics(registers),
     ...createSpaceMetrics(registers),
     contentType: registry.contentType,
@@ -146,7 +149,7 @@ function createKeepingMetrics(registers: Registry[]): Pick<BrokerMetrics, "reuse
 
 function createWebhookMetrics(
   registers: Registry[],
-  webhookCounts: MetricSources["webhookCounts"],
+  { webhookCounts, onFailure }: Pick<MetricSources, "webhookCounts" | "onFailure">,
 ): Pick<BrokerMetrics, "webhookTried"> {
   const webhookTries = new Counter({
     name: "cm_broker_webhook_attempts_total",
@@ -160,13 +163,20 @@ function createWebhookMetrics(
     labelNames: ["state"],
     registers,
     async collect() {
-      const { pending, parked } = await webhookCounts();
-      this.set({ state: "pending" }, pending);
-      this.set({ state: "parked" }, parked);
+      // What was true once is not shown as if it still were.
+      this.reset();
+      try {
+        const { pending, parked } = await answerInTime(webhookCounts());
+        this.set({ state: "pending" }, pending);
+        this.set({ state: "parked" }, parked);
+      } catch (error) {
+        onFailure(error);
+      }
     },
   });
   return { webhookTried: (outcome) => webhookTries.inc({ outcome }) };
 }
+
 function createRegistrarMetrics(
   registers: Registry[],
 ): Pick<BrokerMetrics, "onceAnswered" | "registrarAnswered" | "registrarVerified" | "registrarOpen"> {

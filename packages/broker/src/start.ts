@@ -28,6 +28,7 @@ import { SpaceWatchers } from "./sync/space-watchers.ts";
 import { readTlsIdentity } from "./tls-identity.ts";
 import { registerAdminRoutes } from "./transport/admin-routes.ts";
 import type { ConnectionRegistry } from "./transport/connection-registry.ts";
+import { registerHealthRoutes } from "./transport/health-routes.ts";
 import { registerHttpRoutes } from "./transport/http-routes.ts";
 import { attachSocketServer } from "./transport/socket-server.ts";
 
@@ -75,6 +76,9 @@ export async function startBroker(config: BrokerConfig, { lingerMs = 0 } = {}): 
       connected: () => connections.size,
       sessionsHeld: () => watchers.size,
       webhookCounts: () => backend.messages.webhooks.counts(),
+      onFailure: createQuietLog((error, times) =>
+        log.error({ event: "metrics_incomplete", err: error, times }, "counting rows for /metrics failed"),
+      ),
     });
     const opened = await openRegistrar({ store: backend.registrar, config, nowMs: Date.now, nextId, metrics, log });
     registrar = opened;
@@ -183,6 +187,7 @@ async function serve(broker: WiredBroker, place: string, lingerMs: number): Prom
   });
   registerHttpRoutes(server, broker, run);
   registerAdminRoutes(server, broker);
+  registerHealthRoutes(server, broker);
   const sockets = attachSocketServer(server.server, broker, run);
   try {
     await server.listen({ host: config.listen.host, port: config.listen.port, backlog: connectionsWaitingMax });

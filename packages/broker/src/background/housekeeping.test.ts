@@ -35,6 +35,7 @@ async function withHousekeeping(
       connected: () => 0,
       sessionsHeld: () => 0,
       webhookCounts: async () => ({ pending: 0, parked: 0 }),
+      onFailure: () => undefined,
     });
     const log = pino({ level: "silent" });
     const housekeeping = new Housekeeping({

@@ -1,4 +1,4 @@
-// The broker over HTTP: every operation at its path for a bearer token, creating and joining meshes, and health.
+// The broker over HTTP: every operation at its path for a bearer token, creating and joining meshes.
 
 import { sameSecret } from "@claudemesh/members/credentials";
 import type { Member, Mesh } from "@claudemesh/members/ports";
@@ -22,22 +22,6 @@ import { registerOperationRoutes } from "./operation-routes.ts";
 export function registerHttpRoutes(server: FastifyInstance, broker: BrokerContext, run: RunOperation): void {
   registerOperationRoutes(server, broker.members, run, (name) => lookAheadOf(broker, name));
   registerMeshRoutes(server, broker);
-  server.get("/healthz", async () => ({ status: "ok" }));
-  server.get("/metrics", async (request, reply) => {
-    if (!isLoopback(request.socket.remoteAddress)) requireAdmin(broker, request);
-    return reply
-      .type(broker.metrics.contentType)
-      .serializer(String)
-      .send(await broker.metrics.render());
-  });
-  server.get("/readyz", async (_request, reply) => {
-    try {
-      await broker.checkReady();
-      return { status: "ready" };
-    } catch (error) {
-      return reply.code(503).send(toMeshError(error).toBody());
-    }
-  });
 }
 
 function registerMeshRoutes(server: FastifyInstance, broker: BrokerContext): void {
@@ -66,11 +50,7 @@ function membershipBody(mesh: Mesh, member: Member): Record<string, unknown> {
   return { mesh: mesh.name, mesh_id: mesh.id, member_pubkey: member.pubkey, name: member.name, role: member.role };
 }
 
-function isLoopback(address: string | undefined): boolean {
-  return address !== undefined && /^(::1$|127\.|::ffff:127\.)/.test(address);
-}
-
-export function requireAdmin(broker: BrokerContext, request: FastifyRequest): void {
+export function requireAdmin(broker: Pick<BrokerContext, "adminToken">, request: FastifyRequest): void {
   if (!sameSecret(bearerOf(request), broker.adminToken)) {
     throw new MeshError("unauthorized", "This call needs the broker's admin token.");
   }

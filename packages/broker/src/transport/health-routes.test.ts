@@ -1,0 +1,81 @@
+// Health, readiness and metrics of a broker whose store is in trouble, without the store.
+import { createHttpServer } from "@claudemesh/http/server";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { type BrokerMetrics, createBrokerMetrics, type MetricSources } from "../metrics.ts";
+import { registerHealthRoutes } from "./health-routes.ts";
+
+const never = () => new Promise<never>(() => undefined);
+const away = () => Promise.reject(new Error("connection refused"));
+
+function serve(parts: { metrics?: BrokerMetrics; checkReady?: () => Promise<void> }) {
+  const options = { maxBodyBytes: 4_096, maxInFlight: 3, busyCode: "busy", onError: () => undefined } as const;
+  const server = createHttpServer(options);
+  const { metrics = metricsOf(away), checkReady = away } = parts;
+  registerHealthRoutes(server, { metrics, checkReady, adminToken: "admin" });
+  onTestFinished(() => server.close());
+  return server;
+}
+
+function metricsOf(webhookCounts: MetricSources["webhookCounts"], failures: unknown[] = []): BrokerMetrics {
+  return createBrokerMetrics({
+    counts: () => ({ limiterPassedUncounted: 0, limiterSpentThenRefused: 0 }),
+    connected: () => 7,
+    sessionsHeld: () => 0,
+    webhookCounts,
+    onFailure: (error) => void failures.push(error),
+  });
+}
+
+/** Lets the time pass that a silent store is given. */
+async function giveUpWaiting<T>(asked: () => PromiseLike<T>): Promise<T> {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const answer = asked();
+  await expect.poll(() => vi.getTimerCount()).toBe(1);
+  vi.advanceTimersByTime(2_000);
+  return answer;
+}
+
+describe("GET /metrics", () => {
+  test("shows all that needs no store while the store is away, and the rest when it is back", async () => {
+    const failures: unknown[] = [];
+    let counts: MetricSources["webhookCounts"] = async () => ({ pending: 3, parked: 0 });
+    const server = serve({ metrics: metricsOf(() => counts(), failures) });
+    const ask = async () => (await server.inject("/metrics")).body;
+    expect(await ask()).toContain('cm_broker_webhook_deliveries{state="pending"} 3');
+    counts = away;
+    const without = await ask();
+    expect(without).toContain("cm_broker_connections 7\n");
+    expect(without).not.toContain("cm_broker_webhook_deliveries{");
+    expect(failures).toMatchObject([{ message: "connection refused" }]);
+    counts = async () => ({ pending: 4, parked: 0 });
+    expect(await ask()).toContain('cm_broker_webhook_deliveries{state="pending"} 4');
+  });
+
+  test("does not wait for a store that says nothing", async () => {
+    const server = serve({ metrics: metricsOf(never) });
+    const { statusCode, body } = await giveUpWaiting(() => server.inject("/metrics"));
+    expect(statusCode).toBe(200);
+    expect(body).toContain("cm_broker_connections 7\n");
+  });
+
+  test("that fails says so in the one error shape", async () => {
+    const server = serve({ metrics: { ...metricsOf(away), render: away } });
+    const answer = await server.inject("/metrics");
+    expect(answer.statusCode).toBe(500);
+    expect(answer.json()).toMatchObject({ error: "internal", retryable: true });
+  });
+});
+
+describe("GET /readyz", () => {
+  test("is 503 while the store is away", async () => {
+    expect((await serve({}).inject("/readyz")).statusCode).toBe(503);
+  });
+
+  test("does not wait for a store that says nothing", async () => {
+    const server = serve({ checkReady: never });
+    const answer = await giveUpWaiting(() => server.inject("/readyz"));
+    expect(answer.statusCode).toBe(503);
+    expect(answer.json()).toMatchObject({ error: "storage_unavailable", retryable: true });
+  });
+});
