@@ -34,7 +34,7 @@ import { LastHeard } from "./last-heard.ts";
 import type { PresenceKeeper, PresentDaemon } from "./presence-keeper.ts";
 import { FrameTooLarge, readFrame } from "./read-frame.ts";
 
-/** A socket that takes longer to say who it is, is closed. */
+/** A socket that takes longer to say who it is, or whose word takes longer to look up, is closed. */
 const helloTimeoutMs = 10_000;
 /** What is read from a peer that has not said who it is: a frame beyond its bound still hears 1009, and no more. */
 const unknownBytesMax = 2 * limits.frameBytes;
@@ -91,7 +91,7 @@ export class Connection {
     this.#run = run;
     this.#presence = presence;
     this.#lastHeard = new LastHeard(broker.nowMs);
-    this.#helloTimer = setTimeout(() => this.#close(closeCodes.protocol_error, "no hello in time"), helloTimeoutMs);
+    this.#helloTimer = setTimeout(() => this.#giveUpHello(), helloTimeoutMs);
     stream.on("data", this.#boundUnknown);
     socket.on("message", (data, isBinary) => this.#onMessage(data, isBinary));
     socket.on("pong", () => this.#hear());
@@ -169,6 +169,12 @@ export class Connection {
     this.#socket.terminate();
   };
 
+  #giveUpHello(): void {
+    // A peer that has said who it is did its part: what is missing is the store's word.
+    if (this.#helloSeen) this.#close(standardCodes.internalError, "storage_unavailable");
+    else this.#close(closeCodes.protocol_error, "no hello in time");
+  }
+
   #onHello(frame: Record<string, unknown>): void {
     if (frame.type !== "hello") {
       this.#close(closeCodes.protocol_error, "the first frame is a hello");
@@ -190,7 +196,6 @@ export class Connection {
   async #authenticate(hello: HelloFrame): Promise<void> {
     const caller = await authenticateHello(this.#broker.members, this.#nonce, hello);
     if (this.#socket.readyState !== this.#socket.OPEN) return;
-    clearTimeout(this.#helloTimer);
     if (caller === undefined) {
       this.#refuse(hello);
       return;
@@ -218,6 +223,7 @@ export class Connection {
       this.#refuse(hello);
       return;
     }
+    clearTimeout(this.#helloTimer);
     this.#stream.off("data", this.#boundUnknown);
     this.#open = { caller: { ...caller, sessions: this.#createSessions() }, pump };
     this.#broker.log.info({ event: "connected", mesh: caller.mesh.name, member: caller.member.name, kind: hello.kind });

@@ -17,10 +17,13 @@ import { attachSocketServer, type SocketServer } from "./socket-server.ts";
 const meshId = "0".repeat(36);
 const keys = createPeerKeys();
 
+type Members = Pick<BrokerContext["members"], "findMesh" | "findMember">;
+
+const member = { meshId, pubkey: keys.pubkey, name: "alice", role: "owner" as const, joinedAt: 1, revoked: false };
+const knowing: Members = { findMesh: async () => ({ id: meshId, name: "acme" }), findMember: async () => member };
+
 /** Just enough of a broker to say hello to. */
-function contextOf(): BrokerContext {
-  const member = { meshId, pubkey: keys.pubkey, name: "alice", role: "owner" as const, joinedAt: 1, revoked: false };
-  const members = { findMesh: async () => ({ id: meshId, name: "acme" }), findMember: async () => member };
+function contextOf(members: Members): BrokerContext {
   const parts = {
     config: readBrokerConfig({}, {}, undefined),
     members: members as Partial<BrokerContext["members"]> as BrokerContext["members"],
@@ -31,9 +34,12 @@ function contextOf(): BrokerContext {
   return parts as Partial<BrokerContext> as BrokerContext;
 }
 
-async function serve(run: RunOperation): Promise<{ http: Server; sockets: SocketServer; url: string }> {
+async function serve(
+  run: RunOperation,
+  members = knowing,
+): Promise<{ http: Server; sockets: SocketServer; url: string }> {
   const http = createServer();
-  const sockets = attachSocketServer(http, contextOf(), run);
+  const sockets = attachSocketServer(http, contextOf(members), run);
   http.listen(0, "127.0.0.1");
   await once(http, "listening");
   onTestFinished(() => {
@@ -114,6 +120,36 @@ describe("an upgrade", () => {
     vi.advanceTimersByTime(1);
     expect(duplex.destroyed).toBe(true);
   });
+});
+
+describe("a hello", () => {
+  /** Answers the first look-ups, and then falls silent. */
+  function fallSilentAfter(lookUps: number): { readonly members: Members; readonly silent: Promise<void> } {
+    const { promise: silent, resolve } = Promise.withResolvers<void>();
+    let left = lookUps;
+    const findMember = () => {
+      if (left-- > 0) return knowing.findMember(meshId, keys.pubkey);
+      resolve();
+      return new Promise<never>(() => undefined);
+    };
+    return { members: { ...knowing, findMember }, silent };
+  }
+
+  test.for([0, 1])(
+    "that a silent store leaves unanswered after %i answers is our failure, not the peer's",
+    async (n) => {
+      vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+      onTestFinished(() => void vi.useRealTimers());
+      const { members, silent } = fallSilentAfter(n);
+      const { url } = await serve(neverAsked, members);
+      const peer = await RawPeer.dial(url);
+      const refused = expect(peer.request("hello", peer.helloOf({ meshId, keys }, "client"))).rejects.toThrow();
+      await silent;
+      vi.advanceTimersByTime(10_000);
+      expect(await peer.closed).toEqual({ code: 1011, reason: "storage_unavailable" });
+      await refused;
+    },
+  );
 });
 
 describe("requests in flight", () => {
