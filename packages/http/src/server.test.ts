@@ -297,6 +297,19 @@ describe("bytes that are no HTTP", () => {
     expect(jsonOf(response)).toMatchObject({ error: "invalid_request", field: "Host" });
   });
 
+  test("a request that expects what is not understood is refused in it too; 100-continue is not among that", async () => {
+    const expecting = (what: string) =>
+      `POST /things HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: ${what}\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n{"name":"a"}`;
+    const socket = await dial();
+    socket.write(expecting("miracles"));
+    const response = await hear(socket);
+    expect(response).toMatch(/^HTTP\/1\.1 417 /);
+    expect(jsonOf(response)).toMatchObject({ error: "expectation_failed", retryable: false });
+    const other = await dial();
+    other.write(expecting("100-continue"));
+    expect(await hear(other)).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 /);
+  });
+
   test("headers beyond the bound are refused likewise", async () => {
     const socket = await dial();
     socket.write(`GET /held HTTP/1.1\r\nHost: x\r\nX: ${"x".repeat(100_000)}\r\n\r\n`);

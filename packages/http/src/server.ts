@@ -103,6 +103,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   server.setReplySerializer((payload) => writeStrictJson(payload as object));
   validateStrictly(server);
   refuseWithoutHost(server);
+  refuseExpectations(server);
   refuseWhileStopping(server, options.lingerMs ?? 0, partings);
   boundRequestsInFlight(server, options);
   boundUnreadAnswers(server, timeouts);
@@ -157,6 +158,19 @@ function refuseWithoutHost(server: FastifyInstance): void {
     const { headers, httpVersionMinor } = request.raw;
     if (headers.host !== undefined || httpVersionMinor === 0) done();
     else done(new MeshError("invalid_request", "The Host header is missing.", { field: "Host" }));
+  });
+}
+
+/** Node takes 100-continue to itself, and would refuse any other expectation without a body. */
+function refuseExpectations(server: FastifyInstance): void {
+  const unmet = new WeakSet<IncomingMessage>();
+  server.server.on("checkExpectation", (request, response) => {
+    unmet.add(request);
+    server.server.emit("request", request, response);
+  });
+  server.addHook("onRequest", (request, _reply, done) => {
+    if (request.raw.headers.expect !== undefined && unmet.has(request.raw)) done(new MeshError("expectation_failed"));
+    else done();
   });
 }
 

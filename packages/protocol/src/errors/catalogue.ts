@@ -129,6 +129,7 @@ export const errorCatalogue = {
   invalid_merge: refusal(400, "The merge does not name the base that the server finds; propose it again."),
   payload_too_large: refusal(413, "The body is larger than the limit."),
   unsupported_media_type: refusal(415, "Send application/json."),
+  expectation_failed: refusal(417, "Nothing but Expect: 100-continue is understood here."),
   // Try again.
   rate_limited: passing(429, "The mesh's budget for this window is spent.", "info"),
   busy: passing(429, "Too many requests are in flight.", "warn"),
