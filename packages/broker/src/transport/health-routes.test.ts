@@ -59,6 +59,15 @@ describe("GET /metrics", () => {
     expect(body).toContain("cm_broker_connections 7\n");
   });
 
+  test.for(["forwarded", "x-forwarded-for"])("handed on by a proxy (%s) needs the admin token", async (header) => {
+    const server = serve({});
+    const headers = { [header]: "for=203.0.113.7" };
+    expect((await server.inject("/metrics")).statusCode).toBe(200);
+    expect((await server.inject({ url: "/metrics", headers })).statusCode).toBe(401);
+    const authorization = "Bearer admin";
+    expect((await server.inject({ url: "/metrics", headers: { ...headers, authorization } })).statusCode).toBe(200);
+  });
+
   test("that fails says so in the one error shape", async () => {
     const server = serve({ metrics: { ...metricsOf(away), render: away } });
     const answer = await server.inject("/metrics");

@@ -1,5 +1,5 @@
 // What those who watch over a broker ask it: does it live, is it ready, what has it counted.
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { BrokerContext } from "../context.ts";
 import { toMeshError } from "../storage-failure.ts";
 import { answerInTime } from "../stores/answer-in-time.ts";
@@ -10,7 +10,7 @@ type Watched = Pick<BrokerContext, "metrics" | "checkReady" | "adminToken">;
 export function registerHealthRoutes(server: FastifyInstance, broker: Watched): void {
   server.get("/healthz", async () => ({ status: "ok" }));
   server.get("/metrics", async (request, reply) => {
-    if (!isLoopback(request.socket.remoteAddress)) requireAdmin(broker, request);
+    if (!isFromThisHost(request)) requireAdmin(broker, request);
     // A failure is answered in the one error shape, for which another serializer would have no words.
     const text = await broker.metrics.render();
     return reply.type(broker.metrics.contentType).serializer(String).send(text);
@@ -25,6 +25,8 @@ export function registerHealthRoutes(server: FastifyInstance, broker: Watched): 
   });
 }
 
-function isLoopback(address: string | undefined): boolean {
-  return address !== undefined && /^(::1$|127\.|::ffff:127\.)/.test(address);
+/** What a proxy on this host hands on comes over the loopback as well, from wherever it began. */
+function isFromThisHost({ headers, socket }: FastifyRequest): boolean {
+  if (headers.forwarded !== undefined || headers["x-forwarded-for"] !== undefined) return false;
+  return /^(::1$|127\.|::ffff:127\.)/.test(socket.remoteAddress ?? "");
 }
