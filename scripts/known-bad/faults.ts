@@ -19,8 +19,9 @@ const messageFaults: readonly KnownBad[] = [
     edits: [
       {
         file: "packages/storage/src/sqlite/group-commit.ts",
-        find: "        this.#runJobs(batch);\n",
-        replace: "        this.#runJobs(batch);\n        for (const entry of batch) entry.resolve(entry.result);\n",
+        find: "        done = this.#runJobs(batch);\n",
+        replace:
+          "        done = this.#runJobs(batch);\n        for (const entry of batch) entry.resolve(entry.result);\n",
       },
     ],
   },
