@@ -90,7 +90,7 @@ export const knownBadMessages: readonly KnownBad[] = [
   },
   {
     what: "a fence is answered and not written",
-    named: ["committed_twice"],
+    named: ["committed_twice", "audit_unbalanced"],
     plants: inBroker((stores) => ({
       ...stores,
       fences: {
