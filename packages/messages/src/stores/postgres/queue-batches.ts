@@ -5,8 +5,8 @@ import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres
 import { lookForMessages } from "../../core/run-out-leases.ts";
 import type { LeaseOutcome, QueueStore, SettleOutcome } from "../../ports/queues.ts";
 import { type AskedLease, leaseMessages } from "./queue-leases.ts";
+import type { QueueRef } from "./queue-rows.ts";
 import { type AskedSettle, settleMessages } from "./queue-settlements.ts";
-import type { QueueRef } from "./queues.ts";
 
 const requestsPerTransaction = 64;
 const messagesPerTransaction = 1_000;

@@ -6,8 +6,7 @@ import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import type { StoredItem } from "../../core/stored-item.ts";
 import { toHistoryItem } from "../../core/stored-item.ts";
 import { byHistory, type QueueRow, type StoredQueueMessage, toQueueRow } from "../../core/stored-queue-message.ts";
-import { queueColumns } from "./queue-rows.ts";
-import type { QueueRef } from "./queues.ts";
+import { type QueueRef, queueColumns } from "./queue-rows.ts";
 import type { Reading } from "./stored-accepts.ts";
 
 /** Undefined: retention has removed the message. */
@@ -65,26 +64,28 @@ export async function* inHistoryOrder(
     const older = waiting.splice(0, waiting.findLastIndex((row) => row.historyId < last) + 1);
     const known = new Map(ready.map(([row, item]) => [row, item]));
     const rows = [...known.keys(), ...older].sort(byHistory).slice(0, left);
-    yield* withItems(db, at.meshId, rows, known);
+    yield* withItems(db, at.meshId, rows, { known, name: "queue_items" });
     left -= rows.length;
     if (left === 0 || last === Number.POSITIVE_INFINITY) return;
     ready = await selectReady(db, at, last, left);
   }
 }
 
-/** Each with its message, of which those that are not known are read. */
+/** Each with its message, of which those that are not known are read. `name` is for connections whose plans are generic. */
 export async function* withItems<Row extends QueueRow>(
   db: Reading,
   meshId: string,
   rows: readonly Row[],
-  known: ReadonlyMap<QueueRow, HistoryItem | undefined> = new Map(),
+  options: { readonly known?: ReadonlyMap<QueueRow, HistoryItem | undefined>; readonly name?: string } = {},
 ): AsyncGenerator<RowWithItem<Row>> {
+  const { known = new Map<QueueRow, HistoryItem | undefined>(), name } = options;
   for (let from = 0; from < rows.length; from += itemsPerRead) {
     const some = rows.slice(from, from + itemsPerRead);
     const read = await selectItems(
       db,
       meshId,
       some.filter((row) => !known.has(row)),
+      name,
     );
     for (const row of some) yield [row, known.has(row) ? known.get(row) : read.get(row.historyId)];
   }
@@ -101,9 +102,10 @@ async function selectItems(
   db: Reading,
   meshId: string,
   rows: readonly QueueRow[],
+  name: string | undefined,
 ): Promise<ReadonlyMap<number, HistoryItem>> {
   if (rows.length === 0) return new Map();
   const ids = [rows.map((row) => row.historyId), rows.map((row) => row.brokerMessageId)];
-  const stored = await db.query<StoredItem>(itemsStatement, [meshId, ...ids], "queue_items");
+  const stored = await db.query<StoredItem>(itemsStatement, [meshId, ...ids], name);
   return new Map(stored.map((row) => [row.history_id, toHistoryItem(row)]));
 }

@@ -8,8 +8,8 @@ import { movesOf, runOutPerLook, sortRunOut } from "../../core/run-out-leases.ts
 import type { QueueMove } from "../../core/stored-queue-message.ts";
 import type { LeasedItem, LeaseOutcome, LeaseRequest } from "../../ports/queues.ts";
 import { inHistoryOrder, type RowWithItem, selectReady, withItems } from "./queue-items.ts";
-import { heldKey, moveMessages, selectHeldUnder, selectRunOut } from "./queue-rows.ts";
-import { openQueue, type QueueRef, refusalOf } from "./queues.ts";
+import { heldKey, moveMessages, type QueueRef, selectHeldUnder, selectRunOut } from "./queue-rows.ts";
+import { openQueue, refusalOf } from "./queues.ts";
 import { unawaited } from "./unawaited.ts";
 
 export type AskedLease = { readonly request: LeaseRequest; readonly nowMs: number };
@@ -189,7 +189,7 @@ async function repeatLease(
   const lease = { holder: request.holder, leaseToken: made.lease_token };
   const held = (await selectHeldUnder(tx, request.meshId, [lease])).get(heldKey(lease)) ?? [];
   const items: LeasedItem[] = [];
-  for await (const [{ message }, item] of withItems(tx, request.meshId, held)) {
+  for await (const [{ message }, item] of withItems(tx, request.meshId, held, { name: "queue_items" })) {
     if (item !== undefined) items.push({ ...item, deliveries: message.deliveries });
   }
   return { type: "leased", items, leaseToken: made.lease_token, expiresAtMs };

@@ -13,6 +13,8 @@ import {
 } from "../../core/stored-queue-message.ts";
 import type { Reading } from "./stored-accepts.ts";
 
+export type QueueRef = { readonly meshId: string; readonly queue: string };
+
 /** Of `mesh.queue_message q`. */
 export const queueColumns = `q.mesh_id, q.queue, q.history_id, q.broker_message_id, q.state, q.deliveries, q.lease_holder,
   q.lease_token, q.lease_expires_at, q.parked_at, q.settled_at`;
@@ -75,7 +77,7 @@ export function moveMessages(tx: PostgresTransaction, moves: readonly QueueMove[
 /** What is written as leased though its lease has ended, first what ended first. */
 export function selectRunOut(
   db: Reading,
-  { meshId, queue }: { readonly meshId: string; readonly queue: string },
+  { meshId, queue }: QueueRef,
   nowMs: number,
   limit: number,
   name?: string,

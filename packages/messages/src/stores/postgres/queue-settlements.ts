@@ -4,8 +4,8 @@ import { isUuid } from "@claudemesh/storage/postgres-text";
 import { decideSettle } from "../../core/settle-decision.ts";
 import type { QueueMove } from "../../core/stored-queue-message.ts";
 import type { Settlement, SettleOutcome, SettleRequest } from "../../ports/queues.ts";
-import { heldKey, moveMessages, selectHeldUnder } from "./queue-rows.ts";
-import { openQueue, type QueueRef, refusalOf } from "./queues.ts";
+import { heldKey, moveMessages, type QueueRef, selectHeldUnder } from "./queue-rows.ts";
+import { openQueue, refusalOf } from "./queues.ts";
 import { unawaited } from "./unawaited.ts";
 
 export type AskedSettle = { readonly request: SettleRequest; readonly nowMs: number };

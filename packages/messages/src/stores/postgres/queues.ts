@@ -1,16 +1,15 @@
 // Queues on PostgreSQL. Whoever leases, settles or revives holds the queue's row, so that competing consumers come one
 // after the other, and the caller's membership, so that a revocation waits for him or is seen. Accepts wait for neither.
 import { limits } from "@claudemesh/protocol/messages/limits";
-import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { PageRoom } from "../../core/page-room.ts";
 import { giveBack, messageAt, revive } from "../../core/queue-message.ts";
 import { movesOf, runOutPerLook, sortRunOut } from "../../core/run-out-leases.ts";
-import { byHistory, type QueueMove, type QueueRow } from "../../core/stored-queue-message.ts";
+import { byHistory, type QueueMove } from "../../core/stored-queue-message.ts";
 import type { ParkedItem, ParkedPage, QueueRefusal, ReviveOutcome } from "../../ports/queues.ts";
-import { moveMessages, selectByIds, selectHeldBy, selectParked, selectRunOut } from "./queue-rows.ts";
+import { withItems } from "./queue-items.ts";
+import { moveMessages, type QueueRef, selectByIds, selectHeldBy, selectParked, selectRunOut } from "./queue-rows.ts";
 import type { Reading } from "./stored-accepts.ts";
-import { selectItems } from "./stored-items.ts";
 
 export async function insertQueue(
   tx: PostgresTransaction,
@@ -42,8 +41,6 @@ export async function selectMaxDeliveries(
   return row?.max_deliveries;
 }
 
-export type QueueRef = { readonly meshId: string; readonly queue: string };
-
 /**
  * Who among the members is one, and the queue's bound where it exists: both are held until the transaction ends. `name` is for
  * connections whose plans are generic.
@@ -71,26 +68,6 @@ export async function openQueue(
 /** Why a member may do nothing here, where he is none or there is no such queue. */
 export function refusalOf({ live }: { readonly live: ReadonlySet<string> }, member: string): QueueRefusal {
   return { type: live.has(member) ? "queue_not_found" : "not_a_member" };
-}
-
-/** Bodies in the memory at once, beside those of the answers. */
-const itemsPerRead = 32;
-
-/** Each row with its message, or undefined where retention has removed that; read a few at a time. */
-async function* withItems<Row extends QueueRow>(
-  db: Reading,
-  meshId: string,
-  rows: readonly Row[],
-): AsyncGenerator<[Row, HistoryItem | undefined]> {
-  for (let from = 0; from < rows.length; from += itemsPerRead) {
-    const some = rows.slice(from, from + itemsPerRead);
-    const items = await selectItems(
-      db,
-      meshId,
-      some.map((row) => row.historyId),
-    );
-    for (const row of some) yield [row, items.get(row.historyId)];
-  }
 }
 
 /** `crowded`: so many leases ran out that they have to be written down first. Undefined: no such queue. */
