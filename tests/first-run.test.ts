@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { LongRunning, runCli, runJson } from "./support/process.ts";
 import { until } from "./support/world.ts";
@@ -46,6 +47,16 @@ describe("claudemesh up", () => {
     expect(await inboxOf(["hello", "hello again"])).toEqual(["hello", "hello again"]);
     await second.process.kill("SIGTERM");
     expect(await second.process.exited).toEqual({ code: 0, signal: null });
+  });
+
+  test("puts its public address into invites, and keeps to the loopback itself", async () => {
+    const url = "http://mesh.example.org:7600";
+    running = new LongRunning<Ready>(["up", "--listen", "127.0.0.1:0", "--public-url", url], { home });
+    const ready = await running.ready;
+    expect(ready).toMatchObject({ public_url: url, url: expect.stringContaining("127.0.0.1") });
+    const { stdout } = await runCli(["mesh", "invite"], { home });
+    expect(stdout).toContain(`It leads to ${url}.`);
+    expect(decodeInvite(stdout.split("\n")[0] ?? "").broker).toBe(url);
   });
 
   test("answers the same id again with the first answer, and other content with a conflict and exit code 4", async () => {

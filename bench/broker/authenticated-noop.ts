@@ -22,6 +22,7 @@ const metrics = createBrokerMetrics({
   connected: () => 0,
   sessionsHeld: () => 0,
   webhookCounts,
+  checkReady: async () => ({ store: "ok", limiter: "ok" }),
   onFailure: () => undefined,
 });
 const validators = compileInputs();

@@ -283,6 +283,39 @@ const messageFaults: readonly KnownBad[] = [
     ],
   },
   {
+    name: "leases-by-the-wall-clock",
+    harm: "a broker's clock that is set back holds the jobs of dead workers until it has caught up",
+    edits: [
+      {
+        file: "packages/broker/src/stores/store-clock.ts",
+        find: "    nowMs += passedMs;\n",
+        replace: "    nowMs = sources.wallMs();\n",
+      },
+    ],
+  },
+  {
+    name: "time-restarts-with-the-broker",
+    harm: "a clock that is set back before a broker starts holds every lease until it has caught up",
+    edits: [
+      {
+        file: "packages/broker/src/stores/store-clock.ts",
+        find: "Math.max(sources.wallMs(), atLeastMs)",
+        replace: "Math.max(sources.wallMs(), 0 * atLeastMs)",
+      },
+    ],
+  },
+  {
+    name: "ready-without-a-write",
+    harm: "a broker whose store went read-only says that it is ready",
+    edits: [
+      {
+        file: "packages/broker/src/stores/readiness.ts",
+        find: "    succeeds(writeStore(), onFailure),\n",
+        replace: "    succeeds(Promise.resolve(void writeStore), onFailure),\n",
+      },
+    ],
+  },
+  {
     name: "wall-clock-backoff",
     harm: "setting the clock back holds up every retry for as long",
     edits: [

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BrokerFlags, readBrokerConfig } from "@claudemesh/broker/config";
-import { type RunningBroker, startBroker } from "@claudemesh/broker/start";
+import { type RunningBroker, type StartBrokerOptions, startBroker } from "@claudemesh/broker/start";
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import { createMeshBytes, joinBytes } from "@claudemesh/protocol/wire/signing";
 import { onTestFinished } from "vitest";
@@ -27,7 +27,12 @@ export function makeTemporaryFolder(): string {
 
 /** Flags win over the harness's own: a free port, `<folder>/broker.db`, and silence. */
 export async function startTestBroker(
-  options: { folder?: string; flags?: BrokerFlags; env?: Record<string, string> } = {},
+  options: {
+    folder?: string;
+    flags?: BrokerFlags;
+    env?: Record<string, string>;
+    time?: StartBrokerOptions["time"];
+  } = {},
 ): Promise<RunningBroker> {
   const folder = options.folder ?? makeTemporaryFolder();
   const flags = {
@@ -36,7 +41,9 @@ export async function startTestBroker(
     "log-level": "silent",
     ...options.flags,
   };
-  const broker = await startBroker(readBrokerConfig(flags, options.env ?? {}, undefined));
+  const broker = await startBroker(readBrokerConfig(flags, options.env ?? {}, undefined), {
+    ...(options.time === undefined ? {} : { time: options.time }),
+  });
   let stopping: Promise<void> | undefined;
   const stop = () => {
     stopping ??= broker.stop();

@@ -11,6 +11,7 @@ import {
 } from "@claudemesh/protocol/features";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { parse as parseToml, TomlError } from "smol-toml";
+import { isUnspecified } from "./public-url.ts";
 import { withoutSecret } from "./shown-address.ts";
 
 export const logLevels = ["trace", "debug", "info", "warn", "error", "silent"] as const;
@@ -310,7 +311,7 @@ function parsePath(text: string): string | undefined {
 function parsePublicUrl(text: string): string | undefined {
   const url = parseUrl(text, ["https:", "http:", "wss:", "ws:"]);
   const plain = url !== undefined && url.username === "" && url.password === "" && url.search === "" && url.hash === "";
-  return plain ? text.replace(/\/+$/, "") : undefined;
+  return plain && !isUnspecified(url.hostname) ? text.replace(/\/+$/, "") : undefined;
 }
 
 function parseStore(text: string): StoreConfig | undefined {

@@ -11,6 +11,7 @@ import type { Housekeeping } from "./background/housekeeping.ts";
 import type { BrokerConfig } from "./config.ts";
 import type { BrokerMetrics } from "./metrics.ts";
 import type { BrokerRegistrar } from "./registrar/broker-registrar.ts";
+import type { Readiness } from "./stores/readiness.ts";
 import type { SpaceWatchers } from "./sync/space-watchers.ts";
 import type { ConnectionRegistry } from "./transport/connection-registry.ts";
 
@@ -25,8 +26,8 @@ export type BrokerContext = {
   readonly admitNew: (meshId: string, id: string) => Promise<void>;
   readonly watchers: SpaceWatchers;
   readonly connections: ConnectionRegistry;
-  /** Resolves when store and limiter answer; rejects with what does not. */
-  readonly checkReady: () => Promise<void>;
+  /** Whether store and limiter take writes. Never rejects; cheap, since one proof serves a second. */
+  readonly checkReady: () => Promise<Readiness>;
   readonly failpoints: Failpoints<FailpointName>;
   readonly metrics: BrokerMetrics;
   readonly housekeeping: Housekeeping;

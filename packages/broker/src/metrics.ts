@@ -4,6 +4,7 @@ import { Counter, Gauge, type LabelValues, Registry } from "prom-client";
 import type { Swept } from "./background/sweep-everything.ts";
 import { answerInTime } from "./stores/answer-in-time.ts";
 import type { BackendCounts } from "./stores/backend.ts";
+import type { Readiness } from "./stores/readiness.ts";
 
 export type BrokerMetrics = {
   /** One request was answered, over either transport. */
@@ -40,6 +41,8 @@ export type MetricSources = {
   /** Sessions of spaces that connections to this broker hold. */
   readonly sessionsHeld: () => number;
   readonly webhookCounts: () => Promise<{ readonly pending: number; readonly parked: number }>;
+  /** Whether store and limiter take writes. */
+  readonly checkReady: () => Promise<Pick<Readiness, "store" | "limiter">>;
   /** The store did not say; the other metrics are shown without it. */
   readonly onFailure: (error: unknown) => void;
 };
@@ -85,6 +88,7 @@ export function createBrokerMetrics(sources: MetricSources): BrokerMetrics {
     "Units of budget spent on sends that the transaction then refused.",
     () => counts().limiterSpentThenRefused,
   );
+  registerReadiness(registers, sources);
   return {
     answered: countPairs(requests, ["operation", "status"]),
     ...createKeepingMetrics(registers),
@@ -94,6 +98,20 @@ export function createBrokerMetrics(sources: MetricSources): BrokerMetrics {
     contentType: registry.contentType,
     render: () => registry.metrics(),
   };
+}
+
+function registerReadiness(registers: Registry[], { checkReady }: Pick<MetricSources, "checkReady">): void {
+  const up = (part: "store" | "limiter", help: string) =>
+    new Gauge({
+      name: `cm_broker_${part}_up`,
+      help,
+      registers,
+      async collect() {
+        this.set((await checkReady())[part] === "ok" ? 1 : 0);
+      },
+    });
+  up("store", "1 while the store takes writes.");
+  up("limiter", "1 while the limiter takes writes.");
 }
 
 /** Each pair of labels is looked up by the library once, because it happens with every request. */

@@ -13,16 +13,20 @@ import { createFailpoints, parseFailpoints } from "@claudemesh/storage/failpoint
 import { type Logger, pino } from "pino";
 import { ensureAdminToken } from "./admin-token.ts";
 import { startBackgroundWork } from "./background/background-work.ts";
+import { BrokerDirectory } from "./background/broker-directory.ts";
 import { Housekeeping } from "./background/housekeeping.ts";
 import type { BrokerConfig } from "./config.ts";
 import type { BrokerContext } from "./context.ts";
 import { createBrokerMetrics } from "./metrics.ts";
 import { createOperationRunner } from "./operations/run-operation.ts";
+import { isUnspecified, reachableHost } from "./public-url.ts";
 import { type BrokerRegistrar, openRegistrar } from "./registrar/broker-registrar.ts";
 import { type JoinedBrokers, joinBrokers } from "./signals/join-brokers.ts";
 import type { Backend } from "./stores/backend.ts";
 import { openBackend } from "./stores/open-backend.ts";
 import { createQuietLog } from "./stores/quiet-log.ts";
+import { createReadiness, type Readiness } from "./stores/readiness.ts";
+import type { TimeSources } from "./stores/store-clock.ts";
 import { createSpacePorts } from "./sync/space-ports.ts";
 import { SpaceWatchers } from "./sync/space-watchers.ts";
 import { readTlsIdentity } from "./tls-identity.ts";
@@ -35,6 +39,8 @@ import { attachSocketServer } from "./transport/socket-server.ts";
 export type RunningBroker = {
   /** http://host:port or https://host:port; WebSockets connect to the same place. */
   readonly url: string;
+  /** What invites say: `--public-url`, else the address above, or one of this host that others can reach. */
+  readonly publicUrl: string;
   readonly adminTokenFile: string;
   /** The path of the SQLite file, or the address of the database without its password. */
   readonly storePath: string;
@@ -57,22 +63,39 @@ const stopGraceMs = 8_000;
 /** Between looks for commits that nobody was told of, where no other broker can have made them. */
 const lookIntervalMs = 5_000;
 
-/** `lingerMs`: how long a stop leaves HTTP connections open for what is on its way to them. */
-export async function startBroker(config: BrokerConfig, { lingerMs = 0 } = {}): Promise<RunningBroker> {
+/** How often a broker says that it lives: to the others on its store, or to its own next start. */
+const announceBesideMs = 5_000;
+const announceAloneMs = 30_000;
+
+export type StartBrokerOptions = {
+  /** How long a stop leaves HTTP connections open for what is on its way to them. */
+  readonly lingerMs?: number;
+  /** What time is told from, where the store is this broker's alone; the system's own where absent. */
+  readonly time?: TimeSources;
+};
+
+export async function startBroker(config: BrokerConfig, options: StartBrokerOptions = {}): Promise<RunningBroker> {
+  const { lingerMs = 0, time } = options;
   const log = pino({ level: config.logLevel, base: null, name: "broker" }, pino.destination({ dest: 2, sync: true }));
   const failpoints = createFailpoints(parseFailpoints(config.failpoints, failpointNames));
   if (failpoints.active) log.warn({ event: "failpoints_active" }, `FAULT POINTS ARE SET: ${failpoints.describe()}`);
-  const backend = await openBackend({ config, failpoints, log });
+  const backend = await openBackend({ config, failpoints, log, ...(time === undefined ? {} : { time }) });
   let joined: JoinedBrokers | undefined;
   let registrar: BrokerRegistrar | undefined;
+  let directory: BrokerDirectory | undefined;
   try {
     const { adminTokenFile, place } = backend;
-    const nextId = createUuidV7Generator({ nowMs: Date.now, randomBytes });
+    const { nowMs } = backend;
+    const nextId = createUuidV7Generator({ nowMs, randomBytes });
     joined = await joinBrokers(backend.sideBySide, { nextId, log });
     const { connections } = joined;
     const watchers = createWatchers(backend, connections, log);
+    const announced = createDirectory(backend, config, nextId, log);
+    directory = announced;
+    const checkReady = createCheckReady(backend, announced, config, log);
     const metrics = createBrokerMetrics({
       counts: backend.counts,
+      checkReady,
       connected: () => connections.size,
       sessionsHeld: () => watchers.size,
       webhookCounts: () => backend.messages.webhooks.counts(),
@@ -80,7 +103,7 @@ export async function startBroker(config: BrokerConfig, { lingerMs = 0 } = {}): 
         log.error({ event: "metrics_incomplete", err: error, times }, "counting rows for /metrics failed"),
       ),
     });
-    const opened = await openRegistrar({ store: backend.registrar, config, nowMs: Date.now, nextId, metrics, log });
+    const opened = await openRegistrar({ store: backend.registrar, config, nowMs, nextId, metrics, log });
     registrar = opened;
     const broker = createContext(config, backend, connections, {
       failpoints,
@@ -90,12 +113,15 @@ export async function startBroker(config: BrokerConfig, { lingerMs = 0 } = {}): 
       log,
       nextId,
       adminToken: ensureAdminToken(adminTokenFile),
+      checkReady,
     });
+    await announced.start();
     const { url, reloadTls, stop } = await serve(broker, place, lingerMs);
     broker.watchers.start(backend.sideBySide?.sweepIntervalMs ?? lookIntervalMs);
     const { leave } = joined;
     return {
       url,
+      publicUrl: broker.publicUrl(),
       adminTokenFile,
       storePath: place,
       reloadTls,
@@ -103,17 +129,55 @@ export async function startBroker(config: BrokerConfig, { lingerMs = 0 } = {}): 
       stop: async () => {
         await stop();
         await broker.watchers.stop();
+        await announced.stop();
         await leave();
         await opened.close();
         await backend.close();
       },
     };
   } catch (error) {
+    await directory?.stop();
     await joined?.leave();
     await registrar?.close();
     await backend.close();
     throw error;
   }
+}
+
+function createDirectory(
+  { brokers, nowMs, sideBySide }: Backend,
+  { publicUrl }: BrokerConfig,
+  nextId: () => string,
+  log: Logger,
+): BrokerDirectory {
+  const isAlone = sideBySide === undefined;
+  return new BrokerDirectory({
+    store: brokers,
+    brokerId: isAlone ? "alone" : nextId(),
+    publicUrl,
+    nowMs,
+    intervalMs: isAlone ? announceAloneMs : announceBesideMs,
+    onFailure: createQuietLog((error, times) =>
+      log.warn({ event: "announce_failed", err: error, times }, "the store did not take this broker's row"),
+    ),
+    onChange: (brokers) => log.info({ event: "brokers_changed", brokers }, "the brokers on this store changed"),
+  });
+}
+
+function createCheckReady(
+  backend: Backend,
+  directory: BrokerDirectory,
+  { limiterOpen }: BrokerConfig,
+  log: Logger,
+): () => Promise<Readiness> {
+  return createReadiness({
+    writeStore: directory.announce,
+    writeLimiter: backend.writeLimiter,
+    limiterOpen,
+    onFailure: createQuietLog((error, times) =>
+      log.warn({ event: "not_ready", err: error, times }, "store or limiter take no writes"),
+    ),
+  });
 }
 
 function createWatchers(backend: Backend, connections: ConnectionRegistry, log: Logger): SpaceWatchers {
@@ -129,11 +193,14 @@ function createContext(
   config: BrokerConfig,
   backend: Backend,
   connections: ConnectionRegistry,
-  rest: Pick<BrokerContext, "failpoints" | "registrar" | "watchers" | "metrics" | "log" | "nextId" | "adminToken">,
+  rest: Pick<
+    BrokerContext,
+    "failpoints" | "registrar" | "watchers" | "metrics" | "log" | "nextId" | "adminToken" | "checkReady"
+  >,
 ): WiredBroker {
   let url = "";
   const { messages } = backend;
-  const nowMs = Date.now;
+  const { nowMs } = backend;
   const { watchers, nextId } = rest;
   const spaces = createSpacePorts(backend, { config, connections, watchers, nowMs, nextId });
   return {
@@ -148,7 +215,6 @@ function createContext(
       if (refusal !== undefined) throw refusal;
     },
     connections,
-    checkReady: backend.checkReady,
     housekeeping: new Housekeeping({
       config,
       messages,
@@ -159,7 +225,7 @@ function createContext(
       nowMs,
     }),
     nowMs,
-    publicUrl: () => config.publicUrl ?? url,
+    publicUrl: () => config.publicUrl ?? withReachableHost(url, config),
     setUrl: (bound) => {
       url = bound;
     },
@@ -198,7 +264,7 @@ async function serve(broker: WiredBroker, place: string, lingerMs: number): Prom
   }
   const url = urlOf(config, (server.server.address() as AddressInfo).port);
   broker.setUrl(url);
-  warnOfUnreachableInvites(broker);
+  sayWhatInvitesSay(broker);
   log.info({ event: "listening", url, store: place }, "the broker serves");
   const background = startBackgroundWork(broker);
   const sweep = setInterval(() => {
@@ -246,11 +312,16 @@ function urlOf({ listen, tlsCert }: BrokerConfig, port: number): string {
   return `${tlsCert === undefined ? "http" : "https"}://${host}:${port}`;
 }
 
-/** An invite that names every address of this host names none that another host could connect to. */
-function warnOfUnreachableInvites({ config, log }: BrokerContext): void {
-  if (config.publicUrl !== undefined || !["0.0.0.0", "::"].includes(config.listen.host)) return;
-  const advice = `invites will say ${config.listen.host}, which other hosts cannot reach; give --public-url`;
-  log.warn({ event: "no_public_url" }, advice);
+/** An invite that named every address of this host would name none that another host could connect to. */
+function withReachableHost(url: string, { listen }: BrokerConfig): string {
+  if (!isUnspecified(listen.host)) return url;
+  return `${url.slice(0, url.indexOf("//"))}//${reachableHost()}:${url.slice(url.lastIndexOf(":") + 1)}`;
+}
+
+function sayWhatInvitesSay({ config, log, publicUrl }: BrokerContext): void {
+  if (config.publicUrl !== undefined || !isUnspecified(config.listen.host)) return;
+  const advice = `invites say ${publicUrl()}; where other hosts reach this broker at another address, give --public-url`;
+  log.warn({ event: "no_public_url", public_url: publicUrl() }, advice);
 }
 
 function reloadTls({ config, log }: BrokerContext, server: object): void {

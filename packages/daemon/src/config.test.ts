@@ -25,6 +25,7 @@ describe("config.toml", () => {
         maxAgeHoursOverride: undefined,
         doneRetentionDays: 30,
       },
+      reconnect: { backoff: { minMs: 500, maxMs: 5_000 } },
       ipc: {
         tcpEnabled: undefined,
         maxInFlight: 64,
@@ -47,6 +48,9 @@ request_timeout_ms = 30
 max_bytes = 1_000_000
 max_age_hours_override = 40
 done_retention_days = 50
+[reconnect]
+backoff_min_ms = 70
+backoff_max_ms = 80
 [ipc]
 tcp_enabled = false
 max_in_flight = 5
@@ -67,6 +71,7 @@ policy = "warn"
         maxAgeHoursOverride: 40,
         doneRetentionDays: 50,
       },
+      reconnect: { backoff: { minMs: 70, maxMs: 80 } },
       ipc: {
         tcpEnabled: false,
         maxInFlight: 5,
@@ -88,6 +93,25 @@ policy = "warn"
   });
 
   it.each([
+    ["its own", "[reconnect]\nbackoff_min_ms = 20\nbackoff_max_ms = 700\n", 20, 700],
+    ["the outbox's where those are shorter", "[outbox]\nbackoff_min_ms = 10\nbackoff_max_ms = 100\n", 10, 100],
+    ["five seconds at most", "[outbox]\nbackoff_min_ms = 60000\nbackoff_max_ms = 90000\n", 500, 5_000],
+    ["a shortest below its own longest", "[reconnect]\nbackoff_max_ms = 100\n", 100, 100],
+  ])("waits between tries to connect for %s", (_, toml, minMs, maxMs) => {
+    expect(read(`${mesh}${toml}`).reconnect.backoff).toEqual({ minMs, maxMs });
+  });
+
+  it.each([
+    [
+      "a pause before connecting that is longer than a broker should wait",
+      `${mesh}[reconnect]\nbackoff_max_ms = 5001\n`,
+      "reconnect.backoff_max_ms",
+    ],
+    [
+      "a pause before connecting that ends before it begins",
+      `${mesh}[reconnect]\nbackoff_min_ms = 5\nbackoff_max_ms = 4\n`,
+      "backoff_max_ms",
+    ],
     ["an unknown key", `${mesh}[outbox]\nmax_byte = 1\n`, "outbox.max_byte"],
     ["an unknown section", `${mesh}[hooks]\na = 1\n`, "hooks"],
     ["an unknown key of the mesh", `${mesh}colour = "red"\n`, "mesh.colour"],

@@ -2,7 +2,7 @@
 // start and passed down. A key that nobody knows is refused by its name, because a misspelt limit is no limit.
 import { readFileSync } from "node:fs";
 import { createSchemaCompiler } from "@claudemesh/http/validation";
-import { type BackoffBounds, defaultBackoff } from "@claudemesh/protocol/messages/backoff";
+import { type BackoffBounds, defaultBackoff, defaultReconnect } from "@claudemesh/protocol/messages/backoff";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { parse as parseToml, TomlError } from "smol-toml";
 import { type ClonePolicy, clonePolicies } from "./core/host-fingerprint.ts";
@@ -16,6 +16,8 @@ export type DaemonConfig = {
     readonly maxAgeHoursOverride: number | undefined;
     readonly doneRetentionDays: number;
   };
+  /** Between tries to connect to a broker. */
+  readonly reconnect: { readonly backoff: BackoffBounds };
   readonly ipc: {
     /** Undefined: on, except in a container. */
     readonly tcpEnabled: boolean | undefined;
@@ -45,6 +47,7 @@ export type DaemonSettings = {
     readonly max_age_hours_override?: number;
     readonly done_retention_days?: number;
   };
+  readonly reconnect?: { readonly backoff_min_ms?: number; readonly backoff_max_ms?: number };
   readonly ipc?: {
     readonly tcp_enabled?: boolean;
     readonly max_in_flight?: number;
@@ -70,6 +73,10 @@ const settingsSchema = section({
     max_bytes: whole(262_144, Number.MAX_SAFE_INTEGER),
     max_age_hours_override: whole(1, 87_600),
     done_retention_days: whole(1, 36_500),
+  }),
+  reconnect: section({
+    backoff_min_ms: whole(1, defaultReconnect.maxMs),
+    backoff_max_ms: whole(1, defaultReconnect.maxMs),
   }),
   ipc: section({
     tcp_enabled: { type: "boolean" },
@@ -111,7 +118,8 @@ export function readDaemonConfig(sources: ConfigSources): DaemonConfig {
   const file = readSettings(sources.path);
   const environment = settingsFromEnvironment(sources.env);
   checkSettings(settingsSchema, sources.overrides, "the settings given at start");
-  const { outbox, ipc, inbox, clone } = mergeSettings(mergeSettings(file, environment), sources.overrides);
+  const settings = mergeSettings(mergeSettings(file, environment), sources.overrides);
+  const { outbox, ipc, inbox, clone } = settings;
   const minMs = outbox?.backoff_min_ms ?? defaultBackoff.minMs;
   const maxMs = outbox?.backoff_max_ms ?? Math.max(defaultBackoff.maxMs, minMs);
   if (maxMs < minMs) {
@@ -125,6 +133,7 @@ export function readDaemonConfig(sources: ConfigSources): DaemonConfig {
       maxAgeHoursOverride: outbox?.max_age_hours_override,
       doneRetentionDays: outbox?.done_retention_days ?? defaults.doneRetentionDays,
     },
+    reconnect: { backoff: readReconnect(settings, { minMs, maxMs }) },
     ipc: {
       tcpEnabled: ipc?.tcp_enabled,
       maxInFlight: ipc?.max_in_flight ?? defaults.maxInFlight,
@@ -136,6 +145,16 @@ export function readDaemonConfig(sources: ConfigSources): DaemonConfig {
     inbox: { retentionDays: inbox?.retention_days },
     clone: { policy: clone?.policy ?? "refuse" },
   };
+}
+
+/** What is not said follows the outbox's pauses, and none is longer than a broker that is back should have to wait. */
+function readReconnect({ reconnect }: DaemonSettings, outbox: BackoffBounds): BackoffBounds {
+  const minMs =
+    reconnect?.backoff_min_ms ??
+    Math.min(outbox.minMs, defaultReconnect.minMs, reconnect?.backoff_max_ms ?? defaultReconnect.maxMs);
+  const maxMs = reconnect?.backoff_max_ms ?? Math.max(minMs, Math.min(outbox.maxMs, defaultReconnect.maxMs));
+  if (maxMs >= minMs) return { minMs, maxMs };
+  throw new StartRefused("config_invalid", `[reconnect] backoff_max_ms (${maxMs}) is below backoff_min_ms (${minMs}).`);
 }
 
 function readSettings(path: string): DaemonSettings {
@@ -178,6 +197,7 @@ function settingsFromEnvironment(env: ConfigSources["env"]): DaemonSettings {
 function mergeSettings(below: DaemonSettings, above: DaemonSettings): DaemonSettings {
   return {
     outbox: { ...below.outbox, ...above.outbox },
+    reconnect: { ...below.reconnect, ...above.reconnect },
     ipc: { ...below.ipc, ...above.ipc },
     inbox: { ...below.inbox, ...above.inbox },
     clone: { ...below.clone, ...above.clone },

@@ -7,7 +7,7 @@ import { openLink } from "@claudemesh/client/link";
 import type { Link, LinkOptions } from "@claudemesh/client/link-contract";
 import { LocalFileError } from "@claudemesh/client/private-files";
 import { StorageError } from "@claudemesh/storage/errors";
-import { type DaemonSettings, readDaemonConfig } from "./config.ts";
+import { type DaemonConfig, type DaemonSettings, readDaemonConfig } from "./config.ts";
 import type { HostFacts } from "./core/host-fingerprint.ts";
 import { createFarewell, type EphemeralOrder } from "./ephemeral.ts";
 import { containerSigns, isInContainer } from "./files/container.ts";
@@ -111,7 +111,7 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
     log,
     failpoints,
     stores,
-    openLink: (events) => connect(linkOptions(mesh, keys, version, events)),
+    openLink: (events) => connect(linkOptions(mesh, keys, version, config, events)),
     onFatal: ({ reason, message }) => exit({ reason, exitCode: 1, message }),
   });
   resources.push(() => services.stop());
@@ -154,12 +154,19 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
   };
 }
 
-function linkOptions(mesh: MeshConfig, keys: MemberKeys, version: string, events: LinkEvents): LinkOptions {
+function linkOptions(
+  mesh: MeshConfig,
+  keys: MemberKeys,
+  version: string,
+  { reconnect }: DaemonConfig,
+  events: LinkEvents,
+): LinkOptions {
   return {
     url: mesh.broker,
     identity: identityOf(keys, mesh.id),
     kind: "daemon",
     agent: `claudemesh-daemon/${version}`,
+    backoff: reconnect.backoff,
     ...events,
   };
 }

@@ -31,6 +31,7 @@ async function withHousekeeping(
     const clock = { nowMs: Date.now() };
     const counts = () => ({ limiterPassedUncounted: 0, limiterSpentThenRefused: 0 });
     const metrics = createBrokerMetrics({
+      checkReady: async () => ({ store: "ok", limiter: "ok" }),
       counts,
       connected: () => 0,
       sessionsHeld: () => 0,

@@ -1,6 +1,7 @@
 // What a broker stands on: its stores, whether they can be reached, and, where brokers stand side by side, what they
 // need for that. Two kinds keep this contract; open-backend.ts chooses.
 import type { MembersStore } from "@claudemesh/members/ports";
+import type { BrokersStore } from "@claudemesh/members/ports/brokers";
 import type { MessagesStore } from "@claudemesh/messages/ports";
 import type { SpendPorts } from "@claudemesh/messages/services/spend-unit";
 import type { OnceStore } from "@claudemesh/registrar/once-ports";
@@ -12,6 +13,7 @@ import type { RuleStore } from "@claudemesh/storage/row-rules";
 import type { Logger } from "pino";
 import type { BrokerConfig } from "../config.ts";
 import type { Recipient } from "../signals/shared-connections.ts";
+import type { TimeSources } from "./store-clock.ts";
 
 export type Backend = {
   readonly members: MembersStore;
@@ -27,8 +29,12 @@ export type Backend = {
   readonly place: string;
   /** A path that holds for whoever reads it, wherever that program runs. */
   readonly adminTokenFile: string;
-  /** Resolves when store and limiter answer; rejects with what does not. */
-  readonly checkReady: () => Promise<void>;
+  /** The brokers on this store; writing a row of it proves that the store takes writes. */
+  readonly brokers: BrokersStore;
+  /** True once the limiter has taken a write. */
+  readonly writeLimiter: () => Promise<boolean>;
+  /** The time by which everything in this store is judged. */
+  readonly nowMs: () => number;
   /** Since the start of this process. */
   readonly counts: () => BackendCounts;
   /** Undefined: no other broker can be on this store. */
@@ -54,4 +60,6 @@ export type BackendSurroundings = {
   readonly config: BrokerConfig;
   readonly failpoints: Failpoints<FailpointName>;
   readonly log: Logger;
+  /** Of a store that this broker has alone; the system's own where absent. */
+  readonly time?: TimeSources;
 };

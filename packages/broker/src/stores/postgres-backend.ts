@@ -1,5 +1,6 @@
 // The backend of brokers side by side: PostgreSQL for everything that must last, Redis for the limiter.
 import { resolve } from "node:path";
+import { createPostgresBrokersStore } from "@claudemesh/members/brokers-postgres";
 import { createPostgresMembersStore, postgresMembersMigrations } from "@claudemesh/members/postgres";
 import type { SendToAccept } from "@claudemesh/messages/ports";
 import {
@@ -12,7 +13,6 @@ import { acceptSends } from "@claudemesh/messages/postgres-sends";
 import { RedisConnection } from "@claudemesh/messages/redis";
 import { createRedisLimiter } from "@claudemesh/messages/redis-limiter";
 import { type LimitOptions, limitAccepts } from "@claudemesh/messages/services/limit-accepts";
-import { MeshError } from "@claudemesh/protocol/errors";
 import { createPostgresOnceStore } from "@claudemesh/registrar/once-postgres";
 import { createPostgresRegistrarStore } from "@claudemesh/registrar/postgres";
 import { postgresRegistrarMigrations } from "@claudemesh/registrar/postgres-migrations";
@@ -101,11 +101,10 @@ export async function openPostgresBackend(
     sendLimits: { limiter, limits },
     place: placeOf({ kind: "postgres", url }),
     adminTokenFile: resolve(config.adminTokenFile ?? "broker.admin-token"),
-    checkReady: async () => {
-      await members.findMesh("");
-      if (config.limiterOpen || (await limiter.available())) return;
-      throw new MeshError("limiter_unavailable");
-    },
+    brokers: createPostgresBrokersStore(common),
+    writeLimiter: () => limiter.available(),
+    // Brokers side by side agree on the time by their hosts' clocks.
+    nowMs: Date.now,
     counts: () => ({ ...counts }),
     sideBySide: {
       redisUrl,

@@ -9,7 +9,7 @@ import { postgresMigrations } from "./postgres-backend.ts";
 const database = await createTestDatabase("schema");
 afterAll(() => database?.drop());
 
-const exempt = new Set(["mesh.mesh", "claudemesh.schema_migration"]);
+const exempt = new Set(["mesh.mesh", "mesh.broker_lease", "claudemesh.schema_migration"]);
 
 describe.skipIf(database === undefined)("the schema on PostgreSQL", () => {
   test("begins every key with mesh_id, and every table has one", async () => {

@@ -1,6 +1,7 @@
 // The embedded backend: one SQLite file that this process holds alone, with the limiter in it.
 import { closeSync, lstatSync, mkdirSync, openSync, readSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { createSqliteBrokersStore } from "@claudemesh/members/brokers-sqlite";
 import { createSqliteMembersStore, membersMigrations } from "@claudemesh/members/sqlite";
 import type { SendToAccept } from "@claudemesh/messages/ports";
 import { createSqliteMessagesStore, messagesMigrations } from "@claudemesh/messages/sqlite";
@@ -25,6 +26,7 @@ import { Checkpointer, checkpointPagesBesideThread } from "@claudemesh/storage/s
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { Backend, BackendSurroundings } from "./backend.ts";
 import { createQuietLog } from "./quiet-log.ts";
+import { createStoreClock } from "./store-clock.ts";
 
 /** How every SQLite database begins. */
 const sqliteHead = Buffer.from("SQLite format 3\0");
@@ -59,6 +61,7 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
   const { commit, saw } = createCommit(opened, failpoints, (jobs) => checkpointer.committed(jobs));
   const members = createSqliteMembersStore(opened, commit);
   const messages = createSqliteMessagesStore(opened, commit, config.rateLimit, { saw });
+  const brokers = createSqliteBrokersStore(opened, commit);
   let spentThenRefused = 0;
   const accept: typeof messages.accepts.accept = async (send) => {
     const committed = await messages.accepts.accept(send);
@@ -78,9 +81,10 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
     },
     place: path,
     adminTokenFile: resolve(config.adminTokenFile ?? `${path}.admin-token`),
-    checkReady: async () => {
-      await members.findMesh("");
-    },
+    brokers,
+    // It shares the store's file.
+    writeLimiter: async () => true,
+    nowMs: createStoreClock(await brokers.lastSeenMs(), surroundings.time),
     // This limiter shares the store's file, so it is never away by itself.
     counts: () => ({ limiterPassedUncounted: 0, limiterSpentThenRefused: spentThenRefused }),
     sideBySide: undefined,

@@ -1,17 +1,21 @@
 // Health, readiness and metrics of a broker whose store is in trouble, without the store.
 import { createHttpServer } from "@claudemesh/http/server";
+import { MeshError } from "@claudemesh/protocol/errors";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type BrokerMetrics, createBrokerMetrics, type MetricSources } from "../metrics.ts";
+import type { Readiness } from "../stores/readiness.ts";
 import { registerHealthRoutes } from "./health-routes.ts";
 
 const never = () => new Promise<never>(() => undefined);
 const away = () => Promise.reject(new Error("connection refused"));
 
-function serve(parts: { metrics?: BrokerMetrics; checkReady?: () => Promise<void> }) {
+const ready: Readiness = { store: "ok", limiter: "ok", refusal: undefined };
+
+function serve(parts: { metrics?: BrokerMetrics; readiness?: Readiness }) {
   const options = { maxBodyBytes: 4_096, maxInFlight: 3, busyCode: "busy", onError: () => undefined } as const;
   const server = createHttpServer(options);
-  const { metrics = metricsOf(away), checkReady = away } = parts;
-  registerHealthRoutes(server, { metrics, checkReady, adminToken: "admin" });
+  const { metrics = metricsOf(away), readiness = ready } = parts;
+  registerHealthRoutes(server, { metrics, checkReady: async () => readiness, adminToken: "admin", nowMs: () => 17 });
   onTestFinished(() => server.close());
   return server;
 }
@@ -22,6 +26,7 @@ function metricsOf(webhookCounts: MetricSources["webhookCounts"], failures: unkn
     connected: () => 7,
     sessionsHeld: () => 0,
     webhookCounts,
+    checkReady: async () => ready,
     onFailure: (error) => void failures.push(error),
   });
 }
@@ -77,14 +82,18 @@ describe("GET /metrics", () => {
 });
 
 describe("GET /readyz", () => {
-  test("is 503 while the store is away", async () => {
-    expect((await serve({}).inject("/readyz")).statusCode).toBe(503);
+  test("says that store and limiter take writes, and what time it is for the store", async () => {
+    const answer = await serve({}).inject("/readyz");
+    expect([answer.statusCode, answer.json()]).toEqual([
+      200,
+      { status: "ready", store: "ok", limiter: "ok", time: 17 },
+    ]);
   });
 
-  test("does not wait for a store that says nothing", async () => {
-    const server = serve({ checkReady: never });
-    const answer = await giveUpWaiting(() => server.inject("/readyz"));
+  test("is 503 with what takes none", async () => {
+    const refusal = new MeshError("limiter_unavailable");
+    const answer = await serve({ readiness: { store: "ok", limiter: "unavailable", refusal } }).inject("/readyz");
     expect(answer.statusCode).toBe(503);
-    expect(answer.json()).toMatchObject({ error: "storage_unavailable", retryable: true });
+    expect(answer.json()).toMatchObject({ error: "limiter_unavailable", limiter: "unavailable", store: "ok" });
   });
 });

@@ -1,11 +1,9 @@
 // What those who watch over a broker ask it: does it live, is it ready, what has it counted.
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { BrokerContext } from "../context.ts";
-import { toMeshError } from "../storage-failure.ts";
-import { answerInTime } from "../stores/answer-in-time.ts";
 import { requireAdmin } from "./http-routes.ts";
 
-type Watched = Pick<BrokerContext, "metrics" | "checkReady" | "adminToken">;
+type Watched = Pick<BrokerContext, "metrics" | "checkReady" | "adminToken" | "nowMs">;
 
 export function registerHealthRoutes(server: FastifyInstance, broker: Watched): void {
   server.get("/healthz", async () => ({ status: "ok" }));
@@ -16,12 +14,10 @@ export function registerHealthRoutes(server: FastifyInstance, broker: Watched): 
     return reply.type(broker.metrics.contentType).serializer(String).send(text);
   });
   server.get("/readyz", async (_request, reply) => {
-    try {
-      await answerInTime(broker.checkReady());
-      return { status: "ready" };
-    } catch (error) {
-      return reply.code(503).send(toMeshError(error).toBody());
-    }
+    const { store, limiter, refusal } = await broker.checkReady();
+    const facts = { store, limiter, time: broker.nowMs() };
+    if (refusal === undefined) return { status: "ready", ...facts };
+    return reply.code(503).send({ ...refusal.toBody(), ...facts });
   });
 }
 

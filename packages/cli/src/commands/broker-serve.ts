@@ -41,10 +41,11 @@ async function serve(shell: Shell, options: Options): Promise<undefined> {
   // Without a certificate to read again, a terminal that goes away ends the broker as it ends any program.
   if (broker.url.startsWith("https:")) process.on("SIGHUP", broker.reloadTls);
   if (options.json === true) {
-    const ready = { event: "ready", url: broker.url, admin_token_file: broker.adminTokenFile, store: broker.storePath };
-    shell.out(JSON.stringify({ ...ready, pid: process.pid }));
+    const { url, publicUrl: public_url, adminTokenFile: admin_token_file, storePath: store } = broker;
+    shell.out(JSON.stringify({ event: "ready", url, public_url, admin_token_file, store, pid: process.pid }));
   } else {
     shell.out(`Broker at ${broker.url}\nStore       ${broker.storePath}\nAdmin token ${broker.adminTokenFile}`);
+    if (broker.publicUrl !== broker.url) shell.out(`Invites say ${broker.publicUrl}`);
     const create = `claudemesh mesh create <name> --broker ${broker.url} --admin-token-file ${broker.adminTokenFile}`;
     shell.out(`Create a mesh with:  ${create}\nStop with Ctrl-C.`);
   }

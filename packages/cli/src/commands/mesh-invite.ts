@@ -1,4 +1,5 @@
 // `claudemesh mesh invite`: one invite for one new key.
+import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import { type Command, InvalidArgumentError } from "commander";
 import { examples, run, withMesh } from "../command.ts";
 import { asMember } from "../member.ts";
@@ -28,6 +29,7 @@ async function invite(shell: Shell, options: Options) {
   };
   const text = [
     value.invite,
+    `It leads to ${decodeInvite(value.invite).broker}.`,
     `Good for one member until ${formatTime(value.expires_at)} UTC. It is not shown again.`,
     `Revoke it with: claudemesh mesh invite revoke ${value.invite_id}`,
   ];

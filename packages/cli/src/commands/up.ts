@@ -12,21 +12,27 @@ import { createMembership, defaultMemberName } from "../membership.ts";
 import type { Shell } from "../shell.ts";
 import { boundStop, stopSignal } from "../signals.ts";
 
-type Options = { json?: boolean; mesh: string; name?: string; listen?: string };
+type Options = { json?: boolean; mesh: string; name?: string; listen?: string; publicUrl?: string };
 
 export function define(command: Command, shell: Shell): void {
   withJson(command)
     .option("--mesh <name>", "name of the mesh", "local")
     .option("--name <member>", "your name in the mesh (default: your user name)")
     .option("--listen <host:port>", "where the broker listens (default: 127.0.0.1:7600, or a free port if taken)")
+    .option("--public-url <url>", "where other hosts reach the broker; goes into invites (or CLAUDEMESH_PUBLIC_URL)")
     .action((options: Options) => run(shell, options, () => up(shell, options)));
-  examples(command, "claudemesh up", "CLAUDEMESH_HOME=/tmp/mesh claudemesh up --listen 127.0.0.1:0 --json");
+  examples(
+    command,
+    "claudemesh up",
+    "CLAUDEMESH_HOME=/tmp/mesh claudemesh up --listen 127.0.0.1:0 --json",
+    "claudemesh up --listen 0.0.0.0:7600 --public-url http://192.168.7.2:7600",
+  );
 }
 
 async function up(shell: Shell, options: Options): Promise<undefined> {
   const paths = meshPaths(shell.home, options.mesh);
   ensurePrivateDir(shell.home);
-  const broker = await startLocalBroker(shell, options.listen).catch((error: unknown) => {
+  const broker = await startLocalBroker(shell, options).catch((error: unknown) => {
     throw (error as { kind?: unknown }).kind === "locked" ? alreadyUp(shell) : error;
   });
   try {
@@ -58,7 +64,7 @@ function alreadyUp({ home }: Shell): Refused {
   return new Refused(503, { error: "already_running", message, retryable: false });
 }
 
-async function startLocalBroker(shell: Shell, listen: string | undefined): Promise<RunningBroker> {
+async function startLocalBroker(shell: Shell, { listen, publicUrl }: Options): Promise<RunningBroker> {
   const folder = join(shell.home, "broker");
   ensurePrivateDir(folder);
   const [{ readBrokerConfig }, { startBroker }] = await Promise.all([
@@ -66,7 +72,12 @@ async function startLocalBroker(shell: Shell, listen: string | undefined): Promi
     import("@claudemesh/broker/start"),
   ]);
   const start = (address: string) => {
-    const flags = { listen: address, store: `sqlite:${join(folder, "broker.db")}`, "log-level": "warn" };
+    const flags = {
+      listen: address,
+      store: `sqlite:${join(folder, "broker.db")}`,
+      "log-level": "warn",
+      "public-url": publicUrl,
+    };
     return startBroker(readBrokerConfig(flags, shell.env, undefined));
   };
   if (listen !== undefined) return start(listen);
@@ -76,6 +87,11 @@ async function startLocalBroker(shell: Shell, listen: string | undefined): Promi
     if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
     return start("127.0.0.1:0");
   }
+}
+
+/** The daemon beside it needs no network, and every address of the host is none to connect to. */
+function localUrl({ url }: RunningBroker): string {
+  return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 }
 
 /** The mesh is made once; later the config only follows the broker to its port. */
@@ -89,13 +105,13 @@ async function ensureMesh(shell: Shell, options: Options, broker: RunningBroker)
         `This home's mesh ${options.mesh} lives on another broker (${config.broker}); run \`claudemesh daemon up --mesh ${options.mesh}\`, or choose another name with --mesh.`,
       );
     }
-    if (config.broker !== broker.url) writeMeshConfig(paths, { ...config, broker: broker.url });
+    if (config.broker !== localUrl(broker)) writeMeshConfig(paths, { ...config, broker: localUrl(broker) });
     return;
   }
   await createMembership({
     home: shell.home,
     mesh: options.mesh,
-    broker: broker.url,
+    broker: localUrl(broker),
     adminToken: readFileSync(broker.adminTokenFile, "utf8").trim(),
     name: options.name ?? defaultMemberName(),
   });
@@ -109,7 +125,12 @@ function announce(
 ): void {
   const { mesh } = options;
   if (options.json === true) {
-    const places = { url: broker.url, admin_token_file: broker.adminTokenFile, socket: daemon.socket };
+    const places = {
+      url: broker.url,
+      public_url: broker.publicUrl,
+      admin_token_file: broker.adminTokenFile,
+      socket: daemon.socket,
+    };
     const ready = { event: "ready", mesh, ...places, http_port: daemon.httpPort ?? null, home: shell.home };
     shell.out(JSON.stringify({ ...ready, pid: process.pid }));
     return;
@@ -122,6 +143,7 @@ function announce(
     '  npx claudemesh send @self "hello"',
     "  npx claudemesh inbox",
     `Let another peer in:  npx claudemesh mesh invite --mesh ${mesh}`,
+    ...(broker.publicUrl === broker.url ? [] : [`Invites say ${broker.publicUrl}`]),
     "",
     "Ctrl-C stops it; starting again finds everything as it was.",
   ];

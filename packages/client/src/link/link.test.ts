@@ -1,4 +1,5 @@
 import { createServer, type Server } from "node:net";
+import { defaultReconnect } from "@claudemesh/protocol/messages/backoff";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { FakeBroker, Queue, workingFeatures } from "../testing/fake-broker.ts";
 import { LinkTestbed, patiently, testIdentity, testMeshId } from "../testing/link-testbed.ts";
@@ -121,6 +122,24 @@ describe("connecting", () => {
       expect(delaysMs).toEqual([2, 4, 8, 16]);
     } finally {
       setTimer.mockRestore();
+    }
+  });
+
+  it("waits five seconds at most where nothing else is set, however long the row", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const { link, statuses } = bed.open({
+        url: "ws://127.0.0.1:1",
+        backoff: defaultReconnect,
+        random: () => 0.999_999,
+      });
+      for (let failures = 1; failures <= 12; failures++) {
+        await statuses.nextWhere(({ state }) => state === "offline");
+        vi.advanceTimersByTime(5_000);
+        expect(link.status()).toEqual({ state: "connecting" });
+      }
+    } finally {
+      vi.useRealTimers();
     }
   });
 

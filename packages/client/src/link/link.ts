@@ -2,7 +2,7 @@
 // that coming back would be wrong. Also the one-shot form for commands, which fails instead of retrying. What happens
 // on a socket is in connection.ts.
 import { MeshError } from "@claudemesh/protocol/errors";
-import { type BackoffBounds, backoffDelayMs, defaultBackoff } from "@claudemesh/protocol/messages/backoff";
+import { type BackoffBounds, backoffDelayMs, defaultReconnect } from "@claudemesh/protocol/messages/backoff";
 import { brokerSocketUrl } from "../broker/broker-url.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import { type EndedStatus, failuresAfterEnd } from "./ended-status.ts";
@@ -47,7 +47,7 @@ class ReconnectingLink {
   constructor(options: LinkOptions, timing: LinkTiming) {
     this.#options = options;
     this.#connectionOptions = connectionOptions(options, timing);
-    this.#backoff = options.backoff ?? defaultBackoff;
+    this.#backoff = options.backoff ?? defaultReconnect;
     this.#steadyMs = timing.steadyMs;
     this.connection = this.#connect();
   }

@@ -6,16 +6,19 @@ import { createMeshBytes, joinBytes } from "@claudemesh/protocol/wire/signing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createPeerKeys, type PeerKeys } from "../../../../tests/support/peer-keys.ts";
 import { hashSecret, hashToken } from "../core/credentials.ts";
+import type { BrokersStore } from "../ports/brokers.ts";
 import type { Member, MembersStore, Mesh } from "../ports.ts";
 import { createMesh } from "../services/create-mesh.ts";
 import { createInvite, inviteLifetimeSecondsDefault, joinMesh } from "../services/join-mesh.ts";
 import { authenticateTokenHash, createToken, revokeToken } from "../services/member-tokens.ts";
+import { describeBrokers } from "./suites/brokers/conformance.ts";
 import { describeManagedInvites } from "./suites/invites/conformance.ts";
 import { describeRevocation } from "./suites/revocation/conformance.ts";
 import { describeRoles } from "./suites/roles/conformance.ts";
 
 export interface OpenMembers {
   readonly store: MembersStore;
+  readonly brokers: BrokersStore;
   /** Ends a membership in the database itself. */
   revokeMember(meshId: string, pubkey: string): Promise<void>;
   close(): Promise<void>;
@@ -41,6 +44,7 @@ export function describeMembersConformance(open: () => Promise<OpenMembers>): vo
   describe("a token", () => describeTokens(fixture));
   describe("revoking a member", () => describeRevocation(() => members.store));
 
+  describe("the brokers of a store", () => describeBrokers(() => members.brokers));
   describe("changing a role", () => describeRoles(() => members.store));
   describe("creating a mesh, signed", () => describeCreateMesh(fixture));
   describe("joining a mesh, signed", () => describeJoinMesh(fixture));

@@ -6,7 +6,7 @@
 // would be taken a second time. So that nobody relies on how soon the next step comes, too late is refused, and asks again.
 
 /** Far more than any step takes, and far less than the seven days for which an id is remembered at least. */
-const underWayMs = 300_000;
+export const underWayMs = 300_000;
 
 /** By the wall clock, because it goes on while a machine sleeps. A clock that is set ahead refuses what is under way, once. */
 export function isOutdated(sinceMs: number, nowMs: number): boolean {

@@ -13,6 +13,6 @@ export type Limiter = {
    * broker. Answers within a bound, also when the limiter is away; never rejects.
    */
   readonly consume: (meshId: string, clientMessageId: string, nowMs: number) => Promise<LimiterDecision>;
-  /** Whether it can be asked right now. */
+  /** Whether it takes writes right now. */
   readonly available: () => Promise<boolean>;
 };

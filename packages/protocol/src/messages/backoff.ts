@@ -4,6 +4,9 @@ export type BackoffBounds = { readonly minMs: number; readonly maxMs: number };
 
 export const defaultBackoff: BackoffBounds = { minMs: 500, maxMs: 60_000 };
 
+/** For links to a broker: one that has come back is found within five seconds, however long it was away. */
+export const defaultReconnect: BackoffBounds = { minMs: 500, maxMs: 5_000 };
+
 /**
  * A delay drawn evenly from [min, min(max, min · 2^attempts)], never below what the server asked for.
  * `attempts` is how many tries have failed so far (1 after the first); `random` is in [0, 1).

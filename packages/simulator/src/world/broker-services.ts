@@ -112,7 +112,7 @@ export async function openServices(parts: Parts): Promise<BrokerContext> {
     },
     watchers,
     connections,
-    checkReady: async () => undefined,
+    checkReady: async () => ({ store: "ok", limiter: "ok", refusal: undefined }),
     failpoints: noFailpoints,
     metrics,
     housekeeping: new Housekeeping({ config, messages, spaces, otherRules: sqliteRules(disk), metrics, log, nowMs }),

@@ -13,7 +13,7 @@ import { toMeshError } from "@claudemesh/daemon/storage-failure";
 import { createStores, type DaemonStores } from "@claudemesh/daemon/stores";
 import { createSystemClock } from "@claudemesh/daemon/system-clock";
 import { wireServices } from "@claudemesh/daemon/wire-services";
-import { defaultBackoff } from "@claudemesh/protocol/messages/backoff";
+import { defaultBackoff, defaultReconnect } from "@claudemesh/protocol/messages/backoff";
 import { StorageError } from "@claudemesh/storage/errors";
 import type { Settings } from "../core/plan.ts";
 import { noFailpoints } from "./broker-services.ts";
@@ -204,6 +204,7 @@ function configOf(settings: Settings): DaemonConfig {
       maxAgeHoursOverride: undefined,
       doneRetentionDays: settings.outboxDays,
     },
+    reconnect: { backoff: defaultReconnect },
     ipc: {
       tcpEnabled: false,
       maxInFlight: 64,

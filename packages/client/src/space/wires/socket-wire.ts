@@ -3,7 +3,7 @@
 import { encodeHex } from "@claudemesh/protocol/encoding/hex";
 import { negotiate } from "@claudemesh/protocol/features";
 import { parseOwnJsonText, StrictJsonError, writeStrictJson } from "@claudemesh/protocol/json";
-import { type BackoffBounds, backoffDelayMs, defaultBackoff } from "@claudemesh/protocol/messages/backoff";
+import { type BackoffBounds, backoffDelayMs, defaultReconnect } from "@claudemesh/protocol/messages/backoff";
 import { protocolVersion } from "@claudemesh/protocol/wire/frames";
 import { helloBytes } from "@claudemesh/protocol/wire/signing";
 import { brokerSocketUrl } from "../../broker/broker-url.ts";
@@ -178,7 +178,7 @@ class SocketWire implements SpaceWire {
     this.#requests.endAll();
     if (stopped === undefined && !this.#isClosed) {
       this.#failures += 1;
-      const bounds = this.#options.connectBackoff ?? defaultBackoff;
+      const bounds = this.#options.connectBackoff ?? defaultReconnect;
       this.#wait(backoffDelayMs(this.#failures, Math.random(), bounds), () => this.#connect());
     }
     this.#listeners.down(stopped);

@@ -10,6 +10,7 @@ import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import { describeMembersConformance, type OpenMembers } from "../conformance.ts";
+import { createPostgresBrokersStore } from "./brokers-store.ts";
 import { createPostgresMembersStore, postgresMembersMigrations } from "./members-store.ts";
 
 const database = await createTestDatabase("members");
@@ -26,6 +27,7 @@ async function openMembers(): Promise<OpenMembers & { readonly postgres: Postgre
   return {
     postgres,
     store: createPostgresMembersStore(postgres),
+    brokers: createPostgresBrokersStore(postgres),
     async revokeMember(meshId, pubkey) {
       const revoke = "UPDATE mesh.member SET revoked_at = now() WHERE mesh_id = $1 AND pubkey = $2";
       expect((await admin.query(revoke, [meshId, pubkey])).rowCount).toBe(1);

@@ -10,6 +10,7 @@ import { hashSecret } from "../../core/credentials.ts";
 import { createInvite } from "../../services/join-mesh.ts";
 import { createToken } from "../../services/member-tokens.ts";
 import { describeMembersConformance, type OpenMembers } from "../conformance.ts";
+import { createSqliteBrokersStore } from "./brokers-store.ts";
 import { createSqliteMembersStore, membersMigrations } from "./members-store.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "claudemesh-members-"));
@@ -25,6 +26,7 @@ async function openMembers(): Promise<OpenMembers & { readonly path: string }> {
   return {
     path,
     store: createSqliteMembersStore(db, commit),
+    brokers: createSqliteBrokersStore(db, commit),
     async revokeMember(meshId, pubkey) {
       const revoke = db.sql("UPDATE member SET revoked_at = 1 WHERE mesh_id = ? AND pubkey = ?");
       expect(revoke.run(meshId, pubkey).changes).toBe(1);

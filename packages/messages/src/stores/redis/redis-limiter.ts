@@ -13,6 +13,8 @@ export type RedisLimiterOptions = {
   readonly onFailure: (error: unknown) => void;
 };
 
+/** Shared by all brokers; what it holds means nothing. */
+const probeKey = "rls:probe";
 const idsPerCall = 256;
 const callsAtOnce = 2;
 
@@ -69,7 +71,8 @@ export function createRedisLimiter(redis: RedisConnection, options: RedisLimiter
     },
     available: async () => {
       try {
-        await redis.ask((client) => client.ping(), timeoutMs);
+        // A write, since a server that answers may be a replica, or out of memory.
+        await redis.ask((client) => client.set(probeKey, "1", { expiration: { type: "EX", value: 60 } }), timeoutMs);
         return true;
       } catch (error) {
         onFailure(error);

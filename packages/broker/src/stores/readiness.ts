@@ -1,0 +1,71 @@
+// Whether this broker can do its work: write to its store and to its limiter, which a read or a ping does not show. Anybody
+// may ask, so that asking is cheap: one proof serves all who ask within a second.
+import { MeshError } from "@claudemesh/protocol/errors";
+import { answerInTime } from "./answer-in-time.ts";
+
+export type Readiness = {
+  readonly store: "ok" | "unavailable";
+  /** `uncounted`: it is away, and new sends pass without it (`--limiter-open`). */
+  readonly limiter: "ok" | "unavailable" | "uncounted";
+  /** Why requests would be refused now; undefined: they would not. */
+  readonly refusal: MeshError | undefined;
+};
+
+export type ReadinessPorts = {
+  /** Rejects unless the store has taken a write. */
+  readonly writeStore: () => Promise<void>;
+  /** True once the limiter has taken a write. */
+  readonly writeLimiter: () => Promise<boolean>;
+  readonly limiterOpen: boolean;
+  readonly onFailure: (error: unknown) => void;
+  readonly monotonicMs?: () => number;
+};
+
+const keptMs = 1_000;
+
+export function createReadiness(ports: ReadinessPorts): () => Promise<Readiness> {
+  const { monotonicMs = () => performance.now() } = ports;
+  let proof: Promise<Readiness> | undefined;
+  let provenAtMs = Number.NEGATIVE_INFINITY;
+  return () => {
+    if (proof !== undefined && monotonicMs() - provenAtMs < keptMs) return proof;
+    // Until it has ended it counts as fresh: a store that has fallen silent is asked once, not by each who asks.
+    provenAtMs = Number.POSITIVE_INFINITY;
+    proof = prove(ports).finally(() => {
+      provenAtMs = monotonicMs();
+    });
+    return proof;
+  };
+}
+
+async function prove({ writeStore, writeLimiter, limiterOpen, onFailure }: ReadinessPorts): Promise<Readiness> {
+  const [store, limiter] = await Promise.all([
+    succeeds(writeStore(), onFailure),
+    succeeds(
+      writeLimiter().then((taken) => {
+        if (!taken) throw new MeshError("limiter_unavailable");
+      }),
+      onFailure,
+    ),
+  ]);
+  const refusal = !store
+    ? new MeshError("storage_unavailable")
+    : limiter || limiterOpen
+      ? undefined
+      : new MeshError("limiter_unavailable");
+  return {
+    store: store ? "ok" : "unavailable",
+    limiter: limiter ? "ok" : limiterOpen ? "uncounted" : "unavailable",
+    refusal,
+  };
+}
+
+async function succeeds(work: Promise<void>, onFailure: (error: unknown) => void): Promise<boolean> {
+  try {
+    await answerInTime(work);
+    return true;
+  } catch (error) {
+    onFailure(error);
+    return false;
+  }
+}
