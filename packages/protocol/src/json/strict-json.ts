@@ -68,35 +68,76 @@ export function writeStrictJson(value: JsonValue | object): string {
 
 /**
  * Doubles from 2^53 to 1e21 are written as integers, which the strict reader refuses; an exponent says "double". Most texts
- * have none. Digits that begin like a number tell, and those of an id or a hash do not: they stand behind a quote or a letter.
+ * have none. Read step by step, because a regular expression that looks for strings starts again at every quote of a
+ * text that is no JSON.
  */
 function markLargeIntegers(text: string): string {
-  if (!holdsDigitRun(text) || !/(?:^|[[:,\s])-?[0-9]{16}/.test(text)) return text;
-  return text.replace(/"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*/g, (token) =>
-    /^-?[0-9]+$/.test(token) && !Number.isSafeInteger(Number(token)) ? `${token}e0` : token,
-  );
+  if (!holdsLongNumber(text)) return text;
+  let marked = "";
+  let markedEnd = 0;
+  let index = 0;
+  while (index < text.length) {
+    if (text.charCodeAt(index) === QUOTE) {
+      const closing = findClosingQuote(text, index + 1);
+      if (closing < 0) break;
+      index = closing + 1;
+    } else if (isDigit(text, index)) {
+      const digitsEnd = endOfDigits(text, index);
+      const end = endOfNumber(text, digitsEnd);
+      if (end === digitsEnd && !Number.isSafeInteger(Number(text.slice(index, end)))) {
+        marked += `${text.slice(markedEnd, end)}e0`;
+        markedEnd = end;
+      }
+      index = end;
+    } else {
+      index += 1;
+    }
+  }
+  return marked + text.slice(markedEnd);
 }
 
 /** The digits of the smallest integer that a double cannot hold. */
 const LARGE_INTEGER_DIGITS = 16;
 
-/** So many digits in a row hold a place whose number they divide: only those places need to be looked at. */
-function holdsDigitRun(text: string): boolean {
+/**
+ * So many digits in a row hold a position that their number divides: only those need to be looked at. Digits that begin
+ * like a number count, and those of an id or a hash do not: they stand behind a quote or a letter.
+ */
+function holdsLongNumber(text: string): boolean {
   for (let index = LARGE_INTEGER_DIGITS - 1; index < text.length; index += LARGE_INTEGER_DIGITS) {
     if (!isDigit(text, index)) continue;
     let start = index;
     while (isDigit(text, start - 1)) start -= 1;
-    let end = index + 1;
-    while (isDigit(text, end)) end += 1;
-    if (end - start >= LARGE_INTEGER_DIGITS) return true;
+    const end = endOfDigits(text, index);
+    if (end - start >= LARGE_INTEGER_DIGITS && beginsNumber(text, start)) return true;
+    // The digits of this run have been looked at: the next position to look at lies behind them.
+    index += Math.floor((end - 1 - index) / LARGE_INTEGER_DIGITS) * LARGE_INTEGER_DIGITS;
   }
   return false;
+}
+
+function beginsNumber(text: string, digitsStart: number): boolean {
+  const start = text.charCodeAt(digitsStart - 1) === MINUS ? digitsStart - 1 : digitsStart;
+  return start === 0 || "[:, \n\r\t".includes(text.charAt(start - 1));
 }
 
 /** False before the start and past the end. */
 function isDigit(text: string, index: number): boolean {
   const code = text.charCodeAt(index);
   return code >= 0x30 && code <= 0x39;
+}
+
+function endOfDigits(text: string, start: number): number {
+  let end = start;
+  while (isDigit(text, end)) end += 1;
+  return end;
+}
+
+/** Of what a fraction or an exponent adds to the digits before. */
+function endOfNumber(text: string, digitsEnd: number): number {
+  let end = digitsEnd;
+  while (isDigit(text, end) || (end < text.length && ".eE+-".includes(text.charAt(end)))) end += 1;
+  return end;
 }
 
 function readText(
@@ -136,6 +177,7 @@ function parseOrUndefined(text: string): JsonValue | undefined {
 }
 
 const QUOTE = 0x22;
+const MINUS = 0x2d;
 const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 const OPEN_OBJECT = 0x7b;
@@ -144,23 +186,24 @@ const CLOSE_OBJECT = 0x7d;
 const BRACE_BIT = 0x20;
 
 /**
- * Colons outside strings; undefined beyond the depth, in an open string, or when a key has an escape: V8 can
- * decode such a key as another one it met in an object of the same shape (nodejs/node issue 63785).
- * What is no JSON gets some number.
+ * Colons outside strings; undefined beyond the depth, in an open string, where a colon follows no string of its own, or
+ * when a key has an escape: V8 can decode such a key as another one it met in an object of the same shape
+ * (nodejs/node issue 63785). What is no JSON gets some number. Each key is looked through once, for its own colon.
  */
 function countMembersInText(text: string, maxDepth: number): number | undefined {
   let count = 0;
   let depth = 0;
-  let stringStart = 0;
+  let keyStart = -1;
   for (let index = 0; index < text.length; index += 1) {
     const code = text.charCodeAt(index);
     if (code === QUOTE) {
-      stringStart = index;
+      keyStart = index;
       index = findClosingQuote(text, index + 1);
       if (index < 0) return undefined;
     } else if (code === COLON) {
       count += 1;
-      if (hasBackslash(text, stringStart, index)) return undefined;
+      if (keyStart < 0 || hasBackslash(text, keyStart, index)) return undefined;
+      keyStart = -1;
     } else if ((code | BRACE_BIT) === OPEN_OBJECT) {
       depth += 1;
       if (depth > maxDepth) return undefined;
