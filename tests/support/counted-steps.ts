@@ -102,7 +102,7 @@ const numbered = (member: (index: number) => string, open: string, close: string
 };
 
 /** Texts that a reader of JSON might look at more than once: whole documents and broken ones. */
-export const textFamilies: readonly TextFamily[] = [
+const families: readonly [name: string, ofLength: TextFamily["ofLength"]][] = [
   ["one string", repeated("a", '"', '"')],
   ["a string that does not end", repeated("a", '"')],
   ["strings", repeated('"a",', "[", '"a"]')],
@@ -140,4 +140,6 @@ export const textFamilies: readonly TextFamily[] = [
   ["letters", repeated("a")],
   ["letters beyond ASCII", repeated("é", '"', '"')],
   ["a control character at the end", repeated("a", '"', '\u0000"')],
-].map(([name, ofLength]) => ({ name, ofLength }) as TextFamily);
+];
+
+export const textFamilies: readonly TextFamily[] = families.map(([name, ofLength]) => ({ name, ofLength }));

@@ -2,7 +2,7 @@
 // code follows. A command's own file only says what it does.
 import type { Command } from "commander";
 import { certificateFiles } from "./kept-certificates-path.ts";
-import { neutralise } from "./output/printable.ts";
+import { jsonText, neutralise } from "./output/printable.ts";
 import type { Shell } from "./shell.ts";
 
 /** One command's file. `define` adds arguments, options and the action. */
@@ -38,12 +38,12 @@ export async function run<Options extends CommonOptions>(
     if (certificates.length > 0) (await import("./trusted-certificates.ts")).trustCertificates(certificates);
     const outcome = await work();
     if (outcome === undefined) return;
-    shell.out(options.json === true ? JSON.stringify(outcome.value) : neutralise(outcome.text));
+    shell.out(options.json === true ? jsonText(outcome.value) : neutralise(outcome.text));
   } catch (error) {
     // Loaded only now: most runs succeed, and what knows all kinds of failure knows half the product.
     const { failureOf } = await import("./failure.ts");
     const { exitCode, body } = failureOf(error);
-    if (options.json === true) shell.out(JSON.stringify(body));
+    if (options.json === true) shell.out(jsonText(body));
     shell.err(`claudemesh: ${neutralise(body.message)}`);
     if (shell.env.CLAUDEMESH_DEBUG !== undefined && error instanceof Error) shell.err(error.stack ?? "");
     process.exitCode = exitCode;

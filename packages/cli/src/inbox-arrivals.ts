@@ -1,8 +1,10 @@
 // `claudemesh inbox --wait` and `--follow`: what arrives, when it arrives.
+
 import type { DaemonClient, InboxQuery } from "@claudemesh/client/daemon";
 import { withDaemon } from "./daemon-access.ts";
 import { exitCodes, expectBody } from "./exit-codes.ts";
 import { inboxCells, inboxHeader, inboxLine } from "./output/inbox-line.ts";
+import { jsonText } from "./output/printable.ts";
 import { formatTable } from "./output/table.ts";
 import { pathsFor, type Shell } from "./shell.ts";
 import { stopSignal } from "./signals.ts";
@@ -19,7 +21,7 @@ export function waitForInbox(shell: Shell, options: Options, query: InboxQuery, 
     process.exitCode = exitCodes.failed;
     const goOn = page.next_cursor === null ? "" : `; go on without a gap with --cursor ${page.next_cursor}`;
     shell.err(`claudemesh: Nothing arrived within ${timeoutMs / 1000} s${goOn}.`);
-    if (options.json === true) shell.out(JSON.stringify(page));
+    if (options.json === true) shell.out(jsonText(page));
     return undefined;
   });
 }
@@ -27,7 +29,7 @@ export function waitForInbox(shell: Shell, options: Options, query: InboxQuery, 
 export function followInbox(shell: Shell, options: Options, query: InboxQuery): Promise<undefined> {
   return untilStopped(shell, options, async (daemon, signal) => {
     for await (const item of daemon.followInbox(query, { signal })) {
-      shell.out(options.json === true ? JSON.stringify(item) : inboxLine(item, shell.columns));
+      shell.out(options.json === true ? jsonText(item) : inboxLine(item, shell.columns));
     }
   });
 }

@@ -1,6 +1,8 @@
 // Finds the command that was asked for, loads its file and no other, and runs it. What commands do is in commands/.
+
 import { CommanderError } from "commander";
 import { exitCodes } from "./exit-codes.ts";
+import { jsonText } from "./output/printable.ts";
 import { buildProgram, findEntry } from "./program.ts";
 import { createShell } from "./shell.ts";
 
@@ -16,7 +18,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     if (error.exitCode === 0) return;
     process.exitCode = exitCodes.usage;
     if (argv.includes("--json")) {
-      shell.out(JSON.stringify({ error: "wrong_usage", message: usageProblem(error), retryable: false }));
+      shell.out(jsonText({ error: "wrong_usage", message: usageProblem(error), retryable: false }));
     }
   }
 }

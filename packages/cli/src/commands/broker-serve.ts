@@ -1,8 +1,10 @@
 // `claudemesh broker serve`: a broker in the foreground until SIGINT or SIGTERM.
+
 import { existsSync } from "node:fs";
 import { brokerOptions, readBrokerConfig } from "@claudemesh/broker/config";
 import { type Command, Option } from "commander";
 import { type CommonOptions, examples, run, withJson } from "../command.ts";
+import { jsonText } from "../output/printable.ts";
 import type { Shell } from "../shell.ts";
 import { boundStop, stopSignal } from "../signals.ts";
 
@@ -42,7 +44,7 @@ async function serve(shell: Shell, options: Options): Promise<undefined> {
   if (broker.url.startsWith("https:")) process.on("SIGHUP", broker.reloadTls);
   if (options.json === true) {
     const { url, publicUrl: public_url, adminTokenFile: admin_token_file, storePath: store } = broker;
-    shell.out(JSON.stringify({ event: "ready", url, public_url, admin_token_file, store, pid: process.pid }));
+    shell.out(jsonText({ event: "ready", url, public_url, admin_token_file, store, pid: process.pid }));
   } else {
     shell.out(`Broker at ${broker.url}\nStore       ${broker.storePath}\nAdmin token ${broker.adminTokenFile}`);
     if (broker.publicUrl !== broker.url) shell.out(`Invites say ${broker.publicUrl}`);

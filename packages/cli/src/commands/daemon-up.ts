@@ -1,5 +1,6 @@
 // `claudemesh daemon up`: the daemon of one mesh, in the foreground or left running in the background; as the member of
 // this home, or as one that lives for this run alone.
+
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { type MeshPaths, meshPaths } from "@claudemesh/client/home";
@@ -11,6 +12,7 @@ import { chooseIdentity, type IdentityChoice } from "../daemon-identity.ts";
 import { describeDaemon, startDaemonInBackground } from "../daemon-start.ts";
 import { parseWait } from "../duration.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { jsonText } from "../output/printable.ts";
 import { findCiVariable } from "../service/ci-environment.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 import { stopSignal } from "../signals.ts";
@@ -120,7 +122,7 @@ async function serve(
   const member =
     ephemeral === undefined ? {} : { ephemeral: true, name: ephemeral.name, expires_at: Date.now() + ephemeral.ttlMs };
   const ready = { event: "ready", mesh, socket: daemon.socket, http_port: daemon.httpPort ?? null, pid: process.pid };
-  if (options.json === true) shell.out(JSON.stringify({ ...ready, ...member }));
+  if (options.json === true) shell.out(jsonText({ ...ready, ...member }));
   else shell.out(describeDaemon(mesh, daemon.socket, daemon.httpPort));
   await Promise.race([asked, daemon.stopped]);
   await daemon.stop();

@@ -1,8 +1,10 @@
 // `claudemesh events`: what happens at the daemon, as it happens.
+
 import type { Command } from "commander";
 import { examples, run, withMesh } from "../command.ts";
 import { untilStopped } from "../inbox-arrivals.ts";
 import { eventLine } from "../output/event-line.ts";
+import { jsonText } from "../output/printable.ts";
 import type { Shell } from "../shell.ts";
 
 type Options = { mesh?: string; json?: boolean; lastEventId?: string };
@@ -25,7 +27,7 @@ function show(shell: Shell, options: Options): Promise<undefined> {
     const position = lastEventId === undefined ? {} : { lastEventId };
     for await (const event of daemon.events({ ...position, signal })) {
       const { kind, id, data } = event;
-      shell.out(options.json === true ? JSON.stringify({ event: kind, id, data }) : eventLine(event, shell.columns));
+      shell.out(options.json === true ? jsonText({ event: kind, id, data }) : eventLine(event, shell.columns));
     }
   });
 }

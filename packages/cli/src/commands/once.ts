@@ -12,7 +12,7 @@ import { parseWait } from "../duration.ts";
 import { asMember } from "../member.ts";
 import { outputBytes } from "../once/captured-output.ts";
 import { type CommandResult, canBeFound, runCommand } from "../once/run-command.ts";
-import { neutralise } from "../output/printable.ts";
+import { jsonText, neutralise } from "../output/printable.ts";
 import { formatTable, formatTime } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 import { parseCount } from "./queue-create.ts";
@@ -153,7 +153,7 @@ function exitCodeOf(result: unknown): number {
 function replay(shell: Shell, result: unknown): void {
   const fields = (result ?? {}) as Readonly<Record<string, unknown>>;
   if (!Object.hasOwn(fields, "exit_code")) {
-    shell.out(JSON.stringify(result));
+    shell.out(jsonText(result));
     return;
   }
   const stdout = outputBytes("stdout", fields);

@@ -1,7 +1,7 @@
 // `claudemesh space watch`: what changes in a space, as it changes.
 import type { Command } from "commander";
 import { examples, run } from "../command.ts";
-import { cutToColumns, neutraliseLine } from "../output/printable.ts";
+import { cutToColumns, jsonText, neutraliseLine } from "../output/printable.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 import { stopSignal } from "../signals.ts";
 import { followSpace } from "../space/follow-space.ts";
@@ -39,7 +39,7 @@ async function watch(shell: Shell, space: string, ids: string[], options: Option
   await followSpace(pathsFor(shell, options), `claudemesh-cli/${shell.version}`, follow, {
     onFrame: ({ upserts }) => {
       for (const upsert of upserts) {
-        shell.out(options.json === true ? JSON.stringify(upsert) : entityLine(upsert as Entity, shell.columns));
+        shell.out(options.json === true ? jsonText(upsert) : entityLine(upsert as Entity, shell.columns));
       }
     },
     signal: stop.signal,

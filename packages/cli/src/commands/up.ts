@@ -1,5 +1,6 @@
 // `claudemesh up`: a broker, one mesh and a daemon in this process, on SQLite under the home. Nothing to configure;
 // starting again finds everything as it was.
+
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RunningBroker } from "@claudemesh/broker/start";
@@ -9,6 +10,7 @@ import type { Command } from "commander";
 import { examples, run, withJson } from "../command.ts";
 import { exitCodes, Refused } from "../exit-codes.ts";
 import { createMembership, defaultMemberName } from "../membership.ts";
+import { jsonText } from "../output/printable.ts";
 import type { Shell } from "../shell.ts";
 import { boundStop, stopSignal } from "../signals.ts";
 
@@ -132,7 +134,7 @@ function announce(
       socket: daemon.socket,
     };
     const ready = { event: "ready", mesh, ...places, http_port: daemon.httpPort ?? null, home: shell.home };
-    shell.out(JSON.stringify({ ...ready, pid: process.pid }));
+    shell.out(jsonText({ ...ready, pid: process.pid }));
     return;
   }
   const lines = [

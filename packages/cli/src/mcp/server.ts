@@ -1,12 +1,14 @@
 // The tools of tools.ts over the Model Context Protocol on standard input and output. Checks every input against its
 // schema; a refusal or an absent daemon is an answer that the agent can read, never a broken connection.
+
 import { createDaemonClient } from "@claudemesh/client/daemon";
 import type { MeshPaths } from "@claudemesh/client/home";
 import { createSchemaCompiler, type Validator } from "@claudemesh/http/validation";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
-import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { CallToolRequestSchema, ErrorCode, ListToolsRequestSchema, McpError } from "@modelcontextprotocol/sdk/types.js";
 import { failureOf } from "../failure.ts";
+import { jsonText, neutraliseLine } from "../output/printable.ts";
 import type { Shell } from "../shell.ts";
 import { createSpaceTools } from "./space-tools.ts";
 import { tools as daemonTools, type Tool, type ToolResult } from "./tools.ts";
@@ -26,7 +28,10 @@ export async function serveMcp(shell: Shell, paths: MeshPaths): Promise<void> {
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: tools.map(describeTool) }));
   server.setRequestHandler(CallToolRequestSchema, async (request, { signal }) => {
     const found = known.get(request.params.name);
-    if (found === undefined) return content(refusal(new Error(`There is no tool ${request.params.name}.`)));
+    if (found === undefined) {
+      const name = neutraliseLine(request.params.name.slice(0, 128));
+      throw new McpError(ErrorCode.InvalidParams, `There is no tool "${name}"; tools/list says which there are.`);
+    }
     const input = request.params.arguments ?? {};
     const wrong = found.refuse(input);
     if (wrong !== undefined) return content(refusal(wrong));
@@ -51,7 +56,7 @@ function describeTool(tool: Tool) {
 }
 
 function refusal(error: unknown): ToolResult {
-  return { text: JSON.stringify(failureOf(error).body, undefined, 2), isError: true };
+  return { text: jsonText(failureOf(error).body, 2), isError: true };
 }
 
 function content({ text, isError }: ToolResult) {

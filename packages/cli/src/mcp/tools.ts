@@ -1,10 +1,12 @@
 // What a coding agent can do with a mesh, as tools of the Model Context Protocol: each with the schema of its input and
 // the call to the local daemon that it stands for. Text that other members wrote is handed over as data, and says so.
+
 import type { DaemonAnswer, DaemonClient, InboxItem, Page } from "@claudemesh/client/daemon";
 import { isErrorBody } from "@claudemesh/protocol/errors";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { type SendRequest, sendRequestSchema } from "@claudemesh/protocol/messages/send-request";
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
+import { jsonText } from "../output/printable.ts";
 
 export type ToolResult = { readonly text: string; readonly isError: boolean };
 
@@ -71,7 +73,8 @@ export const tools: readonly Tool[] = [
     description: "Where a message is: queued here, stored at the broker, delivered to whom, read; or dead, and why.",
     inputSchema: statusInputSchema,
     readOnly: true,
-    run: async (daemon, input: StatusInput) => asResult(await daemon.message(input.id)),
+    // The message may be one that another member sent, under an id that it chose.
+    run: async (daemon, input: StatusInput) => asUntrusted(await daemon.message(input.id)),
   },
   {
     name: "peers",
@@ -105,7 +108,7 @@ const notice =
 
 /** A value that holds what other members wrote. */
 export function asData(value: unknown): ToolResult {
-  return { text: `${notice}\n\n${JSON.stringify(value, undefined, 2)}`, isError: false };
+  return { text: `${notice}\n\n${jsonText(value, 2)}`, isError: false };
 }
 
 function asUntrusted(answer: DaemonAnswer<unknown | Page<InboxItem>>): ToolResult {
@@ -115,5 +118,5 @@ function asUntrusted(answer: DaemonAnswer<unknown | Page<InboxItem>>): ToolResul
 
 function asResult(answer: DaemonAnswer<unknown>): ToolResult {
   const isError = answer.status >= 400 && isErrorBody(answer.body);
-  return { text: JSON.stringify({ http_status: answer.status, ...(answer.body as object) }, undefined, 2), isError };
+  return { text: jsonText({ http_status: answer.status, ...(answer.body as object) }, 2), isError };
 }

@@ -1,5 +1,7 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { columnsOf, cutToColumns, neutralise, neutraliseLine, padColumns } from "./printable.ts";
+import { columnsOf, cutToColumns, jsonText, neutralise, neutraliseLine, padColumns } from "./printable.ts";
 
 describe("text from other people", () => {
   it.each([
@@ -25,6 +27,41 @@ describe("text from other people", () => {
 
   it("shows a line end as a sign where it must stay on one line", () => {
     expect(neutraliseLine("one\ntwo\r\n")).toBe("one⏎two�⏎");
+  });
+});
+
+describe("JSON for programs", () => {
+  it("is the same value, and holds nothing that a terminal would act upon", () => {
+    const codes = [
+      ...Array(0xa0).keys(),
+      0x061c,
+      0x200e,
+      0x200f,
+      0x2028,
+      0x2029,
+      0x202a,
+      0x202e,
+      0x2066,
+      0x2069,
+      0xfeff,
+    ];
+    const value = { text: String.fromCharCode(...codes), "\u202ename": ["Grüße 你好 🙂"] };
+    for (const indent of [undefined, 2]) {
+      const text = jsonText(value, indent);
+      expect(JSON.parse(text)).toEqual(value);
+      expect(text.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/u);
+      expect(text).toContain("Grüße 你好 🙂");
+    }
+  });
+
+  it("is printed so by every command", () => {
+    const sources = join(import.meta.dirname, "..");
+    const files = readdirSync(sources, { recursive: true, encoding: "utf8" }).filter((file) =>
+      /(?<!test)\.ts$/.test(file),
+    );
+    expect(files.length).toBeGreaterThan(100);
+    const raw = files.filter((file) => /\.out\([^;]*JSON\.stringify/.test(readFileSync(join(sources, file), "utf8")));
+    expect(raw).toEqual([]);
   });
 });
 

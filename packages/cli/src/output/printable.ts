@@ -11,7 +11,18 @@ export function neutralise(text: string): string {
   return text.replace(unsafe, (character) => (character === "\t" ? " " : "�"));
 }
 
-/** The same for text that must stay on one line. */
+/**
+ * JSON for a program, which a terminal may show as well: what would be unsafe there is written as an escape, so that the
+ * value is the same and the text is harmless.
+ */
+export function jsonText(value: unknown, indent?: number): string {
+  return JSON.stringify(value, undefined, indent).replace(
+    unsafe,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+/** As `neutralise`, for text that must stay on one line. */
 export function neutraliseLine(text: string): string {
   return neutralise(text).replaceAll("\n", "⏎");
 }

@@ -1,8 +1,10 @@
 // However a text is made, reading it costs work in proportion to its length: twice the text, about twice the steps.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { StepCounter, textFamilies } from "../../../../tests/support/counted-steps.ts";
+import type * as GrammarReader from "./grammar-reader.ts";
+import type * as StrictJson from "./strict-json.ts";
 
-type Readers = typeof import("./strict-json.ts") & typeof import("./grammar-reader.ts");
+type Readers = typeof StrictJson & typeof GrammarReader;
 
 let counter: StepCounter;
 let json: Readers;
