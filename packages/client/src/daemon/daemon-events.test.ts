@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Readable } from "node:stream";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Queue } from "../testing/fake-broker.ts";
 import { TemporaryDir } from "../testing/temporary-dir.ts";
 import type { DaemonEvent } from "./daemon-bodies.ts";
@@ -51,6 +52,19 @@ function refuse({ response }: Visit, status: number, error: string, retryable: b
   response.writeHead(status, { "content-type": "application/json" });
   response.end(JSON.stringify({ error, message: "no", retryable }));
 }
+
+describe("a line that comes in many pieces", () => {
+  it("is put together once, and not looked through again with each piece", async () => {
+    const pieces = ["data: ", ...Array.from({ length: 1_000 }, () => "x".repeat(100)), "\n\n"];
+    const split = vi.spyOn(String.prototype, "split");
+    const chunks = pieces.map((piece) => Buffer.from(piece));
+    const read = await Array.fromAsync(readTextEvents(Readable.from(chunks)));
+    const looked = split.mock.contexts.reduce<number>((sum, text) => sum + String(text).length, 0);
+    split.mockRestore();
+    expect(read).toEqual([{ kind: "message", id: "", data: "x".repeat(100_000) }]);
+    expect(looked).toBeLessThan(2 * 100_000);
+  });
+});
 
 describe("events of the daemon", () => {
   it("come one by one with their ids, and kinds that are newer than this client are passed over", async () => {

@@ -4,11 +4,15 @@ export type TextEvent = { readonly kind: string; readonly id: string; readonly d
 
 export async function* readTextEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<TextEvent> {
   const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
-  let rest = "";
+  // The line that has not ended yet, as it came: put together once, and not again with each piece.
+  let rest: string[] = [];
   let event = { kind: "message", id: "", data: [] as string[] };
   for await (const chunk of chunks) {
-    const lines = (rest + utf8.decode(chunk, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
+    const [first = "", ...others] = utf8.decode(chunk, { stream: true }).split("\n");
+    rest.push(first);
+    if (others.length === 0) continue;
+    const lines = [rest.join(""), ...others];
+    rest = lines.splice(-1);
     for (const line of lines.map((text) => text.replace(/\r$/, ""))) {
       if (line !== "") {
         readField(event, line);

@@ -10,6 +10,9 @@ export function toSearchExpression(text: string): string | undefined {
 
 function quote(word: string): string {
   const isPrefix = word.endsWith("*");
-  const quoted = `"${word.replace(/\*+$/, "").replaceAll('"', '""')}"`;
+  // Step by step: an expression for the stars at the end starts again at every star before it.
+  let end = word.length;
+  while (word[end - 1] === "*") end -= 1;
+  const quoted = `"${word.slice(0, end).replaceAll('"', '""')}"`;
   return isPrefix ? `${quoted}*` : quoted;
 }

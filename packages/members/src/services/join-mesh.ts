@@ -31,7 +31,13 @@ export async function createInvite(
   return { id, secret, expiresAt };
 }
 
-/** A mesh that does not exist, a wrong signature and a bad invite look alike: an outsider learns nothing. */
+/** Stands for a mesh that is not there: an id that none has. */
+const noMeshId = "00000000-0000-0000-0000-000000000000";
+
+/**
+ * A mesh that does not exist, a wrong signature and a bad invite look alike, and the first costs as much work as the second:
+ * an outsider learns nothing, by the clock neither.
+ */
 export async function joinMesh(
   ports: Ports,
   mesh: Mesh | undefined,
@@ -39,8 +45,8 @@ export async function joinMesh(
 ): Promise<{ readonly joined: boolean; readonly mesh: Mesh; readonly member: Member }> {
   const { secret, name, pubkey, signature } = request;
   if (!isMemberName(name)) throw new MeshError("invalid_name", undefined, { field: "name" });
-  if (mesh === undefined) throw refuseInvite();
-  if (!verifySignature(pubkey, joinBytes({ mesh_id: mesh.id, secret, name, pubkey }), signature)) throw refuseInvite();
+  const signed = joinBytes({ mesh_id: mesh?.id ?? noMeshId, secret, name, pubkey });
+  if (!verifySignature(pubkey, signed, signature) || mesh === undefined) throw refuseInvite();
   const outcome = await ports.store.join(mesh.id, hashSecret(secret), { pubkey, name }, ports.nowMs());
   if (outcome.type === "refused") throw refuseInvite();
   return { joined: outcome.type === "joined", mesh, member: outcome.member };

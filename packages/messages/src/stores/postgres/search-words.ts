@@ -8,8 +8,14 @@ const positionMax = 16_383;
 /** Of one word, the server keeps so many. */
 const positionsPerWord = 255;
 
+/**
+ * Accents go before and after the text is decomposed: putting a long run of them in order costs the square of its length.
+ * Other marks part words as blanks do, and go for the same reason.
+ */
 function wordsOf(text: string): string[] {
   const folded = text
+    .replaceAll(/\p{Mn}/gu, "")
+    .replaceAll(/[^\p{L}\p{N}]+/gu, " ")
     .normalize("NFD")
     .replaceAll(/\p{Mn}/gu, "")
     .toLowerCase();
