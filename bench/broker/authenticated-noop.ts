@@ -7,6 +7,7 @@ import { createBrokerMetrics } from "@claudemesh/broker/metrics";
 import { registerOperationRoutes } from "@claudemesh/broker/operation-routes";
 import { compileInputs, type RunOperation } from "@claudemesh/broker/run-operation";
 import { createHttpServer } from "@claudemesh/http/server";
+import { Strangers } from "@claudemesh/http/strangers";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import type { RegisterInput } from "@claudemesh/protocol/wire/registrar-operations";
@@ -23,6 +24,7 @@ const metrics = createBrokerMetrics({
   sessionsHeld: () => 0,
   webhookCounts,
   checkReady: async () => ({ store: "ok", limiter: "ok" }),
+  strangers: new Strangers(1),
   onFailure: () => undefined,
 });
 const validators = compileInputs();

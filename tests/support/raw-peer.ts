@@ -2,6 +2,7 @@
 // is told to, right or wrong, and keeps what comes back. No retries, no negotiation.
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import { onTestFinished } from "vitest";
 import { WebSocket } from "ws";
@@ -98,6 +99,11 @@ export class RawPeer {
 
   sendText(text: string): void {
     this.socket.send(text);
+  }
+
+  /** What the WebSocket writes to, for bytes that it would not write itself. */
+  get stream(): Socket {
+    return (this.socket as unknown as { _socket: Socket })._socket;
   }
 
   /** Ends the connection without a word, as a crash would; resolves when this side is closed. */

@@ -46,6 +46,8 @@ export type BrokerConfig = {
   /** Minutes after midnight, UTC, from when on the store is looked through each night; undefined: never. */
   readonly nightlyCheck: { readonly minute: number | undefined };
   readonly connectionPolicy: ConnectionPolicy;
+  /** Connections, and requests waiting, of one address that has not shown who it is. */
+  readonly strangersPerAddress: number;
   /** Webhooks may go to loopback, private and link-local addresses as well. */
   readonly webhookAllowPrivate: boolean;
   /** For one try, from the look-up of the name to the end of the answer. */
@@ -163,6 +165,12 @@ export const brokerOptions = {
     connectionPolicies.join(", "),
     oneOf(connectionPolicies),
   ),
+  strangersPerAddress: option(
+    "strangers-per-address",
+    "1024",
+    "connections, and as many requests, that one address may have open before it shows who it is, 1–16384",
+    parseBetween(1, 16_384),
+  ),
   webhookAllowPrivate: onOff(
     "webhook-allow-private",
     "true: webhooks may go to loopback, private and link-local addresses",
@@ -230,6 +238,7 @@ export function readBrokerConfig(
     messageRetention: read(brokerOptions.messageRetention),
     nightlyCheck: read(brokerOptions.nightlyCheck),
     connectionPolicy: read(brokerOptions.connectionPolicy),
+    strangersPerAddress: read(brokerOptions.strangersPerAddress),
     webhookAllowPrivate: read(brokerOptions.webhookAllowPrivate),
     webhookTimeoutMs: read(brokerOptions.webhookTimeoutMs),
     webhookAttempts: read(brokerOptions.webhookAttempts),

@@ -1,5 +1,6 @@
 // What every handler of one broker process shares. Built once at start; there is no other state between requests
 // than the store, the connections and these.
+import type { Strangers } from "@claudemesh/http/strangers";
 import type { MembersStore } from "@claudemesh/members/ports";
 import type { MessagesStore } from "@claudemesh/messages/ports";
 import type { OnceStore } from "@claudemesh/registrar/once-ports";
@@ -26,6 +27,8 @@ export type BrokerContext = {
   readonly admitNew: (meshId: string, id: string) => Promise<void>;
   readonly watchers: SpaceWatchers;
   readonly connections: ConnectionRegistry;
+  /** Peers that have not shown who they are. */
+  readonly strangers: Pick<Strangers, "know">;
   /** Whether store and limiter take writes. Never rejects; cheap, since one proof serves a second. */
   readonly checkReady: () => Promise<Readiness>;
   readonly failpoints: Failpoints<FailpointName>;

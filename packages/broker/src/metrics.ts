@@ -1,4 +1,5 @@
 // What a broker counts, for Prometheus. One registry per broker, so that two fit in one process. Ids are never labels.
+import type { Strangers } from "@claudemesh/http/strangers";
 import type { OrphanReport } from "@claudemesh/messages/services/check-orphans";
 import { Counter, Gauge, type LabelValues, Registry } from "prom-client";
 import type { Swept } from "./background/sweep-everything.ts";
@@ -40,6 +41,7 @@ export type MetricSources = {
   readonly connected: () => number;
   /** Sessions of spaces that connections to this broker hold. */
   readonly sessionsHeld: () => number;
+  readonly strangers: Pick<Strangers, "counts" | "refused">;
   readonly webhookCounts: () => Promise<{ readonly pending: number; readonly parked: number }>;
   /** Whether store and limiter take writes. */
   readonly checkReady: () => Promise<Pick<Readiness, "store" | "limiter">>;
@@ -89,6 +91,7 @@ export function createBrokerMetrics(sources: MetricSources): BrokerMetrics {
     () => counts().limiterSpentThenRefused,
   );
   registerReadiness(registers, sources);
+  showStrangers(registers, sources.strangers);
   return {
     answered: countPairs(requests, ["operation", "status"]),
     ...createKeepingMetrics(registers),
@@ -193,6 +196,32 @@ function createWebhookMetrics(
     },
   });
   return { webhookTried: (outcome) => webhookTries.inc({ outcome }) };
+}
+
+function showStrangers(registers: Registry[], strangers: MetricSources["strangers"]): void {
+  new Gauge({
+    name: "cm_broker_strangers",
+    help: "Connections, and requests waiting, of peers that have not shown who they are.",
+    labelNames: ["what"],
+    registers,
+    collect() {
+      const { connections, requests } = strangers.counts();
+      this.set({ what: "connections" }, connections);
+      this.set({ what: "requests" }, requests);
+    },
+  });
+  new Counter({
+    name: "cm_broker_strangers_refused_total",
+    help: "Connections and requests refused because their address had too many of peers that have not shown who they are.",
+    labelNames: ["what"],
+    registers,
+    collect() {
+      this.reset();
+      const { connection, request } = strangers.refused();
+      this.inc({ what: "connections" }, connection);
+      this.inc({ what: "requests" }, request);
+    },
+  });
 }
 
 function createRegistrarMetrics(

@@ -4,6 +4,8 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Server as TlsServer } from "node:tls";
 import { createHttpServer } from "@claudemesh/http/server";
+import { Strangers } from "@claudemesh/http/strangers";
+import { tlsBounds } from "@claudemesh/http/tls-bounds";
 import { spendUnit } from "@claudemesh/messages/services/spend-unit";
 import { errorCatalogue } from "@claudemesh/protocol/error-catalogue";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
@@ -93,7 +95,9 @@ export async function startBroker(config: BrokerConfig, options: StartBrokerOpti
     const announced = createDirectory(backend, config, nextId, log);
     directory = announced;
     const checkReady = createCheckReady(backend, announced, config, log);
+    const strangers = new Strangers(config.strangersPerAddress);
     const metrics = createBrokerMetrics({
+      strangers,
       counts: backend.counts,
       checkReady,
       connected: () => connections.size,
@@ -109,6 +113,7 @@ export async function startBroker(config: BrokerConfig, options: StartBrokerOpti
       failpoints,
       registrar,
       watchers,
+      strangers,
       metrics,
       log,
       nextId,
@@ -116,7 +121,7 @@ export async function startBroker(config: BrokerConfig, options: StartBrokerOpti
       checkReady,
     });
     await announced.start();
-    const { url, reloadTls, stop } = await serve(broker, place, lingerMs);
+    const { url, reloadTls, stop } = await serve(broker, { place, lingerMs, strangers });
     broker.watchers.start(backend.sideBySide?.sweepIntervalMs ?? lookIntervalMs);
     const { leave } = joined;
     return {
@@ -195,7 +200,7 @@ function createContext(
   connections: ConnectionRegistry,
   rest: Pick<
     BrokerContext,
-    "failpoints" | "registrar" | "watchers" | "metrics" | "log" | "nextId" | "adminToken" | "checkReady"
+    "failpoints" | "registrar" | "watchers" | "strangers" | "metrics" | "log" | "nextId" | "adminToken" | "checkReady"
   >,
 ): WiredBroker {
   let url = "";
@@ -234,7 +239,9 @@ function createContext(
 
 type Serving = Pick<RunningBroker, "url" | "reloadTls" | "stop">;
 
-async function serve(broker: WiredBroker, place: string, lingerMs: number): Promise<Serving> {
+type ServingOptions = { readonly place: string; readonly lingerMs: number; readonly strangers: Strangers };
+
+async function serve(broker: WiredBroker, { place, lingerMs, strangers }: ServingOptions): Promise<Serving> {
   const { log, config } = broker;
   const tls = readTlsIdentity(config);
   const run = createOperationRunner(broker);
@@ -243,6 +250,7 @@ async function serve(broker: WiredBroker, place: string, lingerMs: number): Prom
     maxBodyBytes: limits.frameBytes,
     maxInFlight: requestsInFlightMax,
     maxConnections: connectionsMax,
+    strangers,
     lingerMs,
     busyCode: "busy",
     // In the catalogue's words, for the same reason as in run-operation.ts.
@@ -328,7 +336,7 @@ function reloadTls({ config, log }: BrokerContext, server: object): void {
   try {
     const tls = readTlsIdentity(config);
     if (tls === undefined || !(server instanceof TlsServer)) return;
-    server.setSecureContext({ ...tls, minVersion: "TLSv1.2" });
+    server.setSecureContext({ ...tls, ...tlsBounds });
     log.info({ event: "tls_reloaded" }, "new connections get the certificate as it is now");
   } catch (error) {
     log.error({ event: "tls_reload_failed", err: error }, "the certificate stays as it was");

@@ -1,9 +1,11 @@
 // A broker with a certificate: clients that trust it come in over HTTPS and WSS, and it shows a new one when told to.
+import { once } from "node:events";
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { connect, type PeerCertificate, type TLSSocket } from "node:tls";
-import { describe, expect, test } from "vitest";
+import { connect, createServer, type PeerCertificate, type TLSSocket } from "node:tls";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { makeTemporaryFolder, startTestBroker } from "../../../tests/support/broker-harness.ts";
 import { makeCertificate } from "../../../tests/support/self-signed.ts";
@@ -29,6 +31,19 @@ function certificateAt(url: string): Promise<PeerCertificate["subject"]["CN"]> {
       socket.destroy();
     });
     socket.on("error", reject);
+  });
+}
+
+/** What a connection agrees on that offers this suite of TLS 1.2 alone; undefined when it is refused. */
+function suiteWith(url: string, suite: string): Promise<string | undefined> {
+  const { hostname, port } = new URL(url);
+  const options = { host: hostname, port: Number(port), rejectUnauthorized: false, maxVersion: "TLSv1.2" } as const;
+  return new Promise((resolve) => {
+    const socket = connect({ ...options, ciphers: `${suite}:@SECLEVEL=0` }, () => {
+      resolve(socket.getCipher().name);
+      socket.destroy();
+    });
+    socket.on("error", () => resolve(undefined));
   });
 }
 
@@ -69,6 +84,26 @@ describe("a broker with --tls-cert and --tls-key", () => {
     copyFileSync(first.key, key);
     broker.reloadTls();
     expect(await certificateAt(broker.url)).toBe("second");
+  });
+
+  test("takes only suites that make new keys for each connection, after a reload too", async () => {
+    const folder = makeTemporaryFolder();
+    const files = makeCertificate(folder, "rsa", "rsa");
+    const identity = { cert: readFileSync(files.cert), key: readFileSync(files.key) };
+    // Without our bounds this machine would speak those suites: the refusals below are ours.
+    const careless = createServer({ ...identity, ciphers: "DEFAULT:@SECLEVEL=0" }).listen(0, "127.0.0.1");
+    onTestFinished(() => void careless.close());
+    await once(careless, "listening");
+    const { port } = careless.address() as AddressInfo;
+    const broker = await startTestBroker({ folder, flags: { "tls-cert": files.cert, "tls-key": files.key } });
+    for (const reload of [() => undefined, broker.reloadTls]) {
+      reload();
+      for (const suite of ["AES128-SHA", "AES256-GCM-SHA384", "ECDHE-RSA-AES128-SHA"]) {
+        expect(await suiteWith(`https://127.0.0.1:${port}`, suite)).toBe(suite);
+        expect(await suiteWith(broker.url, suite), suite).toBeUndefined();
+      }
+      expect(await suiteWith(broker.url, "ECDHE-RSA-AES128-GCM-SHA256")).toBe("ECDHE-RSA-AES128-GCM-SHA256");
+    }
   });
 
   test("does not start with half of it, or with what is no certificate and its key", async () => {

@@ -384,6 +384,31 @@ describe("connections", () => {
   });
 });
 
+describe("an encoding", () => {
+  const body = JSON.stringify({ name: "x" });
+  test.each([
+    ["application/json", {}],
+    ["application/json; charset=utf-8", {}],
+    ["application/json;Charset=UTF8", {}],
+    ['application/json; charset="utf-8"', { "content-encoding": "identity" }],
+  ])("that the body has is taken: %s %j", async (type, headers) => {
+    const answer = await ask("POST", "/things", { body, headers: { "content-type": type, ...headers } });
+    expect(answer.status).toBe(200);
+  });
+
+  test.each([
+    ["application/json; charset=iso-8859-1", {}],
+    ["application/json; charset=utf-8; charset=utf-16", {}],
+    ["application/json; charset", {}],
+    ["application/json", { "content-encoding": "gzip" }],
+    ["application/json", { "content-encoding": "identity, br" }],
+  ])("that it has not is refused before it is read: %s %j", async (type, headers) => {
+    const answer = await ask("POST", "/things", { body, headers: { "content-type": type, ...headers } });
+    expect(answer).toMatchObject({ status: 415, body: { error: "unsupported_media_type" } });
+    expect(answer.headers.get("accept-encoding")).toBe("content-encoding" in headers ? "identity" : null);
+  });
+});
+
 describe("requests in flight", () => {
   test("beyond the bound are busy and told when to come back; those within it are served", async () => {
     const within = [ask("GET", "/held"), ask("GET", "/held"), ask("GET", "/held")];

@@ -6,7 +6,10 @@ import { type ErrorCode, MeshError } from "@claudemesh/protocol/errors";
 import { parseStrictJson, StrictJsonError, writeStrictJson } from "@claudemesh/protocol/json";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import { refuseEncodings } from "./encodings.ts";
 import { Partings } from "./parting.ts";
+import { boundRequestsInFlight, type RequestBounds } from "./request-rooms.ts";
+import { tlsBounds } from "./tls-bounds.ts";
 import { boundUnreadAnswers } from "./unread-answers.ts";
 import { createSchemaCompiler } from "./validation.ts";
 
@@ -22,18 +25,15 @@ declare module "fastify" {
 /** PEM texts: the certificate with its chain, and its key. */
 export type TlsIdentity = { readonly cert: string; readonly key: string };
 
-export type HttpServerOptions = {
+export type HttpServerOptions = RequestBounds & {
   /** Given: HTTPS instead of HTTP. */
   readonly tls?: TlsIdentity;
   readonly maxBodyBytes: number;
-  readonly maxInFlight: number;
   /** Connections beyond these are closed as they come; undefined: as many as the system allows. */
   readonly maxConnections?: number;
   readonly timeouts?: HttpTimeouts;
   /** How long connections stay open when the server stops, to refuse what is on its way; none by default. */
   readonly lingerMs?: number;
-  /** The code that a request above `maxInFlight` is refused with. */
-  readonly busyCode: Extract<ErrorCode, "busy" | "daemon_busy">;
   /** Told about every request that ended in an error, after the answer is decided. Never sees bodies. */
   readonly onError: (error: MeshError, request: { readonly method: string; readonly route: string }) => void;
 };
@@ -82,7 +82,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const server: FastifyInstance = fastify({
     ...(tls === undefined
       ? { http: checks, https: null }
-      : { https: { ...tls, ...checks, minVersion: "TLSv1.2", handshakeTimeout: timeouts.headersMs } }),
+      : { https: { ...tls, ...checks, ...tlsBounds, handshakeTimeout: timeouts.headersMs } }),
     bodyLimit: options.maxBodyBytes,
     requestTimeout: timeouts.requestMs,
     keepAliveTimeout: 72_000,
@@ -98,6 +98,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   });
   server.server.headersTimeout = timeouts.headersMs;
   if (options.maxConnections !== undefined) server.server.maxConnections = options.maxConnections;
+  options.strangers?.watch(server.server, tls === undefined);
   readStrictJson(server);
   // What our own clients read back strictly must be written so: a large double as a double.
   server.setReplySerializer((payload) => writeStrictJson(payload as object));
@@ -106,6 +107,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   refuseExpectations(server);
   refuseWhileStopping(server, options.lingerMs ?? 0, partings);
   boundRequestsInFlight(server, options);
+  refuseEncodings(server);
   boundUnreadAnswers(server, timeouts);
   server.setErrorHandler(refuse);
   server.setNotFoundHandler((request, reply) => {
@@ -207,28 +209,6 @@ function openConnections(server: FastifyInstance): Promise<number> {
   });
 }
 
-function boundRequestsInFlight(server: FastifyInstance, options: HttpServerOptions): void {
-  let inFlight = 0;
-  const leave = () => {
-    inFlight--;
-  };
-  server.addHook("onRequest", (request, reply, done) => {
-    if (request.routeOptions.config?.longLived === true) {
-      done();
-      return;
-    }
-    inFlight++;
-    // Emitted once: a listener that takes itself away would cost more than all of this.
-    reply.raw.on("close", leave);
-    if (inFlight > options.maxInFlight) {
-      reply.header("retry-after", "1");
-      done(new MeshError(options.busyCode, undefined, { limit: options.maxInFlight }));
-      return;
-    }
-    done();
-  });
-}
-
 const fastifyCodes: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: "payload_too_large",
   FST_ERR_CTP_INVALID_MEDIA_TYPE: "unsupported_media_type",
@@ -260,5 +240,7 @@ function pathOf(url: string): string {
 }
 
 function methodsOf(server: FastifyInstance, url: string): string[] {
-  return ["GET", "POST", "PUT", "DELETE"].filter((method) => server.findRoute({ method, url: pathOf(url) }) !== null);
+  return ["GET", "HEAD", "POST", "PUT", "DELETE"].filter(
+    (method) => server.findRoute({ method, url: pathOf(url) }) !== null,
+  );
 }

@@ -1,6 +1,8 @@
 // Housekeeping of one broker: passes that go on after a failure, ids that are looked for now and then, and a night's
 // check that is done once for each mesh.
+
 import { DatabaseSync } from "node:sqlite";
+import { Strangers } from "@claudemesh/http/strangers";
 import type { MessagesStore } from "@claudemesh/messages/ports";
 import { pino } from "pino";
 import { expect, test } from "vitest";
@@ -32,6 +34,7 @@ async function withHousekeeping(
     const counts = () => ({ limiterPassedUncounted: 0, limiterSpentThenRefused: 0 });
     const metrics = createBrokerMetrics({
       checkReady: async () => ({ store: "ok", limiter: "ok" }),
+      strangers: new Strangers(100),
       counts,
       connected: () => 0,
       sessionsHeld: () => 0,

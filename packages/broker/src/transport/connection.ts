@@ -1,8 +1,8 @@
 // One socket's life: challenge, hello, then frames in and replies out. What a frame does is decided by the operation
 // that it names; pushing is the delivery pump's work.
 import { randomBytes } from "node:crypto";
+import type { Socket } from "node:net";
 import process from "node:process";
-import type { Duplex } from "node:stream";
 import { createSchemaCompiler } from "@claudemesh/http/validation";
 import type { PlainMember } from "@claudemesh/members/ports";
 import { MeshError } from "@claudemesh/protocol/errors";
@@ -11,6 +11,7 @@ import { writeStrictJson } from "@claudemesh/protocol/json";
 import { type Answer, answerError } from "@claudemesh/protocol/messages/accept-result";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { fitsBytes } from "@claudemesh/protocol/spaces/entity";
+import { closeReason } from "@claudemesh/protocol/wire/close-reason";
 import {
   type ChallengeFrame,
   type HelloFrame,
@@ -36,24 +37,18 @@ import { FrameTooLarge, readFrame } from "./read-frame.ts";
 
 /** A socket that takes longer to say who it is, or whose word takes longer to look up, is closed. */
 const helloTimeoutMs = 10_000;
-/** What is read from a peer that has not said who it is: a frame beyond its bound still hears 1009, and no more. */
-const unknownBytesMax = 2 * limits.frameBytes;
 /** How long a peer may take to answer that the broker is stopping: one that hangs must not make every stop a long one. */
 const farewellMs = 2_000;
 const requestsInFlightMax = 1_024;
 /** What is written and not taken by the peer; above it the socket is dropped, never the data. */
 const bufferedBytesMax = 16 * 1_048_576;
-/** Of the WebSocket protocol itself. Breaches of its framing (1002) and frames that are too large (1009) are met below us. */
+/** Of the WebSocket protocol itself. Breaches of its framing and bytes that are no UTF-8 are met below us. */
 const standardCodes = {
   unsupportedData: 1003,
-  invalidPayload: 1007,
   tooLarge: 1009,
   internalError: 1011,
   restarting: 1012,
 } as const;
-/** A close frame holds no more, and the socket refuses to send a longer one. */
-const closeReasonBytes = 123;
-const utf8 = new TextEncoder();
 
 const refuseHello = createSchemaCompiler()(helloFrameSchema);
 
@@ -61,7 +56,7 @@ type OpenState = { readonly caller: Caller; readonly pump: DeliveryPump | undefi
 
 export class Connection {
   readonly #socket: WebSocket;
-  readonly #stream: Duplex;
+  readonly #stream: Socket;
   readonly #broker: BrokerContext;
   readonly #run: RunOperation;
   readonly #presence: PresenceKeeper;
@@ -80,7 +75,7 @@ export class Connection {
 
   /** `stream`: what the WebSocket writes to. */
   constructor(
-    { webSocket: socket, stream }: { readonly webSocket: WebSocket; readonly stream: Duplex },
+    { webSocket: socket, stream }: { readonly webSocket: WebSocket; readonly stream: Socket },
     broker: BrokerContext,
     run: RunOperation,
     presence: PresenceKeeper,
@@ -152,8 +147,7 @@ export class Connection {
         this.#close(standardCodes.tooLarge, error.message);
         return;
       }
-      const { code } = toMeshError(error);
-      this.#close(code === "invalid_utf8" ? standardCodes.invalidPayload : closeCodes.protocol_error, code);
+      this.#close(closeCodes.protocol_error, toMeshError(error).code);
       return;
     }
     if (!this.#helloSeen) this.#onHello(frame);
@@ -164,7 +158,7 @@ export class Connection {
   /** The WebSocket gathers frames as large as any member's; whoever is no member yet gets no such room. */
   readonly #boundUnknown = (chunk: Buffer): void => {
     this.#unknownBytes += chunk.length;
-    if (this.#unknownBytes <= unknownBytesMax) return;
+    if (this.#unknownBytes <= limits.helloBytes) return;
     this.#close(standardCodes.tooLarge, "too much before the hello");
     this.#socket.terminate();
   };
@@ -225,6 +219,7 @@ export class Connection {
     }
     clearTimeout(this.#helloTimer);
     this.#stream.off("data", this.#boundUnknown);
+    this.#broker.strangers.know(this.#stream);
     this.#open = { caller: { ...caller, sessions: this.#createSessions() }, pump };
     this.#broker.log.info({ event: "connected", mesh: caller.mesh.name, member: caller.member.name, kind: hello.kind });
     const { pubkey, name, role } = caller.member;
@@ -359,10 +354,7 @@ export class Connection {
   }
 
   #close(code: number, reason: string): void {
-    const bytes = Buffer.alloc(closeReasonBytes);
-    // Writes whole characters only: half of one would make the peer report a broken frame instead of the reason.
-    const { written } = utf8.encodeInto(reason, bytes);
-    this.#socket.close(code, bytes.subarray(0, written));
+    this.#socket.close(code, closeReason(reason));
   }
 
   #onClose(): void {

@@ -1,5 +1,6 @@
 // Health, readiness and metrics of a broker whose store is in trouble, without the store.
 import { createHttpServer } from "@claudemesh/http/server";
+import { Strangers } from "@claudemesh/http/strangers";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type BrokerMetrics, createBrokerMetrics, type MetricSources } from "../metrics.ts";
@@ -22,6 +23,7 @@ function serve(parts: { metrics?: BrokerMetrics; readiness?: Readiness }) {
 
 function metricsOf(webhookCounts: MetricSources["webhookCounts"], failures: unknown[] = []): BrokerMetrics {
   return createBrokerMetrics({
+    strangers: new Strangers(100),
     counts: () => ({ limiterPassedUncounted: 0, limiterSpentThenRefused: 0 }),
     connected: () => 7,
     sessionsHeld: () => 0,
@@ -78,6 +80,25 @@ describe("GET /metrics", () => {
     const answer = await server.inject("/metrics");
     expect(answer.statusCode).toBe(500);
     expect(answer.json()).toMatchObject({ error: "internal", retryable: true });
+  });
+});
+
+describe("HEAD", () => {
+  test.for(["/healthz", "/readyz"])("of %s answers as GET does, without the body", async (url) => {
+    const unready: Readiness = { ...ready, store: "unavailable", refusal: new MeshError("storage_unavailable") };
+    for (const readiness of [ready, unready]) {
+      const server = serve({ readiness });
+      const [head, get] = [await server.inject({ method: "HEAD", url }), await server.inject(url)];
+      expect(head.statusCode).toBe(get.statusCode);
+      expect(head.body).toBe("");
+      expect(head.headers["content-length"]).toBe(get.headers["content-length"]);
+    }
+  });
+
+  test("is named among what a health check's path takes", async () => {
+    const answer = await serve({}).inject({ method: "POST", url: "/healthz" });
+    expect(answer.statusCode).toBe(405);
+    expect(answer.headers.allow).toBe("GET, HEAD");
   });
 });
 

@@ -48,13 +48,15 @@ function registerOperation(
           // Only a member makes the broker read so much.
           onRequest: [
             readToken,
-            async (request: FastifyRequest) => {
+            async (request: FastifyRequest, reply: FastifyReply) => {
               admitted?.set(request, await ask(request));
+              reply.admit();
             },
           ],
         }),
     handler: async (request, reply) => {
       const caller = admitted?.get(request) ?? (await ask(request));
+      reply.admit();
       const answer = await run(name, caller, gatherInput(spec, request));
       return sendAnswer(reply, http.names === undefined ? answer : nameFieldBack(answer, http.names));
     },

@@ -17,8 +17,8 @@ const largestDepth = Math.max(
 
 /** `mayBeLarge`: the peer has said who it is. */
 export function readFrame(bytes: Buffer, mayBeLarge: boolean): Record<string, unknown> {
+  if (!mayBeLarge && bytes.length > limits.helloFrameBytes) throw new FrameTooLarge("too large before the hello");
   const isOversize = bytes.length > limits.frameBytes;
-  if (!mayBeLarge && isOversize) throw new FrameTooLarge("the frame is too large");
   if (!isOversize) {
     try {
       return objectOf(parseStrictJson(bytes, { maxDepth: limits.jsonDepth }));

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { Duplex } from "node:stream";
+import { Strangers } from "@claudemesh/http/strangers";
 import type { Answer } from "@claudemesh/protocol/messages/accept-result";
 import { pino } from "pino";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
@@ -28,6 +29,7 @@ function contextOf(members: Members): BrokerContext {
     config: readBrokerConfig({}, {}, undefined),
     members: members as Partial<BrokerContext["members"]> as BrokerContext["members"],
     connections: new ConnectionRegistry(),
+    strangers: new Strangers(100),
     log: pino({ level: "silent" }),
     nowMs: Date.now,
   };

@@ -1,6 +1,7 @@
 // Takes WebSocket upgrades at one path, bounds how many sockets there are, ends those that went silent or whose member
 // was revoked, and renews the presence of the others.
 import type { IncomingMessage, Server } from "node:http";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { refusalText } from "@claudemesh/http/refusal-text";
 import { MeshError } from "@claudemesh/protocol/errors";
@@ -11,9 +12,12 @@ import type { BrokerContext } from "../context.ts";
 import type { RunOperation } from "../operations/run-operation.ts";
 import { Connection } from "./connection.ts";
 import { PresenceKeeper } from "./presence-keeper.ts";
+import { ReasonedSocket } from "./reasoned-socket.ts";
 
 const connectionsMax = 10_000;
 const aliveIntervalMs = 15_000;
+/** How long a peer may take to answer a close frame, before its socket is cut. */
+const closing = { closeTimeout: 10_000 };
 /** How long the refusal of an upgrade may wait behind answers that the peer has not read. */
 const refusalMsMax = 5_000;
 
@@ -29,8 +33,8 @@ export function attachSocketServer(http: Server, broker: BrokerContext, run: Run
     noServer: true,
     maxPayload: limits.largeFrameBytes,
     perMessageDeflate: false,
-    // The strict reader checks UTF-8 itself, and once is enough.
-    skipUTF8Validation: true,
+    ...closing,
+    WebSocket: ReasonedSocket,
   });
   const connections = new Set<Connection>();
   const presence = new PresenceKeeper({ ...broker, store: () => broker.messages.presence });
@@ -43,7 +47,7 @@ export function attachSocketServer(http: Server, broker: BrokerContext, run: Run
       return;
     }
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
-      const connection = new Connection({ webSocket, stream: socket }, broker, run, presence);
+      const connection = new Connection({ webSocket, stream: socket as Socket }, broker, run, presence);
       connections.add(connection);
       webSocket.once("close", () => connections.delete(connection));
     });

@@ -58,7 +58,8 @@ describe("a line that comes in many pieces", () => {
     const pieces = ["data: ", ...Array.from({ length: 1_000 }, () => "x".repeat(100)), "\n\n"];
     const split = vi.spyOn(String.prototype, "split");
     const chunks = pieces.map((piece) => Buffer.from(piece));
-    const read = await Array.fromAsync(readTextEvents(Readable.from(chunks)));
+    const read: unknown[] = [];
+    for await (const event of readTextEvents(Readable.from(chunks))) read.push(event);
     const looked = split.mock.contexts.reduce<number>((sum, text) => sum + String(text).length, 0);
     split.mockRestore();
     expect(read).toEqual([{ kind: "message", id: "", data: "x".repeat(100_000) }]);

@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type FakePeer, Queue } from "../testing/fake-broker.ts";
@@ -259,6 +260,46 @@ describe("ends", () => {
     const hello = await peer.frames.next();
     peer.reply(hello, 200, peer.welcomeBody({ ...hello, mesh_id: "01890000-0000-7000-8000-00000000000f" }));
     expect(await reach("offline")).toMatchObject({ reason: "protocol_error" });
+  });
+
+  const tooMuch: [string, (peer: FakePeer) => void][] = [
+    ["a frame above 8 KiB", (peer) => peer.send({ type: "later", padding: "x".repeat(limits.helloFrameBytes) })],
+    [
+      "a frame that is announced as a large one and begun",
+      ({ socket }) => {
+        const raw = (socket as unknown as { _socket: Socket })._socket;
+        raw.on("error", () => undefined);
+        raw.write(Buffer.from([0x81, 127, 0, 0, 0, 0, 0, 0xb0, 0, 0]));
+        raw.write(Buffer.alloc(limits.helloBytes, "x"));
+      },
+    ],
+    [
+      "a great many pings",
+      ({ socket }) => {
+        for (let sent = 0; sent < limits.helloBytes / 125; sent++) socket.ping(Buffer.alloc(125));
+      },
+    ],
+  ];
+  it.each(tooMuch)("%s before the hello is answered is a protocol_error", async (_, misbehave) => {
+    const { reach } = bed.open();
+    const peer = await bed.broker.peers.next();
+    misbehave(peer);
+    const detail = "the broker sent too much before it answered the hello";
+    expect(await reach("offline")).toMatchObject({ reason: "protocol_error", detail });
+  });
+
+  it("a large push right behind the hello's answer is none", async () => {
+    const { reach, pushes } = bed.open();
+    const peer = await bed.broker.peers.next();
+    peer.challenge();
+    const hello = await peer.frames.next();
+    const raw = (peer.socket as unknown as { _socket: Socket })._socket;
+    raw.cork();
+    peer.reply(hello, 200, peer.welcomeBody(hello));
+    peer.send({ ...message, body_base64: Buffer.alloc(2 * limits.helloBytes).toString("base64") });
+    raw.uncork();
+    await reach("online");
+    expect(await pushes.next()).toMatchObject({ history_id: 1 });
   });
 
   it("a frame above the size limit is a protocol_error", async () => {

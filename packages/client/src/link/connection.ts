@@ -47,6 +47,7 @@ const normalClosure = 1000;
 const hangUpMs = 1_000;
 const agentCharacters = 128;
 const asText = { binary: false } as const;
+const tooMuchBeforeHello = "the broker sent too much before it answered the hello";
 
 type Phase =
   | { readonly name: "opening" }
@@ -70,6 +71,7 @@ export class Connection {
   /** What the socket writes to. */
   #wire: Socket | undefined;
   #gathering = false;
+  #unprovenBytes = 0;
 
   constructor(options: ConnectionOptions, events: ConnectionEvents) {
     this.#options = options;
@@ -126,6 +128,7 @@ export class Connection {
     });
     socket.on("open", () => {
       this.#opened = true;
+      this.#wire?.on("data", this.#boundUnproven);
     });
     socket.on("message", (data, isBinary) => {
       this.#heard();
@@ -149,6 +152,10 @@ export class Connection {
 
   #receive(data: RawData, isBinary: boolean): void {
     if (this.#phase.name === "ended") return;
+    if (this.#phase.name !== "online" && (data as Buffer).length > limits.helloFrameBytes) {
+      this.#protocolError(tooMuchBeforeHello);
+      return;
+    }
     const frame: IncomingFrame = isBinary
       ? { type: "malformed", detail: "a frame is binary" }
       : readIncomingFrame(data.toString());
@@ -170,6 +177,17 @@ export class Connection {
         break;
     }
   }
+
+  /** Of what comes before the hello is answered little is kept: the WebSocket would gather the largest frame of all. */
+  readonly #boundUnproven = (chunk: Buffer): void => {
+    // What came with the hello's answer has been read already.
+    if (this.#phase.name === "online") {
+      this.#wire?.off("data", this.#boundUnproven);
+      return;
+    }
+    this.#unprovenBytes += chunk.length;
+    if (this.#unprovenBytes > limits.helloBytes) this.#protocolError(tooMuchBeforeHello);
+  };
 
   #greet(challenge: ChallengeFrame): void {
     if (this.#phase.name !== "opening") {

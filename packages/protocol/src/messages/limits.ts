@@ -15,6 +15,9 @@ export const limits = {
   requestBytes: 1_048_576,
   /** A WebSocket frame: a body in base64 with its envelope. */
   frameBytes: 1_572_864,
+  /** A frame before the hello is answered, either way, and all frames until then. */
+  helloFrameBytes: 8_192,
+  helloBytes: 32_768,
   /** The largest frame of all, either way: documents of spaces travel in it. */
   largeFrameBytes: 12_582_912,
   /** Default for the largest message body on the wire; the broker announces its own. */

@@ -112,6 +112,7 @@ export async function openServices(parts: Parts): Promise<BrokerContext> {
     },
     watchers,
     connections,
+    strangers: { know: quiet },
     checkReady: async () => ({ store: "ok", limiter: "ok", refusal: undefined }),
     failpoints: noFailpoints,
     metrics,

@@ -170,6 +170,7 @@ function configOf(settings: Settings): BrokerConfig {
     messageRetention: { days: messageDays },
     nightlyCheck: { minute: undefined },
     connectionPolicy: settings.connectionPolicy,
+    strangersPerAddress: 1,
     webhookAllowPrivate: false,
     webhookTimeoutMs: 1_000,
     webhookAttempts: 1,

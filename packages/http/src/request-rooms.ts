@@ -1,0 +1,63 @@
+// How many requests may be in flight. Those of peers that have shown who they are share one room; what others ask for
+// waits in the room of its address, so that strangers can neither fill the first one nor keep each other out.
+import type { ServerResponse } from "node:http";
+import { type ErrorCode, MeshError } from "@claudemesh/protocol/errors";
+import type { FastifyInstance, FastifyReply } from "fastify";
+import type { RequestRoom, Strangers } from "./strangers.ts";
+
+declare module "fastify" {
+  interface FastifyReply {
+    /** Its caller has shown who it is: the request counts among those of known peers from now on, if they have room. */
+    admit: () => void;
+  }
+}
+
+export type RequestBounds = {
+  readonly maxInFlight: number;
+  /** The code that a request beyond is refused with. */
+  readonly busyCode: Extract<ErrorCode, "busy" | "daemon_busy">;
+  /** Absent: every peer is known. */
+  readonly strangers?: Strangers;
+};
+
+export function boundRequestsInFlight(server: FastifyInstance, options: RequestBounds): void {
+  const { maxInFlight, busyCode, strangers } = options;
+  const known: RequestRoom = { count: 0, max: maxInFlight };
+  const rooms = new Map<ServerResponse, RequestRoom>();
+  const enter = (reply: FastifyReply, room: RequestRoom) => {
+    rooms.set(reply.raw, room);
+    room.count += 1;
+    if (room.count <= room.max) return;
+    reply.header("retry-after", "1");
+    throw new MeshError(busyCode, undefined, { limit: room.max });
+  };
+  function leave(this: ServerResponse): void {
+    const room = rooms.get(this);
+    rooms.delete(this);
+    if (room !== undefined) room.count -= 1;
+  }
+  server.decorateReply("admit", function () {
+    strangers?.know(this.request.raw.socket);
+    const room = rooms.get(this.raw);
+    if (room === undefined || room === known) return;
+    room.count -= 1;
+    enter(this, known);
+  });
+  server.addHook("onRequest", (request, reply, done) => {
+    if (request.routeOptions.config?.longLived === true) {
+      done();
+      return;
+    }
+    const waiting = strangers?.roomOf(request.raw.socket);
+    // Emitted once: a listener that takes itself away would cost more than all of this.
+    reply.raw.on("close", leave);
+    try {
+      enter(reply, waiting ?? known);
+    } catch (error) {
+      if (waiting !== undefined) strangers?.noteRefusal("request");
+      done(error as MeshError);
+      return;
+    }
+    done();
+  });
+}
