@@ -2,7 +2,7 @@
 // where the service manager is there. Again changes nothing more.
 import type { Command } from "commander";
 import { examples, type Outcome, run, withMesh } from "../command.ts";
-import { launcherPath } from "../launcher.ts";
+import { isFetchedByNpx } from "../launcher.ts";
 import { findCiVariable } from "../service/ci-environment.ts";
 import { installService, type ServiceReport } from "../service/install-service.ts";
 import type { ServicePlan } from "../service/service-plan.ts";
@@ -48,9 +48,9 @@ function refuseShortLived(shell: Shell): void {
   if (ci !== undefined) {
     throw new Error(`${ci} is set, and a service would outlive this CI job. Give --force if you mean it.`);
   }
-  if (/[/]_npx[/]/.test(launcherPath())) {
+  if (isFetchedByNpx()) {
     throw new Error(
-      "This claudemesh lives in npx's cache, which npm may empty at any time: run `npm install --global @claudemesh/cli` and use that one, or give --force.",
+      "This claudemesh lives in npx's cache, which npm may empty at any time: run `npm install --global claudemesh` and use that one, or give --force.",
     );
   }
 }

@@ -9,6 +9,7 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import type { Command } from "commander";
 import { examples, run, withJson } from "../command.ts";
 import { exitCodes, Refused } from "../exit-codes.ts";
+import { typedCommand } from "../launcher.ts";
 import { createMembership, defaultMemberName } from "../membership.ts";
 import { jsonText } from "../output/printable.ts";
 import type { Shell } from "../shell.ts";
@@ -137,14 +138,15 @@ function announce(
     shell.out(jsonText({ ...ready, pid: process.pid }));
     return;
   }
+  const command = typedCommand(shell.env.PATH, process.cwd());
   const lines = [
     `claudemesh is up: mesh ${mesh}, broker ${broker.url}`,
     `Everything is kept in ${shell.home}`,
     "",
-    "In another terminal:",
-    '  npx claudemesh send @self "hello"',
-    "  npx claudemesh inbox",
-    `Let another peer in:  npx claudemesh mesh invite --mesh ${mesh}`,
+    command === "npx claudemesh" ? "In another terminal, in this folder:" : "In another terminal:",
+    `  ${command} send @self "hello"`,
+    `  ${command} inbox`,
+    `Let another peer in:  ${command} mesh invite --mesh ${mesh}`,
     ...(broker.publicUrl === broker.url ? [] : [`Invites say ${broker.publicUrl}`]),
     "",
     "Ctrl-C stops it; starting again finds everything as it was.",

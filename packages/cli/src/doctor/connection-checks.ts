@@ -75,7 +75,7 @@ function judgeBroker({ broker, brokerUrl, mesh }: MeshFindings): Judgement[] {
       return [{ check, status: "fail", means: `It refuses this member: ${broker.detail}.`, fix }];
     }
     case "incompatible": {
-      const fix = "npm install --global @claudemesh/cli, here or where the broker runs";
+      const fix = "npm install --global claudemesh, here or where the broker runs";
       return [{ check, status: "fail", means: `It cannot work with this version: ${broker.detail}.`, fix }];
     }
     case "away": {

@@ -19,7 +19,7 @@ function judgeNode({ nodeVersion }: HomeFindings): Judgement {
     check,
     status: "fail",
     means: `This is Node ${nodeVersion}, and claudemesh needs ${oldestNodeMajor} or newer.`,
-    fix: "npm install --global @claudemesh/cli (it brings its own Node), or install Node 24 from https://nodejs.org",
+    fix: "npm install --global claudemesh (on Linux that brings a Node 24), or install Node 24 from https://nodejs.org",
   };
 }
 
