@@ -7,11 +7,20 @@ import type { Check, CheckReport } from "./checks/check-report.ts";
 import { collectedTestsCheck } from "./checks/collected-tests.ts";
 import { deadCodeCheck } from "./checks/dead-code.ts";
 import { importsCheck } from "./checks/imports.ts";
+import { lockedPackagesCheck } from "./checks/locked-packages.ts";
 import { styleCheck } from "./checks/style.ts";
 import { typesCheck } from "./checks/types.ts";
 import { wordsCheck } from "./checks/words.ts";
 
-const checks: readonly Check[] = [typesCheck, styleCheck, importsCheck, deadCodeCheck, collectedTestsCheck, wordsCheck];
+const checks: readonly Check[] = [
+  typesCheck,
+  styleCheck,
+  importsCheck,
+  deadCodeCheck,
+  collectedTestsCheck,
+  wordsCheck,
+  lockedPackagesCheck,
+];
 
 const usage = `Usage: npm run check -- [--only <name>]… [--root <folder>]
 

