@@ -1,11 +1,11 @@
 // What `npm run build` puts into a package that is to be published, and what it refuses to.
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, globSync, readFileSync, statSync } from "node:fs";
+import { cpSync, existsSync, globSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createPlantedWorkspace, type PlantedWorkspace } from "./checks/planted-workspace.ts";
 import { findStrayReference, finishCode, finishDeclaration } from "./packaging/emitted-code.ts";
-import { publishManifest, takeInPackages } from "./packaging/manifest.ts";
+import { publishManifest } from "./packaging/manifest.ts";
 
 let workspace: PlantedWorkspace;
 
@@ -34,24 +34,29 @@ beforeAll(() => {
 /** It reads a migration of one package, and its own version. */
 function plantProgram(): void {
   const manifest = {
-    name: "@claudemesh/cli",
+    name: "claudemesh",
     version: "0.1.0",
     type: "module",
     bin: { mesh: "bin/mesh.js" },
-    dependencies: { "@claudemesh/daemon": "0.1.0", commander: "1.0.0" },
+    engines: { node: ">=20" },
+    dependencies: { "@claudemesh/daemon": "0.1.0", shouting: "1.0.0" },
   };
   workspace.plant("packages/cli/package.json", JSON.stringify(manifest));
   workspace.plant("packages/cli/bin/mesh.js", 'import { main } from "../dist/main.js";\nconsole.log(await main());\n');
   workspace.plant(
     "packages/cli/src/main.ts",
     `import { readFileSync } from "node:fs";
+import { createRequire } from ${'"node:module"'};
+import { shout } from ${'"shouting"'};
 export async function main(): Promise<string> {
   const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
   const [{ start }, { readRows }] = await Promise.all([import("@claudemesh/daemon/start"), import("@claudemesh/daemon/rows")]);
-  return \`\${version} \${start()} \${readRows()}\`;
+  const { calm } = createRequire(import.meta.url)("shouting") as { calm: string };
+  return \`\${shout(version)} \${calm} \${start()} \${readRows()}\`;
 }
 `,
   );
+  plantDependency("MIT of shouting\n");
   workspace.plant(
     "packages/daemon/src/stores/read-rows.ts",
     `import { readFileSync } from "node:fs";
@@ -61,6 +66,18 @@ export const readRows = () => readFileSync(new URL("./migrations/0001-rows.sql",
   const daemon = JSON.parse(readFileSync(join(workspace.root, "packages/daemon/package.json"), "utf8"));
   const exports = { ...daemon.exports, "./rows": "./src/stores/read-rows.ts" };
   workspace.plant("packages/daemon/package.json", JSON.stringify({ ...daemon, exports }));
+}
+
+/** A dependency of the program, as npm installs it. */
+function plantDependency(license: string | undefined): void {
+  const files = {
+    "package.json": JSON.stringify({ name: "shouting", version: "1.0.0", main: "shouting.js" }),
+    "shouting.js": 'exports.shout = (text) => text + "!";\nexports.calm = "calm";\n',
+    "shouting.d.ts": "export function shout(text: string): string;\n",
+    ...(license === undefined ? {} : { LICENSE: license }),
+  };
+  rmSync(join(workspace.root, "node_modules/shouting"), { recursive: true, force: true });
+  for (const [name, text] of Object.entries(files)) workspace.plant(`node_modules/shouting/${name}`, text);
 }
 
 afterAll(() => workspace.remove());
@@ -94,16 +111,25 @@ describe("npm run build", () => {
     expect(spawnSync(process.execPath, ["-e", program], { encoding: "utf8" }).stdout).toBe("8\n");
   });
 
-  it("makes a program that needs none of the packages whose code it carries", () => {
+  it("makes a program that carries the code and the licences of all that it needs", () => {
     const alone = join(workspace.root, "alone");
     cpSync(built("cli"), alone, { recursive: true });
     const { stdout, stderr } = spawnSync(process.execPath, [join(alone, "bin/mesh.js")], { encoding: "utf8" });
     expect(stderr).toBe("");
-    expect(stdout.trim()).toBe("0.1.0 4 CREATE TABLE rows (id);");
-    expect(JSON.parse(read("cli/package.json"))).toMatchObject({ dependencies: { commander: "1.0.0" } });
-    expect(read("cli/package.json")).not.toContain("@claudemesh/daemon");
-    expect(JSON.parse(read("cli/dist/main.js.map"))).toMatchObject({ sources: ["packages/cli/src/main.ts"] });
-    expect(globSync("**/*.ts", { cwd: alone })).toEqual([]);
+    expect(stdout.trim()).toBe("0.1.0! calm 4 CREATE TABLE rows (id);");
+    const manifest = JSON.parse(read("cli/package.json"));
+    expect(manifest).toMatchObject({ engines: { node: ">=20" } });
+    expect(manifest).not.toHaveProperty("dependencies");
+    expect(read("cli/THIRD-PARTY-LICENSES.txt")).toBe("shouting 1.0.0\n\nMIT of shouting\n");
+    expect(globSync("**/*.{ts,map}", { cwd: alone })).toEqual([]);
+  });
+
+  it("refuses to carry the code of a dependency that says nothing of its licence", () => {
+    plantDependency(undefined);
+    const { status, output } = build();
+    plantDependency("MIT of shouting\n");
+    expect(output).toMatch(/node_modules\/shouting does not say under what licence it is/);
+    expect(status).toBe(1);
   });
 
   it("forgets files whose source is gone", () => {
@@ -157,6 +183,7 @@ describe("a published manifest", () => {
     expect(publishManifest(source)).toEqual({
       name: "@claudemesh/x",
       version: "1.0.0",
+      engines: { node: ">=24" },
       bin: { x: "bin/x.js" },
       dependencies: { pg: "8" },
       exports: {
@@ -165,20 +192,6 @@ describe("a published manifest", () => {
         "./vectors/*": "./vectors/*",
       },
     });
-  });
-});
-
-describe("the manifest of a program", () => {
-  const program = { name: "p", version: "1.0.0", dependencies: { a: "1.0.0", pg: "8.0.0" } };
-
-  it("asks for what the packages need whose code it carries, and for none of these", () => {
-    const a = { name: "a", version: "1.0.0", dependencies: { ws: "2.0.0", pg: "8.0.0" } };
-    expect(takeInPackages(program, [a]).dependencies).toEqual({ pg: "8.0.0", ws: "2.0.0" });
-  });
-
-  it("is refused where two of them need different versions", () => {
-    const a = { name: "a", version: "1.0.0", dependencies: { pg: "9.0.0" } };
-    expect(() => takeInPackages(program, [a])).toThrow("a needs pg 9.0.0, and p has 8.0.0");
   });
 });
 

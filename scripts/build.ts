@@ -1,6 +1,6 @@
 // `npm run build`: makes build/<package>/ ready to publish from each package's source, since Node strips no types
 // inside node_modules. JavaScript and declarations, migrations, vectors and bin go in; tests stay out. A program, which
-// nobody imports, is bundled with what it imports of this workspace.
+// is run and not imported, is bundled with all that it needs.
 // Developing and testing need none of this.
 import { cpSync, existsSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -9,6 +9,7 @@ import { describeFailure, runTool } from "./checks/run-tool.ts";
 import { listFiles } from "./checks/source-tree.ts";
 import { type BundledPackage, bundledAssetPath, bundleProgram } from "./packaging/bundle.ts";
 import { findStrayReference, finishCode, finishDeclaration } from "./packaging/emitted-code.ts";
+import { collectLicenses } from "./packaging/licenses.ts";
 import {
   builtPath,
   isProgram,
@@ -16,7 +17,7 @@ import {
   listTargets,
   type Manifest,
   publishManifest,
-  takeInPackages,
+  withoutDependencies,
 } from "./packaging/manifest.ts";
 
 function listPackages(root: string): BundledPackage[] {
@@ -71,7 +72,8 @@ function refuseStrayReference(path: string, code: string): void {
 
 /** Writes the code of a package, file by file. */
 function writeModules(source: BundledPackage, emitted: string, target: string): Manifest {
-  for (const path of listFiles(emitted)) {
+  // A package may hold no code and only ask for others.
+  for (const path of existsSync(emitted) ? listFiles(emitted) : []) {
     const place = join(target, builtPath(path));
     mkdirSync(dirname(place), { recursive: true });
     writeFileSync(place, finish(`${source.name}/${path}`, readFileSync(join(emitted, path), "utf8")));
@@ -79,24 +81,24 @@ function writeModules(source: BundledPackage, emitted: string, target: string): 
   return source.manifest;
 }
 
-/** Writes the code of a program and of what it imports, with the files that this code reads. */
+/** Writes the code of a program and of what it imports, with the files that this code reads and all licences. */
 async function writeProgram(
   program: BundledPackage,
   packages: readonly BundledPackage[],
   target: string,
 ): Promise<Manifest> {
   const dist = join(target, "dist");
-  const { chunks, packages: bundled } = await bundleProgram(program, packages, dist);
-  for (const { fileName, code } of chunks) refuseStrayReference(`${program.name}/dist/${fileName}`, code);
+  const { chunks, packages: bundled, dependencies } = await bundleProgram(program, packages, dist);
+  for (const [module, { code }] of chunks.flatMap(({ modules }) => Object.entries(modules))) {
+    if (code !== null && !module.includes("/node_modules/")) refuseStrayReference(module, code);
+  }
   for (const owner of bundled) {
     for (const path of listFiles(owner.folder)) {
       if (/^src\/.*(?<!\.ts)$/.test(path)) cpSync(join(owner.folder, path), join(dist, bundledAssetPath(owner, path)));
     }
   }
-  return takeInPackages(
-    program.manifest,
-    bundled.map(({ manifest }) => manifest),
-  );
+  writeFileSync(join(target, "THIRD-PARTY-LICENSES.txt"), collectLicenses(dependencies));
+  return withoutDependencies(program.manifest);
 }
 
 function finishPackage(source: BundledPackage, manifest: Manifest, target: string, root: string): number {

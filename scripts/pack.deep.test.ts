@@ -1,11 +1,12 @@
 // What a user gets who installs the published packages: every package is built, packed and installed in an empty
 // folder with whatever Node is on PATH, and the README's tour runs there.
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { listFiles } from "./checks/source-tree.ts";
+import { installGlobally } from "./packaging/global-install.ts";
 import { type PackedInstall, packAndInstall } from "./packaging/packed-install.ts";
 
 const repository = join(import.meta.dirname, "..");
@@ -27,6 +28,15 @@ function run(command: string, args: readonly string[]) {
   });
   return { status, stdout, output: `${stdout}${stderr}` };
 }
+
+/** A real old Node, where this machine has one beside the pinned one. */
+const oldNode = (process.env.PATH ?? "")
+  .split(delimiter)
+  .map((each) => join(each, "node"))
+  .find(
+    (node) =>
+      existsSync(node) && Number.parseInt(spawnSync(node, ["-p", "process.versions.node"]).stdout.toString(), 10) < 24,
+  );
 
 /** What Node loads, where it is code: that has types beside it, and conditions may stand inside others. */
 function codeOf(target: unknown): string | undefined {
@@ -52,7 +62,7 @@ function listSubpaths(): string[] {
 
 describe("the packed packages", () => {
   it("answer --version through the installed command", () => {
-    const version = install.manifests.find(({ name }) => name === "@claudemesh/cli")?.version ?? "none";
+    const version = install.manifests.find(({ name }) => name === "claudemesh")?.version ?? "none";
     const { status, output } = run(join(install.folder, "node_modules", ".bin", "claudemesh"), ["--version"]);
     expect(output).toContain(version);
     expect(status).toBe(0);
@@ -124,5 +134,34 @@ describe("the packed packages", () => {
       join(install.folder, "node_modules", ".bin", "claudemesh"),
     ]);
     expect(status, output).toBe(0);
+  });
+});
+
+describe("the command, installed globally", () => {
+  it("needs nothing but itself where the installed Node will do", async () => {
+    const {
+      output,
+      folder: found,
+      command,
+      env,
+    } = await installGlobally(install, process.execPath, join(folder, "new"));
+    expect(output).toMatch(/^\s*added 1 package in \S+\s*$/);
+    expect(listFiles(found).filter((path) => path.endsWith(".map"))).toEqual([]);
+    expect(existsSync(join(found, "node_modules"))).toBe(false);
+    expect(existsSync(join(found, "THIRD-PARTY-LICENSES.txt"))).toBe(true);
+    const { status, stdout } = spawnSync(command, ["--version"], { env, encoding: "utf8" });
+    expect({ status, stdout: stdout.trim() }).toEqual({ status: 0, stdout: "0.1.0" });
+  });
+
+  it.skipIf(oldNode === undefined)("brings a Node of its own where the installed one is too old", async () => {
+    const { output, folder: found, command, env } = await installGlobally(install, oldNode ?? "", join(folder, "old"));
+    expect(output).toMatch(/^\s*added 3 packages in \S+\s*$/);
+    expect(listFiles(join(found, "node_modules", "@claudemesh", "node")).length).toBeGreaterThan(0);
+    const { status, stdout } = spawnSync(command, ["doctor", "--json"], {
+      env: { ...env, CLAUDEMESH_HOME: join(folder, "none") },
+      encoding: "utf8",
+    });
+    expect(stdout).toMatch(/Node 24\./);
+    expect(status).not.toBe(127);
   });
 });

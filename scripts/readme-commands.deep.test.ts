@@ -43,7 +43,7 @@ echo "$HOME" > ../home
 npm start
 echo used >> events
 claudemesh --version > version
-npm start
+echo installed > installed && npm start
 echo used again >> events
 \`\`\`
 ## Stubborn
@@ -119,6 +119,7 @@ describe("readme-commands", () => {
     expect(status).toBe(0);
     expect(read("events")).toBe("up\nused\ndown\nup\nused again\ndown\n");
     expect(read("version")).toBe("1.2.3\n");
+    expect(read("installed")).toBe("installed\n");
   });
 
   it("fails when Ctrl-C does not end the background command, and ends it anyway", () => {

@@ -2,7 +2,7 @@
 // JavaScript: the install section runs before the pinned Node is there.
 //
 // The contract with the README: the commands of a section are the lines of its ```sh blocks, run in order in one bash
-// with -euo pipefail and a home folder of its own. A line that starts with `npm start` is started in the background,
+// with -euo pipefail and a home folder of its own. A line that ends by running `npm start` is started in the background,
 // used once its daemon answers, and ended with Ctrl-C before the next such line and at the end of the section.
 import { spawn } from "node:child_process";
 import {
@@ -23,7 +23,8 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 const self = fileURLToPath(import.meta.url);
-const readyTimeoutMs = 60_000;
+/** Such a line may install everything first. */
+const readyTimeoutMs = 240_000;
 
 /** The lines of a section: from the one heading that has `word` in it to the next heading of its level or above. */
 function findSection(markdown, word) {
@@ -56,7 +57,7 @@ function extractCommands(markdown, word) {
 /** The bash script of a section. It shows the README's lines as it comes to them. */
 function composeScript(commands) {
   const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
-  const body = commands.map((line) => (/^npm start\b/.test(line) ? `in_background ${quote(line)}` : line));
+  const body = commands.map((line) => (/(?:^| && )npm start\b/.test(line) ? `in_background ${quote(line)}` : line));
   return `set -euo pipefail
 background=
 end_background() {

@@ -1,7 +1,8 @@
-// Makes a program's published code out of few files: its own and those of the workspace packages it imports, which
-// Node would otherwise find and link one by one at every start. Dependencies stay outside.
+// Makes a program's published code out of few files: its own, those of the workspace packages it imports and those of its
+// dependencies, which Node would otherwise find and link one by one at every start. So what is installed is what was tried.
 import { readFileSync } from "node:fs";
-import { dirname, join, posix, relative, resolve } from "node:path";
+import { isBuiltin } from "node:module";
+import { dirname, join, posix, relative } from "node:path";
 import { type OutputChunk, type Plugin, rolldown } from "rolldown";
 import { builtPath, type Manifest } from "./manifest.ts";
 
@@ -15,7 +16,17 @@ export interface Bundle {
   readonly chunks: readonly OutputChunk[];
   /** Whose code is in it. */
   readonly packages: readonly BundledPackage[];
+  /** The folders of the dependencies whose code is in it, sorted. */
+  readonly dependencies: readonly string[];
 }
+
+/** Faster parts in C++ that dependencies look for and do without; none of them is installed. */
+const absent = new Set(["bufferutil", "utf-8-validate", "pg-native"]);
+
+const dependencyFolder = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//;
+
+/** What a module loads only when it needs it, and at once; the bundler follows `require`. */
+const lateLoad = /createRequire\(import\.meta\.url\)\((["'][^"']+["'])\)/g;
 
 const fileUrl = /new URL\(\s*["'](\.{1,2}\/[^"']*)["']\s*,\s*import\.meta\.url\s*,?\s*\)/g;
 
@@ -31,7 +42,7 @@ export async function bundleProgram(
     cwd: root,
     input: { main: join(program.folder, "src", "main.ts") },
     platform: "node",
-    external: (id) => !/^[./]|^@claudemesh\//.test(id),
+    external: (id) => isBuiltin(id) || absent.has(id),
     plugins: [followFiles(program, ownerOf)],
     onLog: (level, log) => {
       if (level === "warn") throw new Error(log.message);
@@ -43,14 +54,14 @@ export async function bundleProgram(
       format: "esm",
       entryFileNames: "[name].js",
       chunkFileNames: "[name]-[hash].js",
-      sourcemap: true,
-      sourcemapExcludeSources: true,
-      // The same map wherever it is built.
-      sourcemapPathTransform: (source, map) => relative(root, resolve(dirname(map), source)),
     });
     const chunks = output.filter((each) => each.type === "chunk");
     const modules = chunks.flatMap(({ moduleIds }) => moduleIds);
-    return { chunks, packages: packages.filter((each) => modules.some((module) => ownerOf(module) === each)) };
+    return {
+      chunks,
+      packages: packages.filter((each) => modules.some((module) => ownerOf(module) === each)),
+      dependencies: [...new Set(modules.flatMap((module) => dependencyFolder.exec(module)?.[1] ?? []))].sort(),
+    };
   } finally {
     await bundle.close();
   }
@@ -69,7 +80,8 @@ function followFiles(program: BundledPackage, ownerOf: (module: string) => Bundl
       const owner = ownerOf(module);
       if (owner === undefined) return undefined;
       const here = dirname(relative(owner.folder, module));
-      return readFileSync(module, "utf8").replace(fileUrl, (_, path: string) => {
+      const code = readFileSync(module, "utf8").replace(lateLoad, "require($1)");
+      return code.replace(fileUrl, (_, path: string) => {
         const place = seenFromChunk(program, owner, posix.join(here, path));
         return `new URL("${place}", import.meta.url)`;
       });

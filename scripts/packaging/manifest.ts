@@ -15,6 +15,9 @@ type ExportTarget = string | null | { readonly [key: string]: ExportTarget };
 /** Fields that only mean something inside this workspace. */
 const unpublishedFields = new Set(["private", "scripts", "devDependencies", "exports"]);
 
+/** What a published package says unless its own manifest does. In the workspace the Node that npm runs on may be older. */
+const engines = { node: ">=24" };
+
 /** Tests, the suites that several backends run and what tests share: they need the workspace and are not published. */
 export function isTestCode(path: string): boolean {
   return /\.test\.[mc]?ts$/.test(path) || /(?:^|\/)src\/(?:.*\/)?(?:conformance\.ts$|testing\/)/.test(path);
@@ -42,7 +45,8 @@ function publishTarget(target: ExportTarget): ExportTarget | undefined {
 export function publishManifest(source: Manifest): Manifest {
   const kept = Object.entries(source).filter(([field]) => !unpublishedFields.has(field));
   const exports = source.exports === undefined ? undefined : publishTarget(source.exports);
-  return { ...(Object.fromEntries(kept) as Manifest), ...(exports === undefined ? {} : { exports }) };
+  const published = { engines, ...(Object.fromEntries(kept) as Manifest) };
+  return exports === undefined ? published : { ...published, exports };
 }
 
 /** Something to run that nobody can import. */
@@ -50,21 +54,9 @@ export function isProgram({ bin, exports }: Manifest): boolean {
   return bin !== undefined && exports === undefined;
 }
 
-/** The manifest of a program that carries the code of these packages: it needs what they need, and not them. */
-export function takeInPackages(program: Manifest, bundled: readonly Manifest[]): Manifest {
-  const inside = new Set(bundled.map(({ name }) => name));
-  const dependencies = new Map<string, string>();
-  for (const { name, dependencies: needed = {} } of [program, ...bundled]) {
-    for (const [dependency, version] of Object.entries(needed)) {
-      if (inside.has(dependency)) continue;
-      const other = dependencies.get(dependency) ?? version;
-      if (other !== version)
-        throw new Error(`${name} needs ${dependency} ${version}, and ${program.name} has ${other}`);
-      dependencies.set(dependency, version);
-    }
-  }
-  const sorted = [...dependencies].sort(([a], [b]) => (a < b ? -1 : 1));
-  return { ...program, dependencies: Object.fromEntries(sorted) };
+/** The manifest of a program that carries the code of all that it needs, and so asks npm for none of it. */
+export function withoutDependencies(program: Manifest): Manifest {
+  return Object.fromEntries(Object.entries(program).filter(([field]) => field !== "dependencies")) as Manifest;
 }
 
 /** Every path that `exports` and `bin` name, patterns included. */

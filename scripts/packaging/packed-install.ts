@@ -9,9 +9,14 @@ export interface PackedInstall {
   /** The folder with `node_modules`, and a start script like the workspace's. */
   readonly folder: string;
   readonly manifests: readonly Manifest[];
+  /** Where the tarball of a package is. */
+  readonly tarballOf: (name: string) => string;
   /** The environment of a user's shell: whatever Node was on PATH before npm scripts put theirs in front. */
   readonly env: NodeJS.ProcessEnv;
 }
+
+/** The package that npm leaves out where the installed Node will do. */
+export const bringsNode = "@claudemesh/node";
 
 /** Far more than it takes. Where a registry cannot be reached, npm waits for minutes before it tries again. */
 const commandTimeoutMs = 200_000;
@@ -51,15 +56,18 @@ export function packAndInstall(root: string, folder: string): PackedInstall {
   });
   const packages = readdirSync(built).map((name) => join(built, name));
   run("npm", ["pack", "--pack-destination", tarballs, ...packages], folder, env);
-  const dependencies = manifests.map(({ name, version }) => {
-    return [name, `file:${join(tarballs, `${name.replace("@", "").replace("/", "-")}-${version}.tgz`)}`] as const;
-  });
+  const version = manifests[0]?.version;
+  const tarballOf = (name: string) => join(tarballs, `${name.replace("@", "").replace("/", "-")}-${version}.tgz`);
+  const { [bringsNode]: optional, ...dependencies } = Object.fromEntries(
+    manifests.map(({ name }) => [name, `file:${tarballOf(name)}`]),
+  );
   const manifest = {
     private: true,
     scripts: { start: "claudemesh up" },
-    dependencies: Object.fromEntries(dependencies),
+    dependencies,
+    optionalDependencies: { [bringsNode]: optional },
   };
   writeFileSync(join(installed, "package.json"), JSON.stringify(manifest));
   run("npm", ["install", "--prefer-offline", "--no-audit", "--no-fund"], installed, env);
-  return { folder: installed, manifests, env };
+  return { folder: installed, manifests, tarballOf, env };
 }
