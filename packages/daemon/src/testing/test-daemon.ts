@@ -9,6 +9,7 @@ import type { Link, LinkOptions } from "@claudemesh/client/link-contract";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { onTestFinished } from "vitest";
 import { type RunningDaemon, type StartOptions, startDaemon } from "../start.ts";
+import { expectDescribed } from "./described-answers.ts";
 import { ScriptedLink } from "./scripted-link.ts";
 
 export type TestHome = { readonly home: string; readonly paths: MeshPaths; readonly keys: MemberKeys };
@@ -73,8 +74,11 @@ export async function startTestDaemon(options: TestDaemonOptions = {}): Promise<
     for (const db of databases) db.close();
     await daemon.stop();
   });
-  const call = (method: string, path: string, callOptions: CallOptions = {}) =>
-    callHttp(agent, at.paths.sock, method, path, callOptions);
+  const call = async (method: string, path: string, callOptions: CallOptions = {}) => {
+    const answer = await callHttp(agent, at.paths.sock, method, path, callOptions);
+    expectDescribed(method, path, answer.status, answer.body);
+    return answer;
+  };
   const outboxDb = () => {
     const db = databases[0] ?? openSqlite({ path: at.paths.outboxDb, mustExist: true });
     databases[0] = db;

@@ -1,0 +1,270 @@
+// What the local API answers, as JSON Schemas for /openapi.json. They are open: a newer daemon may add fields, and a client
+// passes over what it does not know. Tests hold every answer that a daemon gives them against these.
+import { outboxStatuses } from "@claudemesh/protocol/messages/outbox-row";
+
+export type AnswerSchema = { readonly [keyword: string]: unknown };
+type Properties = Readonly<Record<string, AnswerSchema>>;
+
+/** Every property is there, except those that are named. */
+const object = (properties: Properties, optional: readonly string[] = []): AnswerSchema => ({
+  type: "object",
+  required: Object.keys(properties).filter((name) => !optional.includes(name)),
+  properties,
+});
+const listOf = (items: AnswerSchema): AnswerSchema => ({ type: "array", items });
+const named = (name: string): AnswerSchema => ({ $ref: `#/components/schemas/${name}` });
+const orNull = (schema: AnswerSchema): AnswerSchema => ({ anyOf: [schema, { type: "null" }] });
+const described = (schema: AnswerSchema, description: string): AnswerSchema => ({ ...schema, description });
+/** One of these today; others may come. */
+const word = (...values: readonly string[]): AnswerSchema => ({ type: "string", examples: values });
+
+const text: AnswerSchema = { type: "string" };
+const yesOrNo: AnswerSchema = { type: "boolean" };
+const count: AnswerSchema = { type: "integer", minimum: 0 };
+const time = described({ type: "integer" }, "Milliseconds since the epoch.");
+const textOrNull: AnswerSchema = { type: ["string", "null"] };
+const countOrNull: AnswerSchema = { type: ["integer", "null"] };
+const timeOrNull = described({ type: ["integer", "null"] }, "Milliseconds since the epoch.");
+const anyObject: AnswerSchema = { type: "object", additionalProperties: true };
+const metaOrNull: AnswerSchema = { type: ["object", "null"], additionalProperties: true };
+const status: AnswerSchema = { type: "string", enum: outboxStatuses };
+const fate = word("unsent", "refused", "unknown", "committed");
+const priority = word("now", "next", "low");
+const destination = object({ kind: word("dm", "topic", "queue"), ref: text });
+
+const pageOf = (items: AnswerSchema) => object({ items: listOf(items), next_cursor: textOrNull });
+
+const errorBody = {
+  ...object(
+    {
+      error: described(text, "A stable code; docs/errors.md lists them."),
+      name: described(text, "The name that some errors have beside their code."),
+      message: text,
+      retryable: described(yesOrNo, "The same request may succeed later, unchanged."),
+      field: described(text, "The field that is wrong, where one is."),
+    },
+    ["name", "field"],
+  ),
+  additionalProperties: true,
+};
+
+const historyFields: Properties = {
+  history_id: count,
+  broker_message_id: text,
+  client_message_id: text,
+  destination,
+  sender_pubkey: text,
+  envelope_version: text,
+  body: text,
+  body_base64: text,
+  meta: metaOrNull,
+  priority,
+  reply_to_id: textOrNull,
+  accepted_at: time,
+};
+const historyItemWith = (more: Properties) => object({ ...historyFields, ...more }, ["body", "body_base64"]);
+
+const profileFields: Properties = {
+  pubkey: text,
+  summary: text,
+  status: text,
+  visible: yesOrNo,
+  avatar: text,
+  title: text,
+  bio: text,
+  capabilities: listOf(text),
+};
+
+const chainLink = object({
+  outbox_id: text,
+  client_message_id: text,
+  status,
+  fate,
+  enqueued_at: time,
+  broker_message_id: textOrNull,
+  superseded_by: textOrNull,
+  accept_duplicate: yesOrNo,
+});
+
+const messageFacts = object({
+  id: text,
+  client_message_id: textOrNull,
+  outbox_id: textOrNull,
+  inbox_id: textOrNull,
+  broker_message_id: textOrNull,
+  history_id: countOrNull,
+  to: textOrNull,
+  destination: orNull(destination),
+  sender_pubkey: textOrNull,
+  sender_name: textOrNull,
+  state: word("queued", "inflight", "stored", "delivered", "read", "expired", "dead", "aborted"),
+  fate: orNull(fate),
+  attempts: countOrNull,
+  next_attempt_at: timeOrNull,
+  last_error: textOrNull,
+  broker: word("asked", "not_asked", "not_found", "not_reachable"),
+  stages: listOf({ ...object({ stage: text, at: timeOrNull }), additionalProperties: true }),
+  counts: orNull(object({ unsettled: count, delivered: count, expired: count })),
+  deliveries: orNull(
+    listOf(object({ recipient_pubkey: text, recipient_name: textOrNull, state: text, settled_at: timeOrNull })),
+  ),
+  queue: orNull(object({ state: text, deliveries: count, settled_at: timeOrNull })),
+  chain: listOf(chainLink),
+});
+
+const health = object(
+  {
+    status: word("ok", "degraded"),
+    mesh: text,
+    mesh_id: text,
+    member: object({ name: text, pubkey: text }),
+    pid: count,
+    started_at: time,
+    broker: object({ state: word("connecting", "online", "offline", "stopped"), reason: text, detail: text }, [
+      "reason",
+      "detail",
+    ]),
+    drain: object(
+      {
+        state: word("running", "waiting_for_broker", "resting", "halted", "stopped"),
+        until: time,
+        reason: text,
+        detail: text,
+      },
+      ["until", "reason", "detail"],
+    ),
+    outbox: object({ pending: count, inflight: count, dead: count, used_bytes: count, max_bytes: count }),
+    event_streams: count,
+    inbox: object({ unreadable: count, rebuilding: yesOrNo }),
+    failpoints: text,
+  },
+  ["failpoints"],
+);
+
+/** What answers share by name. */
+export const componentSchemas: Readonly<Record<string, AnswerSchema>> = {
+  Error: errorBody,
+  Sent: object(
+    {
+      client_message_id: text,
+      outbox_id: text,
+      status: word("queued", "inflight", "done"),
+      duplicate: yesOrNo,
+      request_fingerprint: described(text, "Its first 16 hex characters."),
+      broker_message_id: text,
+      history_id: count,
+    },
+    ["broker_message_id", "history_id"],
+  ),
+  InboxItem: object(
+    {
+      id: text,
+      client_message_id: text,
+      broker_message_id: text,
+      history_id: count,
+      mesh: text,
+      topic: textOrNull,
+      sender_pubkey: text,
+      sender_name: textOrNull,
+      body: textOrNull,
+      body_base64: text,
+      unreadable: yesOrNo,
+      meta: metaOrNull,
+      priority,
+      reply_to_id: textOrNull,
+      received_at: time,
+      read_at: timeOrNull,
+    },
+    ["body_base64", "unreadable"],
+  ),
+  OutboxRow: object({
+    id: text,
+    client_message_id: text,
+    to: text,
+    destination_kind: text,
+    destination_ref: text,
+    priority,
+    meta: metaOrNull,
+    reply_to_id: textOrNull,
+    envelope_version: text,
+    request_fingerprint: text,
+    wire_fingerprint: text,
+    status,
+    fate,
+    enqueued_at: time,
+    attempts: count,
+    unanswered: count,
+    fenced: yesOrNo,
+    next_attempt_at: time,
+    last_error: textOrNull,
+    delivered_at: timeOrNull,
+    broker_message_id: textOrNull,
+    history_id: countOrNull,
+    aborted_at: timeOrNull,
+    aborted_by: textOrNull,
+    superseded_by: textOrNull,
+    accept_duplicate: yesOrNo,
+  }),
+  Settlements: object({ items: listOf(object({ broker_message_id: text, settlement: word("acked", "nacked") })) }),
+  Subscription: object({ name: text, subscribed: yesOrNo }),
+};
+
+const imbalance = object({ layer: text, id: text, what: text });
+const layer = object({
+  layer: text,
+  total: count,
+  classes: { type: "object", additionalProperties: count },
+  imbalances: count,
+  balanced: yesOrNo,
+});
+
+/** The schemas that only one operation answers with. */
+export const answerSchemas = {
+  sentMany: object({
+    results: listOf(object({ status: count, body: { anyOf: [named("Sent"), named("Error")] } })),
+  }),
+  inboxPage: pageOf(named("InboxItem")),
+  outboxPage: pageOf(named("OutboxRow")),
+  outboxChain: object({ row: named("OutboxRow"), chain: listOf(named("OutboxRow")) }),
+  requeued: object({
+    old: object({ id: text, client_message_id: text, status: word("aborted") }),
+    new: object({ outbox_id: text, client_message_id: text }),
+  }),
+  pruned: object({ tombstones_made: count, more: yesOrNo }),
+  readMark: object({ id: text, client_message_id: text, read_at: time }),
+  messageFacts,
+  audit: object({ layers: listOf(layer), imbalances: listOf(imbalance), balanced: yesOrNo, complete: yesOrNo }),
+  topicPage: pageOf(object({ name: text, post_policy: word("members", "subscribers"), subscribed: yesOrNo })),
+  lease: object({
+    items: listOf(historyItemWith({ deliveries: count })),
+    lease_token: textOrNull,
+    expires_at: timeOrNull,
+  }),
+  parkedPage: object({
+    items: listOf(historyItemWith({ deliveries: count, parked_at: time })),
+    next_after: countOrNull,
+  }),
+  peerPage: pageOf(object({ ...profileFields, name: text, role: word("owner", "member"), connected_at: time })),
+  profile: object(profileFields),
+  health,
+  version: object({
+    name: text,
+    version: text,
+    protocol: count,
+    mesh: text,
+    mesh_id: text,
+    member_pubkey: text,
+    pid: count,
+  }),
+  compat: object({
+    daemon_version: text,
+    protocol: count,
+    current: yesOrNo,
+    negotiated: metaOrNull,
+    limits: object({ inline_bytes: count, max_age_hours: count }),
+  }),
+  tokenRotation: object({ rotated_at: time, old_token_valid_until: time }),
+  reloaded: object({ applied: listOf(text), needs_restart: listOf(text) }),
+  openapi: { ...object({ openapi: text, info: anyObject, paths: anyObject }), additionalProperties: true },
+  named,
+} as const;
