@@ -1,5 +1,5 @@
-// One message all the way: sealed at the sender, opaque at the broker, readable at the receiver, with everything that
-// travels in clear beside it unchanged (MSG-13).
+// One message all the way: sealed at the sender with its meta, opaque at the broker, readable at the receiver with
+// everything that was said (MSG-13).
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -24,17 +24,20 @@ describe("a message between two peers", () => {
 
   test("a direct message is readable at the receiver and nowhere in the broker's store", async () => {
     const secret = "the launch code is 0451-tulip";
-    await alice.client.send({ to: "@bob", message: secret, client_message_id: "sealed-1" });
-    expect(await arrival(bob, "sealed-1")).toMatchObject({ body: secret, sender_name: "alice", topic: null });
+    const meta = { fruit: "quince-1312" };
+    await alice.client.send({ to: "@bob", message: secret, client_message_id: "sealed-1", meta });
+    const item = await arrival(bob, "sealed-1");
+    expect(item).toMatchObject({ body: secret, meta, sender_name: "alice", topic: null, sealed: true });
     const db = new DatabaseSync(world.storePath, { readOnly: true });
     const row = db
-      .prepare("SELECT body, envelope_version FROM message_queue WHERE client_message_id = 'sealed-1'")
+      .prepare("SELECT body, meta, envelope_version FROM message_queue WHERE client_message_id = 'sealed-1'")
       .get();
     db.close();
-    expect(row?.envelope_version).toBe("2");
+    expect(row?.envelope_version).toBe("3");
+    expect(row?.meta).toBe("");
     expect(Buffer.from(row?.body as Uint8Array).includes("tulip")).toBe(false);
     for (const file of [world.storePath, `${world.storePath}-wal`]) {
-      expect(readFileSync(file).includes("tulip"), file).toBe(false);
+      for (const word of ["tulip", "quince"]) expect(readFileSync(file).includes(word), file).toBe(false);
     }
   });
 
@@ -86,7 +89,7 @@ describe("a message between two peers", () => {
     await runJson(["topic", "subscribe", "builds"], { home: alice.home });
     await runJson(["topic", "subscribe", "builds"], { home: bob.home });
     await alice.client.send({ to: "#builds", message: "build 42 is green", client_message_id: "topic-1" });
-    expect(await arrival(bob, "topic-1")).toMatchObject({ topic: "builds", body: "build 42 is green" });
+    expect(await arrival(bob, "topic-1")).toMatchObject({ topic: "builds", body: "build 42 is green", sealed: false });
     await alice.client.send({ to: "@self", message: "after it", client_message_id: "topic-2" });
     await arrival(alice, "topic-2");
     expect((await alice.inbox()).map((item) => item.client_message_id)).not.toContain("topic-1");

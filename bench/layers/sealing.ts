@@ -13,13 +13,21 @@ async function measureSealing(order: SealOrder): Promise<SealResult> {
   const recipient = generateMemberKeys().ed25519.public_key;
   const nextId = createClientIds("time_ordered");
   const requestFingerprint = new Uint8Array(32).fill(0xa5);
-  const body = new Uint8Array(order.bodyBytes).fill(0x6d);
+  const content = {
+    recipient,
+    replyToId: undefined,
+    priority: "next",
+    fromAgent: undefined,
+    toAgent: undefined,
+    canonicalMeta: "",
+    body: new Uint8Array(order.bodyBytes).fill(0x6d),
+  } as const;
   const times = new Latencies();
   let busyMs = 0;
   while (busyMs < order.durationMs) {
     const clientMessageId = nextId();
     const startedAtMs = performance.now();
-    sealer.seal({ recipient, clientMessageId, requestFingerprint, body });
+    sealer.seal({ content: { ...content, clientMessageId }, requestFingerprint });
     const elapsedMs = performance.now() - startedAtMs;
     times.add(elapsedMs);
     busyMs += elapsedMs;

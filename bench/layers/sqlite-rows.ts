@@ -13,7 +13,7 @@ export type RowShape = {
   readonly to: string;
   readonly kind: "topic" | "dm";
   readonly ref: string;
-  readonly envelopeVersion: "1" | "2";
+  readonly envelopeVersion: "1" | "3";
   readonly payloadBytes: number;
 };
 

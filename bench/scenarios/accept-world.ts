@@ -3,7 +3,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { generateMemberKeys } from "@claudemesh/client/keys";
-import { sealOverheadBytes } from "@claudemesh/client/seal";
+import { paddedLength } from "@claudemesh/protocol/messages/sealed-content";
 import type { SealOrder, SealResult } from "../layers/sealing.ts";
 import type { RowShape, SqliteOrder, SqliteResult } from "../layers/sqlite-rows.ts";
 import type { IdOrder } from "../load/client-ids.ts";
@@ -38,9 +38,12 @@ export const topicInOrder: SendVariant = {
   row: topicRow,
 };
 
+/** What a box holds besides: both keys, the id, lengths, nonce and authenticator. */
+const besideTheBodyBytes = 213;
+
 export function createVariants(): readonly SendVariant[] {
   const recipient = generateMemberKeys().ed25519.public_key;
-  const payloadBytes = messageBytes + sealOverheadBytes;
+  const payloadBytes = paddedLength(messageBytes + besideTheBodyBytes);
   return [
     topicInOrder,
     { name: "topic, random ids", sealed: false, ids: "random", row: topicRow },
@@ -48,7 +51,7 @@ export function createVariants(): readonly SendVariant[] {
       name: "sealed direct message, time-ordered ids",
       sealed: true,
       ids: "time_ordered",
-      row: { to: `dm:${recipient}`, kind: "dm", ref: recipient, envelopeVersion: "2", payloadBytes },
+      row: { to: `dm:${recipient}`, kind: "dm", ref: recipient, envelopeVersion: "3", payloadBytes },
     },
   ];
 }

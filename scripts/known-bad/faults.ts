@@ -3,6 +3,7 @@
 
 import type { KnownBad } from "./fault.ts";
 import { registrarFaults } from "./registrar-faults.ts";
+import { sealingFaults } from "./sealing-faults.ts";
 import { spaceFaults } from "./space-faults.ts";
 
 const sqliteAccept = "packages/messages/src/stores/sqlite/accept-in-transaction.ts";
@@ -31,8 +32,8 @@ const messageFaults: readonly KnownBad[] = [
     edits: [
       {
         file: "packages/daemon/src/services/receive.ts",
-        find: "    const message = readMessage(item, sealer.open);\n",
-        replace: "    this.#ack(item.history_id);\n    const message = readMessage(item, sealer.open);\n",
+        find: "    const message = readMessage(item, sealer);\n",
+        replace: "    this.#ack(item.history_id);\n    const message = readMessage(item, sealer);\n",
       },
     ],
   },
@@ -328,4 +329,4 @@ const messageFaults: readonly KnownBad[] = [
   },
 ];
 
-export const knownBad: readonly KnownBad[] = [...messageFaults, ...spaceFaults, ...registrarFaults];
+export const knownBad: readonly KnownBad[] = [...messageFaults, ...spaceFaults, ...sealingFaults, ...registrarFaults];

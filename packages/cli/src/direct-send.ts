@@ -5,13 +5,11 @@ import type { BrokerCall } from "@claudemesh/client/broker";
 import type { MeshPaths } from "@claudemesh/client/home";
 import { readKeyFile } from "@claudemesh/client/keys";
 import { nodeSha256 } from "@claudemesh/client/node-sha256";
-import { loadSealer } from "@claudemesh/client/seal";
-import { encodeBase64 } from "@claudemesh/protocol/encoding/base64";
+import { composeEnvelope, loadSealer } from "@claudemesh/client/seal";
 import { MeshError } from "@claudemesh/protocol/errors";
-import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
+import { type AcceptRequest, writeAcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import { type Destination, parseAddress } from "@claudemesh/protocol/messages/addresses";
 import { isClientMessageId } from "@claudemesh/protocol/messages/client-message-id";
-import { fingerprint } from "@claudemesh/protocol/messages/fingerprint";
 import { readSendContent, type SendRequest } from "@claudemesh/protocol/messages/send-request";
 import { readAll } from "./member.ts";
 
@@ -25,22 +23,9 @@ export async function buildDirectSend(
   if (!isClientMessageId(clientMessageId)) throw new MeshError("invalid_client_message_id");
   const keys = readKeyFile(paths.keypair);
   const destination = await resolve(request.to, keys.ed25519.public_key, call);
-  const common = {
-    client_message_id: clientMessageId,
-    destination,
-    priority: content.priority,
-    ...(request.meta === undefined ? {} : { meta: request.meta }),
-    ...(content.replyToId === undefined ? {} : { reply_to_id: content.replyToId }),
-  };
-  if (destination.kind !== "dm") return { ...common, body_base64: encodeBase64(content.body) };
   const sealer = await loadSealer(keys);
-  const sealed = sealer.seal({
-    recipient: destination.ref,
-    clientMessageId,
-    requestFingerprint: fingerprint(nodeSha256, { version: "1", destination, ...content }),
-    body: content.body,
-  });
-  return { ...common, envelope_version: "2", body_base64: encodeBase64(sealed) };
+  const { envelope } = composeEnvelope({ sealer, sha256: nodeSha256 }, { clientMessageId, destination, content });
+  return writeAcceptRequest(clientMessageId, envelope);
 }
 
 async function resolve(to: string, self: string, call: BrokerCall): Promise<Destination> {

@@ -38,7 +38,7 @@ describe("a daemon", () => {
     first.end({ type: "timed_out" });
     const second = await daemon.link.requested("send");
     expect(second.input).toEqual(first.input);
-    expect(second.input).toMatchObject({ envelope_version: "2", body_base64: expect.any(String) });
+    expect(second.input).toMatchObject({ envelope_version: "3", body_base64: expect.any(String) });
   });
 
   it("keeps what the broker announced for the time when it is away", async () => {

@@ -38,7 +38,10 @@ export function define(command: Command, shell: Shell): void {
     )
     .addOption(new Option("--priority <priority>", "what receivers see").choices(["now", "next", "low"]))
     .option("--reply-to <broker-message-id>", "the message that this one answers")
-    .option("--meta <json>", "a JSON object that travels in clear beside the message")
+    .option(
+      "--meta <json>",
+      "a JSON object that travels with the message: sealed to a member, in clear to a topic or queue",
+    )
     .addOption(
       new Option(
         "--batch <path>",

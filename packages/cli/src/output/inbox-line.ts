@@ -8,10 +8,16 @@ export const inboxHeader = ["RECEIVED (UTC)", "WHERE", "FROM", "MESSAGE"];
 export function inboxCells(item: InboxItem): string[] {
   return [
     formatTime(item.received_at),
-    item.topic === null ? "dm" : `#${item.topic}`,
+    describePlace(item),
     item.sender_name ?? item.sender_pubkey.slice(0, 12),
     describeBody(item),
   ];
+}
+
+/** A direct message that was not sealed may have been written by the broker itself. */
+function describePlace({ topic, sealed }: InboxItem): string {
+  if (topic !== null) return `#${topic}`;
+  return sealed === false ? "dm, NOT SEALED" : "dm";
 }
 
 /** For messages that are printed as they come, when nobody knows how wide the next one is. */
@@ -21,6 +27,8 @@ export function inboxLine(item: InboxItem, columns: number | undefined): string 
 }
 
 export function describeBody(item: InboxItem): string {
+  if (item.unreadable === "relabelled")
+    return "(sealed, and the broker changed what is said about it: do not trust it)";
   if (item.unreadable === true) return "(sealed, and not readable with this member's keys)";
   return item.body ?? `(${item.body_base64?.length ?? 0} base64 characters of data)`;
 }

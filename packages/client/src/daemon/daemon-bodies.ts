@@ -37,8 +37,16 @@ export type InboxItem = {
   /** Null where the bytes are no text or could not be unsealed. */
   readonly body: string | null;
   readonly body_base64?: string;
-  /** True: sealed, and not for the keys that this member has. */
-  readonly unreadable?: boolean;
+  /**
+   * True: sealed, and not for the keys that this member has. `relabelled`: what is said inside the box about sender, recipient,
+   * id, reply or priority differs from what the broker says.
+   */
+  readonly unreadable?: true | "relabelled";
+  /** Always false for topics. Null where the message came before this was written down. */
+  readonly sealed: boolean | null;
+  /** Mailboxes that the sender named inside the box. */
+  readonly from_agent?: string;
+  readonly to_agent?: string;
   readonly meta: Meta | null;
   readonly priority: Priority;
   readonly reply_to_id: string | null;

@@ -1,62 +1,84 @@
 // Sealing direct messages end to end: nonce ‖ crypto_box between two members' keys. The same request always seals to
-// the same bytes, because its nonce follows from its id and fingerprint. libsodium is loaded on first use, not on import.
+// the same bytes, because its nonce follows from what is sealed. libsodium is loaded on first use, not on import.
 import { decodeHex } from "@claudemesh/protocol/encoding/hex";
 import { encodeUtf8 } from "@claudemesh/protocol/encoding/utf8";
 import { MeshError } from "@claudemesh/protocol/errors";
-import { fingerprintBytes } from "@claudemesh/protocol/messages/fingerprint";
+import {
+  type AcceptRequest,
+  readAcceptRequest,
+  writeAcceptRequest,
+} from "@claudemesh/protocol/messages/accept-request";
+import type { Destination } from "@claudemesh/protocol/messages/addresses";
+import { type Envelope, isSealedVersion } from "@claudemesh/protocol/messages/envelope";
+import { fingerprint, fingerprintBytes, type Sha256 } from "@claudemesh/protocol/messages/fingerprint";
+import {
+  encodeSealedContent,
+  readSealedContent,
+  type SealedContent,
+  sealOverheadBytes,
+} from "@claudemesh/protocol/messages/sealed-content";
+import type { SendContent } from "@claudemesh/protocol/messages/send-request";
 import type { MemberKeys } from "../keys/member-keys.ts";
 import { SharedKeys } from "./shared-keys.ts";
 
 export type SealRequest = {
-  /** The recipient's ed25519 public key in hex. */
-  readonly recipient: string;
-  readonly clientMessageId: string;
+  /** The sender is the member whose keys seal. */
+  readonly content: Omit<SealedContent, "sender">;
   /** Of this very request: a fingerprint that did not cover the body would reuse a nonce. */
   readonly requestFingerprint: Uint8Array;
-  readonly body: Uint8Array;
 };
+
+/** `peer` is the other member's ed25519 public key in hex: the sender's, or of what we sealed ourselves the recipient's. */
+export type SealedBox = { readonly peer: string; readonly sealed: Uint8Array };
 
 export type Sealer = {
-  /** Throws `invalid_address` when no box can be made for the recipient's key. */
+  /** An envelope of version "3". Throws `invalid_address` when no box can be made for the recipient's key. */
   readonly seal: (request: SealRequest) => Uint8Array;
-  /** What a sender sealed for us; undefined when it is not that. */
-  readonly open: (box: { readonly sender: string; readonly sealed: Uint8Array }) => Uint8Array | undefined;
-  /** What we sealed for a recipient ourselves; undefined when it is not that. */
-  readonly openOwn: (box: { readonly recipient: string; readonly sealed: Uint8Array }) => Uint8Array | undefined;
+  /** What is in a box of version "3" between us and a peer; undefined when it is not that. */
+  readonly open: (box: SealedBox) => SealedContent | undefined;
+  /** The text in a box of version "2", which was made before there was version "3". */
+  readonly openVersion2: (box: SealedBox) => Uint8Array | undefined;
 };
-
-/** What a sealed body is larger than its plaintext: the nonce and the authenticator. */
-export const sealOverheadBytes = 40;
 
 const nonceBytes = 24;
 /** Sets the nonce key apart from anything else that is ever derived from the same secret. */
-const nonceKeyLabel = "claudemesh-seal-nonce-1";
+const nonceKeyLabel = "claudemesh-seal-nonce-3";
 const nonceKeyBytes = 32;
 const peersMax = 1_024;
+const scratchBytes = 16_384;
+
 export async function loadSealer(keys: MemberKeys): Promise<Sealer> {
   const { default: sodium } = await import("libsodium-wrappers");
   await sodium.ready;
+  const sender = keys.ed25519.public_key;
   const seed = mustDecodeHex(keys.ed25519.secret_key);
   const nonceKey = sodium.crypto_generichash(nonceKeyBytes, encodeUtf8(nonceKeyLabel), seed);
   const sharedKeys = new SharedKeys(sodium, mustDecodeHex(keys.x25519.secret_key), peersMax);
 
-  const nonceOf = (clientMessageId: string, requestFingerprint: Uint8Array): Uint8Array => {
-    // The fingerprint's length is fixed and it stands last, so no two requests give the same input.
+  // libsodium copies what it is given, so most messages are laid out in the same memory.
+  const scratch = new Uint8Array(scratchBytes);
+
+  /** The content with its nonce. The fingerprint stands before it, so that both are hashed without being copied. */
+  const prepare = ({ content, requestFingerprint }: SealRequest): { readonly bytes: Uint8Array; nonce: Uint8Array } => {
     if (requestFingerprint.length !== fingerprintBytes) {
       throw new RangeError(`a fingerprint has ${fingerprintBytes} bytes`);
     }
-    const input = concat(encodeUtf8(clientMessageId), requestFingerprint);
-    return sodium.crypto_generichash(nonceBytes, input, nonceKey);
+    let memory = scratch;
+    const { bytes, headLength } = encodeSealedContent({ ...content, sender }, (length) => {
+      if (fingerprintBytes + length > scratchBytes) memory = new Uint8Array(fingerprintBytes + length);
+      return memory.subarray(fingerprintBytes, fingerprintBytes + length);
+    });
+    memory.set(requestFingerprint);
+    // The head says everything but the body, and the fingerprint covers that: two contents never share a nonce.
+    const nonceInput = memory.subarray(0, fingerprintBytes + headLength);
+    return { bytes, nonce: sodium.crypto_generichash(nonceBytes, nonceInput, nonceKey) };
   };
 
   // A box between two members has one key in both directions, so a sender opens its own in the same way.
-  const openFrom = (peer: string, sealed: Uint8Array): Uint8Array | undefined => {
-    if (sealed.length < sealOverheadBytes) return undefined;
-    const sharedKey = sharedKeys.get(peer);
-    if (sharedKey === undefined) return undefined;
+  const openWith = (key: Uint8Array | undefined, sealed: Uint8Array): Uint8Array | undefined => {
+    if (key === undefined || sealed.length < sealOverheadBytes) return undefined;
     try {
-      const box = sealed.subarray(nonceBytes);
-      return sodium.crypto_box_open_easy_afternm(box, sealed.subarray(0, nonceBytes), sharedKey);
+      return sodium.crypto_box_open_easy_afternm(sealed.subarray(nonceBytes), sealed.subarray(0, nonceBytes), key);
     } catch {
       // All lengths are right, so the one thing left to be wrong is the authenticator.
       return undefined;
@@ -64,19 +86,61 @@ export async function loadSealer(keys: MemberKeys): Promise<Sealer> {
   };
 
   return {
-    seal: ({ recipient, clientMessageId, requestFingerprint, body }) => {
-      const sharedKey = sharedKeys.get(recipient);
+    seal: (request) => {
+      const sharedKey = sharedKeys.get(request.content.recipient);
       if (sharedKey === undefined) {
         throw new MeshError("invalid_address", "The recipient's key is not a public key that can be sealed for.", {
           field: "to",
         });
       }
-      const nonce = nonceOf(clientMessageId, requestFingerprint);
-      return concat(nonce, sodium.crypto_box_easy_afternm(body, nonce, sharedKey));
+      const { bytes, nonce } = prepare(request);
+      return concat(nonce, sodium.crypto_box_easy_afternm(bytes, nonce, sharedKey.version3));
     },
-    open: ({ sender, sealed }) => openFrom(sender, sealed),
-    openOwn: ({ recipient, sealed }) => openFrom(recipient, sealed),
+    open: ({ peer, sealed }) => {
+      const bytes = openWith(sharedKeys.get(peer)?.version3, sealed);
+      return bytes === undefined ? undefined : readSealedContent(bytes);
+    },
+    openVersion2: ({ peer, sealed }) => openWith(sharedKeys.get(peer)?.version2, sealed),
   };
+}
+
+/** A message as its sender wrote it, to a destination that is known. */
+export type OutgoingMessage = {
+  readonly clientMessageId: string;
+  readonly destination: Destination;
+  readonly content: SendContent;
+};
+
+export type ComposedEnvelope = { readonly requestFingerprint: Uint8Array; readonly envelope: Envelope };
+
+/**
+ * The envelope that leaves the host: a direct message is sealed, and its meta goes into the box; everything else leaves as
+ * it was written. Every door by which a message leaves composes it here.
+ */
+export function composeEnvelope(
+  { sealer, sha256 }: { readonly sealer: Pick<Sealer, "seal">; readonly sha256: Sha256 },
+  { clientMessageId, destination, content }: OutgoingMessage,
+): ComposedEnvelope {
+  const { priority, replyToId, canonicalMeta } = content;
+  const plain: Envelope = { version: "1", destination, priority, replyToId, canonicalMeta, body: content.body };
+  const requestFingerprint = fingerprint(sha256, plain);
+  if (destination.kind !== "dm") return { requestFingerprint, envelope: plain };
+  const recipient = destination.ref;
+  const inside = { ...plain, recipient, clientMessageId, fromAgent: undefined, toAgent: undefined };
+  const body = sealer.seal({ content: inside, requestFingerprint });
+  return { requestFingerprint, envelope: { ...plain, version: "3", canonicalMeta: "", body } };
+}
+
+/** A send as the broker takes it: a direct message that is not sealed yet is sealed, everything else stays as it is. */
+export function sealRequest(
+  ports: { readonly sealer: Pick<Sealer, "seal">; readonly sha256: Sha256 },
+  request: AcceptRequest,
+): AcceptRequest {
+  const { clientMessageId, envelope: given } = readAcceptRequest(request);
+  const { destination } = given;
+  if (destination.kind !== "dm" || isSealedVersion(given.version)) return request;
+  const { envelope } = composeEnvelope(ports, { clientMessageId, destination, content: given });
+  return writeAcceptRequest(clientMessageId, envelope);
 }
 
 function concat(a: Uint8Array, b: Uint8Array): Uint8Array {

@@ -1,20 +1,28 @@
 // The keys that this member shares with its peers, one scalar multiplication each, kept for the peers used last. A
 // lookup that hits costs nothing, so sealing and opening stay free of public-key arithmetic.
 import { decodeHex } from "@claudemesh/protocol/encoding/hex";
+import { encodeUtf8 } from "@claudemesh/protocol/encoding/utf8";
 import { isPublicKey } from "@claudemesh/protocol/messages/names";
 
 /** The part of libsodium that turns a peer's public key into a shared key. Both throw on a key that is no point. */
 export type SharedKeyCrypto = {
   readonly crypto_sign_ed25519_pk_to_curve25519: (publicKey: Uint8Array) => Uint8Array;
   readonly crypto_box_beforenm: (publicKey: Uint8Array, secretKey: Uint8Array) => Uint8Array;
+  readonly crypto_generichash: (bytes: number, message: Uint8Array, key: Uint8Array) => Uint8Array;
 };
+
+/** Each envelope version has a key of its own, so that no box can pass for one of another version. */
+export type SharedKey = { readonly version2: Uint8Array; readonly version3: Uint8Array };
+
+const version3Label = "claudemesh-seal-3";
+const keyBytes = 32;
 
 export class SharedKeys {
   readonly #crypto: SharedKeyCrypto;
   readonly #secretKey: Uint8Array;
   readonly #peersMax: number;
   /** In the order of use, the least recent first. */
-  readonly #byPeer = new Map<string, Uint8Array>();
+  readonly #byPeer = new Map<string, SharedKey>();
 
   constructor(crypto: SharedKeyCrypto, secretKey: Uint8Array, peersMax: number) {
     this.#crypto = crypto;
@@ -23,7 +31,7 @@ export class SharedKeys {
   }
 
   /** `peer` is an ed25519 public key in hex; undefined when it is no point that keys can be shared with. */
-  get(peer: string): Uint8Array | undefined {
+  get(peer: string): SharedKey | undefined {
     const known = this.#byPeer.get(peer);
     const sharedKey = known ?? this.#derive(peer);
     if (sharedKey === undefined) return undefined;
@@ -33,14 +41,15 @@ export class SharedKeys {
     return sharedKey;
   }
 
-  #derive(peer: string): Uint8Array | undefined {
+  #derive(peer: string): SharedKey | undefined {
     const publicKey = isPublicKey(peer) ? decodeHex(peer) : undefined;
     if (publicKey === undefined) return undefined;
     try {
-      return this.#crypto.crypto_box_beforenm(
+      const version2 = this.#crypto.crypto_box_beforenm(
         this.#crypto.crypto_sign_ed25519_pk_to_curve25519(publicKey),
         this.#secretKey,
       );
+      return { version2, version3: this.#crypto.crypto_generichash(keyBytes, encodeUtf8(version3Label), version2) };
     } catch {
       // Both lengths are right, so the key is off the curve or of small order.
       return undefined;
@@ -50,7 +59,7 @@ export class SharedKeys {
   #forgetOldest(): void {
     const [oldest] = this.#byPeer.keys();
     if (oldest === undefined) return;
-    this.#byPeer.get(oldest)?.fill(0);
+    for (const key of Object.values(this.#byPeer.get(oldest) ?? {})) key.fill(0);
     this.#byPeer.delete(oldest);
   }
 }

@@ -2,13 +2,18 @@
 // from outside; storing is the inbox store's.
 
 import type { InboxItem } from "@claudemesh/client/daemon";
+import type { Sealer } from "@claudemesh/client/seal";
 import { decodeBase64 } from "@claudemesh/protocol/encoding/base64";
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
-import type { Meta, Priority } from "@claudemesh/protocol/messages/envelope";
+import { isSealedVersion, type Meta, type Priority } from "@claudemesh/protocol/messages/envelope";
+import { findRelabelled } from "@claudemesh/protocol/messages/sealed-content";
 import { type HistoryItem, textOf } from "@claudemesh/protocol/wire/history-item";
 
-/** Opens what a sender sealed for this member; undefined when it cannot be opened. */
-export type OpenSealed = (box: { readonly sender: string; readonly sealed: Uint8Array }) => Uint8Array | undefined;
+/** Opens what a sender sealed for this member. */
+export type OpenSealed = Pick<Sealer, "open" | "openVersion2">;
+
+/** Why nobody is shown what a message says: its box does not open, or the broker's labels differ from those inside. */
+export type Unreadable = "not_opened" | "relabelled";
 
 /** What the inbox keeps of a message, less the id and the times that it is given on arrival. */
 export type ReceivedMessage = {
@@ -21,7 +26,11 @@ export type ReceivedMessage = {
   readonly meta: string;
   readonly replyToId: string | undefined;
   readonly acceptedAt: number;
-  readonly unreadable: boolean;
+  readonly sealed: boolean;
+  readonly fromAgent: string | undefined;
+  readonly toAgent: string | undefined;
+  readonly unreadable: Unreadable | undefined;
+  /** As it came where it is not readable. */
   readonly body: Uint8Array;
 };
 
@@ -39,16 +48,20 @@ export type InboxRecord = {
   readonly reply_to_id: string | null;
   readonly received_at: number;
   readonly read_at: number | null;
+  /** 1: not opened. 2: relabelled. */
   readonly unreadable: number;
+  /** Null where the message is older than this column. */
+  readonly sealed: number | null;
+  readonly from_agent: string | null;
+  readonly to_agent: string | null;
   readonly body: Uint8Array;
 };
 
 const utf8 = new TextEncoder();
 
-export function readMessage(item: HistoryItem, openSealed: OpenSealed): ReceivedMessage {
+export function readMessage(item: HistoryItem, sealer: OpenSealed): ReceivedMessage {
   const bytes = item.body === undefined ? decodeBase64(item.body_base64 ?? "") : utf8.encode(item.body);
-  const sealed = item.envelope_version === "2";
-  const opened = bytes !== undefined && sealed ? openSealed({ sender: item.sender_pubkey, sealed: bytes }) : bytes;
+  const content = bytes === undefined ? notOpened : openContent(item, sealer, bytes);
   return {
     clientMessageId: item.client_message_id,
     brokerMessageId: item.broker_message_id,
@@ -59,9 +72,42 @@ export function readMessage(item: HistoryItem, openSealed: OpenSealed): Received
     meta: item.meta === null ? "" : JSON.stringify(item.meta),
     replyToId: item.reply_to_id ?? undefined,
     acceptedAt: item.accepted_at,
-    unreadable: opened === undefined,
-    body: opened ?? bytes ?? utf8.encode(item.body_base64 ?? ""),
+    sealed: isSealedVersion(item.envelope_version),
+    fromAgent: undefined,
+    toAgent: undefined,
+    unreadable: undefined,
+    body: bytes ?? utf8.encode(item.body_base64 ?? ""),
+    ...content,
   };
+}
+
+type OpenedContent = Partial<Pick<ReceivedMessage, "meta" | "fromAgent" | "toAgent" | "unreadable" | "body">>;
+
+const notOpened = { unreadable: "not_opened" } as const;
+
+/** What counts instead of what the broker says. */
+function openContent(item: HistoryItem, sealer: OpenSealed, sealed: Uint8Array): OpenedContent {
+  if (!isSealedVersion(item.envelope_version)) return {};
+  if (item.destination.kind !== "dm") return notOpened;
+  const box = { peer: item.sender_pubkey, sealed };
+  if (item.envelope_version === "2") {
+    const body = sealer.openVersion2(box);
+    return body === undefined ? notOpened : { body };
+  }
+  const content = sealer.open(box);
+  // No honest broker has a meta for it.
+  if (content === undefined) return { ...notOpened, meta: "" };
+  const relabelled = findRelabelled(content, {
+    sender: item.sender_pubkey,
+    recipient: item.destination.ref,
+    clientMessageId: item.client_message_id,
+    replyToId: item.reply_to_id ?? undefined,
+    priority: item.priority,
+    meta: item.meta,
+  });
+  if (relabelled !== undefined) return { unreadable: "relabelled", meta: "" };
+  const { canonicalMeta, fromAgent, toAgent, body } = content;
+  return { meta: canonicalMeta, fromAgent, toAgent, body };
 }
 
 /** True where this member is among the recipients: what it sent to a topic is not delivered back to it. */
@@ -86,6 +132,9 @@ export function showInboxItem(
     sender_pubkey: record.sender_pubkey,
     sender_name: nameOf(record.sender_pubkey) ?? record.sender_name,
     ...showBody(record),
+    sealed: record.sealed === null ? null : record.sealed === 1,
+    ...(record.from_agent === null ? {} : { from_agent: record.from_agent }),
+    ...(record.to_agent === null ? {} : { to_agent: record.to_agent }),
     meta: record.meta === "" ? null : (parseOwnJsonText(record.meta) as Meta),
     priority: record.priority,
     reply_to_id: record.reply_to_id,
@@ -98,9 +147,9 @@ export function showInboxItem(
 function showBody(record: InboxRecord): {
   readonly body: string | null;
   readonly body_base64?: string;
-  readonly unreadable?: true;
+  readonly unreadable?: true | "relabelled";
 } {
-  if (record.unreadable === 1) return { body: null, unreadable: true };
+  if (record.unreadable !== 0) return { body: null, unreadable: record.unreadable === 2 ? "relabelled" : true };
   const text = textOf(record.body);
   if (text !== undefined) return { body: text };
   return { body: null, body_base64: Buffer.from(record.body).toString("base64") };

@@ -1,6 +1,7 @@
 // Giving a stuck row a new id: when that is allowed, as one pure decision, and what is ordered from the store. The one
 // rule is that no two rows of a chain may both reach the broker, unless the operator says that he accepts it.
 
+import type { EnvelopeVersion } from "@claudemesh/protocol/messages/envelope";
 import { fateOf } from "@claudemesh/protocol/messages/fate";
 import { canTransition } from "@claudemesh/protocol/messages/outbox-row";
 import type { SendContent } from "@claudemesh/protocol/messages/send-request";
@@ -8,6 +9,7 @@ import type { FenceTarget, NewOutboxRow } from "./outbox-row.ts";
 
 /** The row that is to be requeued, less what only a patch needs. */
 export type RequeueTarget = FenceTarget & {
+  readonly envelopeVersion: EnvelopeVersion;
   readonly payloadBytes: number;
   readonly brokerMessageId: string | undefined;
   readonly historyId: number | undefined;

@@ -96,7 +96,7 @@ describe("an accepted send", () => {
     const stored = row("d");
     const sealed = payload("d") ?? new Uint8Array();
     expect(stored).toMatchObject({
-      envelope_version: "2",
+      envelope_version: "3",
       destination_kind: "dm",
       destination_ref: bob.ed25519.public_key,
     });
@@ -109,11 +109,12 @@ describe("an accepted send", () => {
       canonicalMeta: "",
       body: utf8.encode("secret"),
     } as const;
-    const wire = { ...plain, version: "2", body: sealed } as const;
+    const wire = { ...plain, version: "3", body: sealed } as const;
     expect(Buffer.from(stored.request_fingerprint)).toEqual(Buffer.from(fingerprint(nodeSha256, plain)));
     expect(Buffer.from(stored.wire_fingerprint)).toEqual(Buffer.from(fingerprint(nodeSha256, wire)));
-    const opened = (await loadSealer(bob)).open({ sender: keys.ed25519.public_key, sealed });
-    expect(Buffer.from(opened ?? []).toString()).toBe("secret");
+    const opened = (await loadSealer(bob)).open({ peer: keys.ed25519.public_key, sealed });
+    expect(opened).toMatchObject({ clientMessageId: "d", recipient: bob.ed25519.public_key, priority: "next" });
+    expect(Buffer.from(opened?.body ?? []).toString()).toBe("secret");
   });
 
   it("to @self goes to this member's own key", async () => {
@@ -200,8 +201,13 @@ describe("a refusal consumes nothing", () => {
       code: "payload_too_large",
       details: { limit_bytes: 1_024 },
     });
-    expect((await send("@self", 1_024 - 40)).status).toBe(202);
-    await expect(send("@self", 1_024 - 39)).rejects.toMatchObject({ code: "payload_too_large" });
+    // A power of two is a step of the padding: what fits into it with everything beside the body is taken.
+    const beside = 40 + 4 + 4 + `${"k".repeat(64)} ${"k".repeat(64)} dm-1  next   `.length;
+    const sendSealed = (client_message_id: string, size: number) =>
+      acceptSend(ports, { to: "@self", message: "x".repeat(size), client_message_id }, undefined);
+    const refusal = { code: "payload_too_large", details: { wire_bytes: 1_148, limit_bytes: 1_024 } };
+    await expect(sendSealed("dm-1", 1_024 - beside + 1)).rejects.toMatchObject(refusal);
+    expect((await sendSealed("dm-1", 1_024 - beside)).status).toBe(202);
     expect(stores.outbox.counts().pending).toBe(2);
   });
 

@@ -1,7 +1,7 @@
 // Accepting one send: `POST /v1/send` without HTTP. An id that stands for something is answered from it, before any
 // check that a later world could fail; a new one is durable before its answer exists.
 import assert from "node:assert/strict";
-import type { Sealer } from "@claudemesh/client/seal";
+import { composeEnvelope, type Sealer } from "@claudemesh/client/seal";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type Address, type Destination, parseAddress } from "@claudemesh/protocol/messages/addresses";
 import { chooseClientMessageId } from "@claudemesh/protocol/messages/client-message-id";
@@ -83,7 +83,7 @@ function composeFromWhatIsKnown(ports: AcceptPorts, send: Send): NewOutboxRow | 
 function answerStored(ports: AcceptPorts, send: Send, stored: StoredSend): SendAnswer {
   const { clientMessageId, to, address, content } = send;
   const destination = to === stored.to ? stored.destination : resolveOrNameItself(ports, address);
-  const offered = fingerprint(ports.sha256, envelopeOf("1", destination, content, content.body));
+  const offered = fingerprint(ports.sha256, { ...content, version: "1", destination });
   const decision = decideSend(stored, offered);
   assert(decision.type !== "insert", "an id that stands for something is never inserted");
   return answerExisting(clientMessageId, stored, decision, offered);
@@ -99,55 +99,33 @@ export type ComposePorts = Pick<AcceptPorts, "sealer" | "sha256" | "nowMs" | "ne
 /** Direct messages are sealed here, once: what is stored now is sent byte for byte, however often it is tried. */
 export function composeRow(ports: ComposePorts, send: Omit<Send, "address">, destination: Destination): NewOutboxRow {
   const { clientMessageId, to, content } = send;
-  const plain = envelopeOf("1", destination, content, content.body);
-  const requestFingerprint = fingerprint(ports.sha256, plain);
-  const wire =
-    destination.kind === "dm"
-      ? envelopeOf("2", destination, content, sealBody(ports, send, destination.ref, requestFingerprint))
-      : plain;
-  const limitBytes = ports.inlineBytes();
-  if (wire.body.length > limitBytes) {
-    throw new MeshError(
-      "payload_too_large",
-      `The message has ${wire.body.length} bytes on the wire, and the broker takes ${limitBytes}; send less, or split it.`,
-      {
-        wire_bytes: wire.body.length,
-        limit_bytes: limitBytes,
-      },
-    );
-  }
+  const { requestFingerprint, envelope } = composeEnvelope(ports, { clientMessageId, destination, content });
+  checkWireBytes(ports, content, envelope);
   return {
     id: ports.nextOutboxId(),
     clientMessageId,
     requestFingerprint,
-    wireFingerprint: wire === plain ? requestFingerprint : fingerprint(ports.sha256, wire),
+    wireFingerprint: envelope.version === "1" ? requestFingerprint : fingerprint(ports.sha256, envelope),
     to,
     destination,
     priority: content.priority,
+    // Kept here also where it leaves inside the box alone: the row is shown with it.
     canonicalMeta: content.canonicalMeta,
     replyToId: content.replyToId,
-    envelopeVersion: wire.version,
-    payload: wire.body,
+    envelopeVersion: envelope.version,
+    payload: envelope.body,
     enqueuedAt: ports.nowMs(),
   };
 }
 
-function sealBody(
-  ports: ComposePorts,
-  send: Omit<Send, "address">,
-  recipient: string,
-  requestFingerprint: Uint8Array,
-): Uint8Array {
-  const { clientMessageId, content } = send;
-  return ports.sealer.seal({ recipient, clientMessageId, requestFingerprint, body: content.body });
-}
-
-function envelopeOf(
-  version: Envelope["version"],
-  destination: Destination,
-  content: SendContent,
-  body: Uint8Array,
-): Envelope {
-  const { replyToId, priority, canonicalMeta } = content;
-  return { version, destination, replyToId, priority, canonicalMeta, body };
+function checkWireBytes(ports: ComposePorts, content: SendContent, envelope: Envelope): void {
+  const [wireBytes, limitBytes] = [envelope.body.length, ports.inlineBytes()];
+  if (wireBytes <= limitBytes) return;
+  const sealed =
+    envelope.version === "1" ? "" : ` (${content.body.length} of body; meta and padding are sealed with it)`;
+  throw new MeshError(
+    "payload_too_large",
+    `The message has ${wireBytes} bytes on the wire${sealed}, and the broker takes ${limitBytes}; send less, or split it.`,
+    { wire_bytes: wireBytes, limit_bytes: limitBytes },
+  );
 }

@@ -58,7 +58,8 @@ async function setUp(items: readonly Item[]) {
       {
         ...{ clientMessageId: items[historyId - 1]?.id ?? "", brokerMessageId: brokerIdOf(historyId), historyId },
         ...{ topic: undefined, senderPubkey: bob, senderName: undefined, priority: "next", meta: "" },
-        ...{ replyToId: undefined, acceptedAt: 40, unreadable: false, restored: false, body: new Uint8Array(1) },
+        ...{ replyToId: undefined, acceptedAt: 40, sealed: true, fromAgent: undefined, toAgent: undefined },
+        ...{ unreadable: undefined, restored: false, body: new Uint8Array(1) },
         ...given,
       },
       clock.nowMs(),

@@ -1,6 +1,7 @@
 // What the daemon counts while it runs, as plain numbers: counting must cost nothing and load nothing. How a scrape
 // shows them is in render-metrics.ts.
 import type { SendAnswer } from "@claudemesh/protocol/messages/send-decision";
+import type { Unreadable } from "../core/inbox-message.ts";
 import type { TryEnd } from "../core/try-end.ts";
 import type { StoredDelivery } from "./receive.ts";
 
@@ -10,7 +11,8 @@ type TryOutcomeLabel = "done" | "retry" | "dead" | "not_sent";
 export type DaemonCounters = {
   readonly sends: Record<SendOutcome, number>;
   readonly tries: Record<TryOutcomeLabel, number>;
-  readonly inbox: { received: number; duplicate: number; unreadable: number; reused: number };
+  readonly inbox: { received: number; duplicate: number; reused: number };
+  readonly unreadable: Record<Unreadable, number>;
   historyPruned: number;
 };
 
@@ -18,7 +20,8 @@ export function createDaemonCounters(): DaemonCounters {
   return {
     sends: { accepted: 0, duplicate: 0, conflict: 0, refused: 0 },
     tries: { done: 0, retry: 0, dead: 0, not_sent: 0 },
-    inbox: { received: 0, duplicate: 0, unreadable: 0, reused: 0 },
+    inbox: { received: 0, duplicate: 0, reused: 0 },
+    unreadable: { not_opened: 0, relabelled: 0 },
     historyPruned: 0,
   };
 }
@@ -43,6 +46,6 @@ export function countTry(counters: DaemonCounters, end: TryEnd): void {
 
 export function countDelivery(counters: DaemonCounters, { isNews, isReused, unreadable }: StoredDelivery): void {
   counters.inbox[isNews ? "received" : "duplicate"]++;
-  if (isNews && unreadable) counters.inbox.unreadable++;
+  if (isNews && unreadable !== undefined) counters.unreadable[unreadable]++;
   if (isReused) counters.inbox.reused++;
 }

@@ -40,6 +40,20 @@ describe("a try", () => {
     expect(statuses).toEqual([{ status: "inflight" }]);
   });
 
+  it("keeps the meta of a sealed message from the wire: it is in the box", async () => {
+    const { link, drain, accept } = await openDrainWorld();
+    await accept({
+      destination: { kind: "dm", ref: "ab".repeat(32) },
+      envelopeVersion: "3",
+      payload: Uint8Array.of(0, 255, 1),
+      canonicalMeta: '{"a":1}',
+    });
+    drain.linkUp();
+    const { input } = await link.requested("send");
+    expect(input).toMatchObject({ envelope_version: "3", body_base64: "AP8B" });
+    expect(input).not.toHaveProperty("meta");
+  });
+
   it("carries exactly what was stored", async () => {
     const { link, drain, accept } = await openDrainWorld();
     await accept({

@@ -69,7 +69,10 @@ async function setUp() {
       meta: "",
       replyToId: undefined,
       acceptedAt: 1,
-      unreadable: false,
+      sealed: false,
+      fromAgent: undefined,
+      toAgent: undefined,
+      unreadable: undefined,
       restored: false,
       body: new Uint8Array(10),
     };

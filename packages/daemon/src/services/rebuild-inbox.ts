@@ -1,15 +1,14 @@
 // Bringing a lost inbox back from the broker's history, page by page. How far it came is kept in the new inbox, so that
 // a restart goes on from there. Rows restored this way fire nothing: they were news once.
-import type { Sealer } from "@claudemesh/client/seal";
 import { historyPageItems, readHistoryPage } from "../core/history-page.ts";
-import { isRecipient, readMessage } from "../core/inbox-message.ts";
+import { isRecipient, type OpenSealed, readMessage } from "../core/inbox-message.ts";
 import type { BrokerLink, Clock, InboxInsert, InboxStore, Log } from "../ports.ts";
 
 export type RebuildPorts = {
   readonly ownPubkey: string;
   readonly inbox: Pick<InboxStore, "insert" | "rebuildAfter" | "setRebuildAfter">;
   readonly link: Pick<BrokerLink, "request">;
-  readonly sealer: Pick<Sealer, "open">;
+  readonly sealer: OpenSealed;
   readonly nameOf: (pubkey: string) => string | undefined;
   readonly inlineBytes: () => number;
   readonly clock: Pick<Clock, "nowMs">;
@@ -71,7 +70,7 @@ export class InboxRebuild {
 
   #restore(item: Parameters<typeof readMessage>[0]): Promise<InboxInsert> {
     const { inbox, sealer, nameOf, clock } = this.#ports;
-    const message = readMessage(item, sealer.open);
+    const message = readMessage(item, sealer);
     return inbox.insert({ ...message, senderName: nameOf(message.senderPubkey), restored: true }, clock.nowMs());
   }
 }

@@ -37,7 +37,7 @@ async function setUp(
   const link = new ScriptedLink();
   const log = recordingLog();
   const inbox = inboxWith(stores.inbox);
-  const sealer = { open: () => undefined };
+  const sealer = { open: () => undefined, openVersion2: () => undefined };
   const nameOf = () => undefined;
   const stored: StoredDelivery[] = [];
   const receiver = new Receiver({

@@ -1,16 +1,15 @@
 // Messages from the broker into the inbox. A delivery is acked only after its row is durable; one that was there
 // already is acked too, or it would come again for ever.
-import type { Sealer } from "@claudemesh/client/seal";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
-import { readMessage } from "../core/inbox-message.ts";
+import { type OpenSealed, readMessage, type Unreadable } from "../core/inbox-message.ts";
 import { createLogLimiter } from "../core/log-limiter.ts";
 import type { BrokerLink, Chance, Clock, InboxInsert, InboxStore, Log, Timer } from "../ports.ts";
 
 export type ReceivePorts = {
   readonly inbox: Pick<InboxStore, "insert">;
   readonly link: Pick<BrokerLink, "request">;
-  readonly sealer: Pick<Sealer, "open">;
+  readonly sealer: OpenSealed;
   readonly nameOf: (pubkey: string) => string | undefined;
   readonly clock: Clock;
   readonly nextTurn: Chance["nextTurn"];
@@ -24,8 +23,13 @@ export type StoredDelivery = {
   readonly isNews: boolean;
   /** Its client id stood for another message. */
   readonly isReused: boolean;
-  readonly unreadable: boolean;
+  readonly unreadable: Unreadable | undefined;
   readonly bytes: number;
+};
+
+const unreadableText: Readonly<Record<Unreadable, string>> = {
+  not_opened: "a sealed message could not be opened",
+  relabelled: "a sealed message says other things about itself than the broker does",
 };
 
 /** How long a delivery waits that the disk refused, and an ack that the broker did not take. */
@@ -67,7 +71,7 @@ export class Receiver {
 
   async #store(item: HistoryItem): Promise<void> {
     const { inbox, sealer, nameOf, clock, log, onStored } = this.#ports;
-    const message = readMessage(item, sealer.open);
+    const message = readMessage(item, sealer);
     const senderName = nameOf(message.senderPubkey);
     let inserted: InboxInsert;
     try {
@@ -85,9 +89,9 @@ export class Receiver {
       const fields = { event: "client_id_reused", client_message_id, broker_message_id, history_id };
       log.warn(fields, "a message came under the client id of another one; both are kept");
     }
-    if (isNews && message.unreadable) {
+    if (isNews && message.unreadable !== undefined) {
       const fields = { event: "unreadable_message", history_id: item.history_id, sender: item.sender_pubkey };
-      log.warn(fields, "a sealed message could not be opened and is kept as it came");
+      log.warn({ ...fields, why: message.unreadable }, `${unreadableText[message.unreadable]} and is kept as it came`);
     }
     this.#ack(item.history_id);
   }

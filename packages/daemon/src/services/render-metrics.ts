@@ -18,7 +18,7 @@ export type MetricsText = { readonly contentType: string; readonly text: string 
 
 type Sample = { readonly name: string; readonly help: string } & (
   | { readonly value: number }
-  | { readonly label: "outcome" | "status"; readonly values: Readonly<Record<string, number>> }
+  | { readonly label: "outcome" | "status" | "reason"; readonly values: Readonly<Record<string, number>> }
 );
 
 export async function renderMetrics(ports: MetricsPorts): Promise<MetricsText> {
@@ -36,8 +36,8 @@ export async function renderMetrics(ports: MetricsPorts): Promise<MetricsText> {
   return { contentType: registry.contentType, text: await registry.metrics() };
 }
 
-function countedOf({ sends, tries, inbox, historyPruned }: DaemonCounters): Sample[] {
-  const { received, duplicate, unreadable, reused } = inbox;
+function countedOf({ sends, tries, inbox, unreadable, historyPruned }: DaemonCounters): Sample[] {
+  const { received, duplicate, reused } = inbox;
   return [
     {
       name: "cm_daemon_sends_total",
@@ -64,8 +64,9 @@ function countedOf({ sends, tries, inbox, historyPruned }: DaemonCounters): Samp
     },
     {
       name: "cm_daemon_inbox_unreadable_total",
-      help: "New messages that were sealed and could not be opened.",
-      value: unreadable,
+      help: "New sealed messages that are not shown: not opened, or relabelled by the broker.",
+      label: "reason",
+      values: unreadable,
     },
     {
       name: "cm_daemon_inbox_client_id_reused_total",
@@ -85,7 +86,7 @@ function measuredOf({ outbox, inbox, gauge, linkStatus, streams }: MetricsPorts)
     },
     {
       name: "cm_daemon_inbox_unreadable_messages",
-      help: "Messages in the inbox that could not be opened.",
+      help: "Messages in the inbox that were sealed and are not shown.",
       value: inbox.unreadable(),
     },
     {

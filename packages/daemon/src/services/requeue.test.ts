@@ -56,20 +56,36 @@ describe("a requeue", () => {
     expect(newId > id).toBe(true);
   });
 
-  it("of a sealed message keeps its bytes and both fingerprints", async () => {
+  it("of a sealed message seals the same content anew, because the id is inside the box", async () => {
     const { requeue, insert, rowOf, payloadOf, sealer } = await openRequeueWorld();
     const bob = generateMemberKeys().ed25519.public_key;
-    await insert("dm-1", refused, { message: "for bob", destination: { kind: "dm", ref: bob } });
-    const answer = await requeue({ id: "dm-1" });
-    expect(payloadOf(answer.new.outbox_id)).toEqual(payloadOf("dm-1"));
+    await insert("dm-1", refused, { message: "for bob", meta: { k: 1 }, destination: { kind: "dm", ref: bob } });
+    const answer = await requeue({ id: "dm-1", new_client_id: "dm-2" });
     expect(rowOf(answer.new.outbox_id)).toMatchObject({
+      request_fingerprint: rowOf("dm-1").request_fingerprint,
+      envelope_version: "3",
+      meta: '{"k":1}',
+      to_address: `dm:${bob}`,
+    });
+    expect(rowOf("dm-2").wire_fingerprint).not.toEqual(rowOf("dm-1").wire_fingerprint);
+    const sealed = payloadOf("dm-2") ?? new Uint8Array();
+    const inside = sealer.open({ peer: bob, sealed });
+    expect(inside).toMatchObject({ clientMessageId: "dm-2", canonicalMeta: '{"k":1}' });
+    expect(text(inside?.body)).toBe("for bob");
+  });
+
+  it("of a message that was sealed before there was version 3 keeps its bytes and both fingerprints", async () => {
+    const { requeue, insert, rowOf, payloadOf, stores } = await openRequeueWorld();
+    const bob = generateMemberKeys().ed25519.public_key;
+    await insert("dm-1", refused, { message: "for bob", destination: { kind: "dm", ref: bob } });
+    stores.outboxDb.sql("UPDATE outbox SET envelope_version = '2'").run();
+    await requeue({ id: "dm-1", new_client_id: "dm-2" });
+    expect(payloadOf("dm-2")).toEqual(payloadOf("dm-1"));
+    expect(rowOf("dm-2")).toMatchObject({
       request_fingerprint: rowOf("dm-1").request_fingerprint,
       wire_fingerprint: rowOf("dm-1").wire_fingerprint,
       envelope_version: "2",
-      to_address: `dm:${bob}`,
     });
-    const sealed = payloadOf(answer.new.outbox_id) ?? new Uint8Array();
-    expect(text(sealer.openOwn({ recipient: bob, sealed }))).toBe("for bob");
   });
 
   it("takes the outbox id or the client id, and mints an id where none is given", async () => {
@@ -162,22 +178,24 @@ describe("a patch", () => {
     await insert("dm-1", refused, { message: "for bob", destination: { kind: "dm", ref: bob } });
     await requeue({ id: "dm-1", new_client_id: "meta-only", patch_payload: { meta: { k: 1 } } });
     const sealed = payloadOf("meta-only") ?? new Uint8Array();
-    expect(text(sealer.openOwn({ recipient: bob, sealed }))).toBe("for bob");
+    expect(text(sealer.open({ peer: bob, sealed })?.body)).toBe("for bob");
     expect(sealed.subarray(0, 24)).not.toEqual(payloadOf("dm-1")?.subarray(0, 24));
-    expect(rowOf("meta-only")).toMatchObject({ envelope_version: "2", meta: '{"k":1}' });
+    expect(rowOf("meta-only")).toMatchObject({ envelope_version: "3", meta: '{"k":1}' });
     expect(rowOf("meta-only").wire_fingerprint).not.toEqual(rowOf("dm-1").wire_fingerprint);
   });
 
   it("that keeps a message sealed with other keys is refused; one that brings its own message is not", async () => {
-    const { requeue, insert, payloadOf, rowOf } = await openRequeueWorld();
+    const { requeue, insert, payloadOf, rowOf, sealer: ownSealer } = await openRequeueWorld();
     const bob = generateMemberKeys().ed25519.public_key;
     await insert("dm-1", refused, { message: "for bob", destination: { kind: "dm", ref: bob } });
     const sealer = await loadSealer(generateMemberKeys());
     const kept = requeue({ id: "dm-1", patch_payload: { priority: "now" } }, { sealer });
     expect((await refusalOf(kept)).code).toBe("payload_unreadable");
+    expect((await refusalOf(requeue({ id: "dm-1" }, { sealer }))).code).toBe("payload_unreadable");
     expect(rowOf("dm-1").status).toBe("dead");
     await requeue({ id: "dm-1", new_client_id: "dm-2", patch_payload: { message: "again" } }, { sealer });
-    expect(payloadOf("dm-2")?.length).toBe("again".length + 40);
+    const box = { peer: bob, sealed: payloadOf("dm-2") ?? new Uint8Array() };
+    expect(text(ownSealer.open(box)?.body)).toBe("again");
   });
 
   it("that is too large for the broker is refused, and nothing is consumed", async () => {

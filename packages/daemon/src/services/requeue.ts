@@ -13,7 +13,7 @@ import {
   readPatch,
 } from "@claudemesh/protocol/messages/requeue-request";
 import { type FenceAnswer, readFenceAnswer } from "../core/fence-answer.ts";
-import type { PatchedColumns, RequeueOrder, RequeueOutcome, RequeueTarget } from "../core/requeue.ts";
+import type { PatchedColumns, RequeueOrder, RequeueOutcome, RequeueTarget, StoredContent } from "../core/requeue.ts";
 import type { BrokerLink, Clock, Log, OutboxStore, RequeueStore } from "../ports.ts";
 import { type ComposePorts, composeRow } from "./accept-send.ts";
 import type { NegotiatedLimits } from "./negotiated-limits.ts";
@@ -26,7 +26,7 @@ export type RequeuePorts = {
   readonly limits: Pick<NegotiatedLimits, "requeueProvesNothingBefore">;
   readonly gauge: Pick<StorageGauge, "admit">;
   readonly compose: ComposePorts;
-  readonly sealer: Pick<Sealer, "openOwn">;
+  readonly sealer: Pick<Sealer, "open" | "openVersion2">;
   readonly nextClientMessageId: () => string;
   readonly clock: Pick<Clock, "nowMs">;
   readonly log: Log;
@@ -47,27 +47,43 @@ export async function requeueRow(ports: RequeuePorts, request: RequeueRequest): 
   if (row.status !== "pending" && row.status !== "dead") throw notRequeueable(row);
   if (givenId !== undefined && ports.requeues.isConsumed(givenId)) throw consumed(givenId);
   const newClientMessageId = givenId ?? ports.nextClientMessageId();
-  const patched = contentPatch === undefined ? undefined : patchRow(ports, row, newClientMessageId, contentPatch);
+  const patched = composeSuccessor(ports, row, newClientMessageId, contentPatch);
   ports.gauge.admit(patched?.payload.length ?? row.payloadBytes);
   return new Requeue(ports, row, { newClientMessageId, patched, acceptDuplicate }).run();
 }
 
-/** The message is opened, changed, and sealed anew: another request under another id has another nonce. */
-function patchRow(
+/**
+ * What the new row says. A box of version "3" holds the id, so that another id needs another box, also where nothing else
+ * changes. Undefined: the new row takes the old one's columns as they are.
+ */
+function composeSuccessor(
   ports: RequeuePorts,
   row: RequeueTarget,
   clientMessageId: string,
-  patch: ContentPatch,
-): PatchedColumns {
+  patch: ContentPatch | undefined,
+): PatchedColumns | undefined {
+  if (patch === undefined && row.envelopeVersion !== "3") return undefined;
   const stored = ports.requeues.content(row.id);
   assert(stored !== undefined, "a row that is not done keeps its payload");
-  const { to, destination, envelopeVersion, body } = stored;
-  const sealed = envelopeVersion === "2";
-  const opened =
-    sealed && patch.body === undefined ? ports.sealer.openOwn({ recipient: destination.ref, sealed: body }) : body;
-  if (opened === undefined) throw new MeshError("payload_unreadable", undefined, { outbox_id: row.id });
-  const content = applyPatch({ ...stored, body: opened }, patch);
+  const { to, destination, priority, canonicalMeta, replyToId } = stored;
+  const body = patch?.body ?? openStored(ports, stored);
+  if (body === undefined) throw new MeshError("payload_unreadable", undefined, { outbox_id: row.id });
+  const written = { body, priority, canonicalMeta, replyToId };
+  const content = patch === undefined ? written : applyPatch(written, patch);
   return composeRow(ports.compose, { clientMessageId, to, content }, destination);
+}
+
+/** The body as it was written. */
+function openStored({ sealer }: RequeuePorts, stored: StoredContent): Uint8Array | undefined {
+  const box = { peer: stored.destination.ref, sealed: stored.body };
+  switch (stored.envelopeVersion) {
+    case "1":
+      return stored.body;
+    case "2":
+      return sealer.openVersion2(box);
+    case "3":
+      return sealer.open(box)?.body;
+  }
 }
 
 type Wanted = Pick<RequeueOrder, "newClientMessageId" | "patched" | "acceptDuplicate">;

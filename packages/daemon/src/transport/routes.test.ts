@@ -1,5 +1,7 @@
 import { generateMemberKeys } from "@claudemesh/client/keys";
-import { loadSealer } from "@claudemesh/client/seal";
+import { nodeSha256 } from "@claudemesh/client/node-sha256";
+import { composeEnvelope, loadSealer } from "@claudemesh/client/seal";
+import { readSendContent } from "@claudemesh/protocol/messages/send-request";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import { describe, expect, it } from "vitest";
 import { settle } from "../testing/scripted-link.ts";
@@ -54,6 +56,7 @@ describe("GET /v1/inbox", () => {
       sender_pubkey: sender,
       sender_name: "bob",
       body: "text 1",
+      sealed: false,
       meta: { a: 1 },
       priority: "now",
       reply_to_id: "m0",
@@ -65,26 +68,28 @@ describe("GET /v1/inbox", () => {
   it("opens what was sealed for this member, and never shows what it cannot open as text", async () => {
     const daemon = await startTestDaemon();
     const bob = generateMemberKeys();
-    const sealed = (await loadSealer(bob)).seal({
-      recipient: daemon.keys.ed25519.public_key,
-      clientMessageId: "message-1",
-      requestFingerprint: new Uint8Array(32),
-      body: new TextEncoder().encode("for your eyes"),
-    });
     const dm = { kind: "dm", ref: daemon.keys.ed25519.public_key } as const;
-    const from = { destination: dm, sender_pubkey: bob.ed25519.public_key, envelope_version: "2" } as const;
+    const { envelope: sealed } = composeEnvelope(
+      { sealer: await loadSealer(bob), sha256: nodeSha256 },
+      {
+        clientMessageId: "message-1",
+        destination: dm,
+        content: readSendContent({ message: "for your eyes", meta: { a: 1 } }),
+      },
+    );
+    const from = { destination: dm, sender_pubkey: bob.ed25519.public_key, envelope_version: "3" } as const;
     const { body: _, ...envelope } = message(1, from);
     const { body: __, ...other } = message(2, from);
     const garbage = Buffer.from("not a box at all, but long enough to be one, perhaps");
     await push(
       daemon,
-      { ...envelope, body_base64: Buffer.from(sealed).toString("base64") },
+      { ...envelope, body_base64: Buffer.from(sealed.body).toString("base64") },
       { ...other, body_base64: garbage.toString("base64") },
     );
     const { body } = await daemon.call("GET", "/v1/inbox");
-    expect(body.items[0]).toMatchObject({ body: "for your eyes", topic: null });
+    expect(body.items[0]).toMatchObject({ body: "for your eyes", topic: null, sealed: true, meta: { a: 1 } });
     expect(body.items[0]).not.toHaveProperty("unreadable");
-    expect(body.items[1]).toMatchObject({ body: null, unreadable: true });
+    expect(body.items[1]).toMatchObject({ body: null, unreadable: true, sealed: true });
     expect(JSON.stringify(body)).not.toContain(garbage.toString("base64"));
     const health = await daemon.call("GET", "/v1/health");
     expect(health.body.inbox.unreadable).toBe(1);

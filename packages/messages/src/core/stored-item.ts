@@ -1,7 +1,12 @@
 // A stored message as readers get it: how a row of history with its message becomes an item. Stores read the rows.
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
-import type { EnvelopeVersion, Meta, Priority } from "@claudemesh/protocol/messages/envelope";
+import {
+  type EnvelopeVersion,
+  isSealedVersion,
+  type Meta,
+  type Priority,
+} from "@claudemesh/protocol/messages/envelope";
 import { bodyFields, type HistoryItem } from "@claudemesh/protocol/wire/history-item";
 
 export type StoredItem = {
@@ -28,7 +33,7 @@ export function toHistoryItem(row: StoredItem): HistoryItem {
     destination: { kind: row.destination_kind, ref: row.destination_ref },
     sender_pubkey: row.sender_pubkey,
     envelope_version: row.envelope_version,
-    ...bodyFields(row.body, row.envelope_version === "2"),
+    ...bodyFields(row.body, isSealedVersion(row.envelope_version)),
     meta: row.meta === "" ? null : (parseOwnJsonText(row.meta) as Meta),
     priority: row.priority,
     reply_to_id: row.reply_to_id,

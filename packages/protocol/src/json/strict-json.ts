@@ -54,11 +54,11 @@ export function parseStrictJsonText(text: string, limits: StrictJsonLimits): Jso
 }
 
 /**
- * Reads JSON that we wrote and stored ourselves, canonical text for one: any depth, and its large integers are
- * the doubles they were written from. JSON.parse is no substitute (see `countMembersInText`).
+ * Reads JSON that we wrote and stored ourselves, canonical text for one: any depth unless told, and its large integers
+ * are the doubles they were written from. JSON.parse is no substitute (see `countMembersInText`).
  */
-export function parseOwnJsonText(text: string): JsonValue {
-  return parseStrictJsonText(markLargeIntegers(text), { maxDepth: Number.MAX_SAFE_INTEGER });
+export function parseOwnJsonText(text: string, maxDepth: number = Number.MAX_SAFE_INTEGER): JsonValue {
+  return parseStrictJsonText(markLargeIntegers(text), { maxDepth });
 }
 
 /** JSON text that the strict reader accepts again, which that of JSON.stringify is not if it has a number like 1e16. */

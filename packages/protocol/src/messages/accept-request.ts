@@ -1,7 +1,10 @@
-// What a broker is asked to accept: the schema of one send on HTTP and WebSocket, and the reading of it into the
-// envelope whose fingerprint the broker recomputes.
+// What a broker is asked to accept: the schema of one send on HTTP and WebSocket, the reading of it into the envelope whose
+// fingerprint the broker recomputes, and the writing of it.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
+import { encodeBase64 } from "../encoding/base64.ts";
 import { MeshError } from "../errors/errors.ts";
+import { type JsonObject, parseOwnJsonText } from "../json/strict-json.ts";
+import { bodyFields } from "../wire/history-item.ts";
 import { checkDestination, destinationKinds } from "./addresses.ts";
 import { isClientMessageId } from "./client-message-id.ts";
 import {
@@ -9,6 +12,7 @@ import {
   defaultPriority,
   type Envelope,
   envelopeVersions,
+  isSealedVersion,
   type Meta,
   priorities,
   readMentions,
@@ -55,10 +59,13 @@ export function readAcceptRequest(request: AcceptRequest): ReadAccept {
   checkDestination(request.destination);
   checkReplyToId(request.reply_to_id);
   const version = request.envelope_version ?? "1";
-  if (version === "2" && request.destination.kind !== "dm") {
+  if (isSealedVersion(version) && request.destination.kind !== "dm") {
     throw new MeshError("invalid_request", "Only direct messages are sealed.", { field: "envelope_version" });
   }
   const meta = request.meta as Meta | undefined;
+  if (version === "3" && meta !== undefined) {
+    throw new MeshError("invalid_request", "The meta of a sealed message belongs inside its box.", { field: "meta" });
+  }
   return {
     clientMessageId: request.client_message_id,
     envelope: {
@@ -70,5 +77,23 @@ export function readAcceptRequest(request: AcceptRequest): ReadAccept {
       body: readBody(request.body, request.body_base64, "body"),
     },
     mentions: readMentions(meta),
+  };
+}
+
+/** Text can grow sixfold when it is escaped, base64 by a third: above this, a frame might not hold the text. */
+const textBytesMax = 131_072;
+
+/** The request that is read as this envelope again, so that both sides compute one fingerprint. */
+export function writeAcceptRequest(clientMessageId: string, envelope: Envelope): AcceptRequest {
+  const { version, destination, priority, replyToId, canonicalMeta, body } = envelope;
+  const asBase64 = isSealedVersion(version) || body.length > textBytesMax;
+  return {
+    client_message_id: clientMessageId,
+    destination,
+    envelope_version: version,
+    priority,
+    ...(asBase64 ? { body_base64: encodeBase64(body) } : bodyFields(body, false)),
+    ...(canonicalMeta === "" ? {} : { meta: parseOwnJsonText(canonicalMeta) as JsonObject }),
+    ...(replyToId === undefined ? {} : { reply_to_id: replyToId }),
   };
 }

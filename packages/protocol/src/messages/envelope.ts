@@ -13,9 +13,16 @@ export const priorities = ["now", "next", "low"] as const;
 export type Priority = (typeof priorities)[number];
 export const defaultPriority: Priority = "next";
 
-/** "1": the body is what the sender wrote. "2": the body is a sealed box. */
-export const envelopeVersions = ["1", "2"] as const;
+/**
+ * "1": the body is what the sender wrote. "2": the body is a sealed box that holds the text alone; such messages are read and
+ * no longer made. "3": the box holds everything that the broker could otherwise change (sealed-content.ts).
+ */
+export const envelopeVersions = ["1", "2", "3"] as const;
 export type EnvelopeVersion = (typeof envelopeVersions)[number];
+
+export function isSealedVersion(version: EnvelopeVersion): boolean {
+  return version !== "1";
+}
 
 export type Meta = { readonly [key: string]: JsonValue };
 
@@ -30,9 +37,14 @@ export type Envelope = {
 };
 
 const replyToIdPattern = /^[\x21-\x7e]{1,128}$/;
+
+export function isReplyToId(text: string): boolean {
+  return replyToIdPattern.test(text);
+}
+
 /** Throws unless the id names something that could have been answered to: printable ASCII without spaces. */
 export function checkReplyToId(replyToId: string | undefined): void {
-  if (replyToId === undefined || replyToIdPattern.test(replyToId)) return;
+  if (replyToId === undefined || isReplyToId(replyToId)) return;
   const code = replyToId.includes("\0") ? "nul_in_field" : "invalid_request";
   throw new MeshError(code, "reply_to_id is a broker_message_id.", { field: "reply_to_id" });
 }

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { type JsonValue, parseStrictJsonText } from "../json/strict-json.ts";
 import { type AcceptRequest, readAcceptRequest } from "./accept-request.ts";
 import { destinationKinds } from "./addresses.ts";
-import { envelopeVersions, type Priority, priorities } from "./envelope.ts";
+import { type EnvelopeVersion, envelopeVersions, type Priority, priorities } from "./envelope.ts";
 import {
   fingerprint,
   fingerprintBytes,
@@ -18,7 +18,7 @@ import {
 import { limits } from "./limits.ts";
 
 interface VectorRequest {
-  envelope_version?: "1" | "2";
+  envelope_version?: EnvelopeVersion;
   destination: { kind: "topic" | "dm" | "queue"; ref: string };
   reply_to_id?: string;
   priority?: Priority;

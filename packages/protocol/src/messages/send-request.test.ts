@@ -2,7 +2,7 @@
 // and what each refuses. The parts they share (meta, mentions, addresses, ids) are tested beside those.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type AcceptRequest, acceptRequestSchema, readAcceptRequest } from "./accept-request.ts";
+import { type AcceptRequest, acceptRequestSchema, readAcceptRequest, writeAcceptRequest } from "./accept-request.ts";
 import { limits } from "./limits.ts";
 import { readBody, readSendContent, sendRequestSchema } from "./send-request.ts";
 
@@ -143,11 +143,36 @@ describe("an accept", () => {
       body_base64: "AAAA",
       envelope_version: "2",
     };
-    expect(readAcceptRequest(dm).envelope.version).toBe("2");
-    for (const kind of ["topic", "queue"] as const) {
-      expect(() => readAcceptRequest({ ...dm, destination: { kind, ref: "builds" } })).toThrow(
-        refusal("invalid_request", "envelope_version"),
+    for (const envelope_version of ["2", "3"] as const) {
+      expect(readAcceptRequest({ ...dm, envelope_version }).envelope.version).toBe(envelope_version);
+      for (const kind of ["topic", "queue"] as const) {
+        expect(() => readAcceptRequest({ ...dm, envelope_version, destination: { kind, ref: "builds" } })).toThrow(
+          refusal("invalid_request", "envelope_version"),
+        );
+      }
+    }
+  });
+
+  it("of version 3 has its meta inside the box and none beside it", () => {
+    const dm = { client_message_id: "id-1", destination: { kind: "dm", ref: alice } as const, body_base64: "AAAA" };
+    for (const meta of [{}, { a: 1 }]) {
+      expect(() => readAcceptRequest({ ...dm, envelope_version: "3", meta })).toThrow(
+        refusal("invalid_request", "meta"),
       );
+      expect(readAcceptRequest({ ...dm, envelope_version: "2", meta }).envelope.version).toBe("2");
+    }
+  });
+
+  it("is written so that it reads as the same envelope, whatever its bytes are", () => {
+    const dm = { kind: "dm", ref: alice } as const;
+    const common = { priority: "low", replyToId: "b-1" } as const;
+    const bodies = [new Uint8Array(), Uint8Array.of(0xff, 0), new TextEncoder().encode("é\0"), new Uint8Array(200_000)];
+    for (const body of bodies) {
+      for (const version of ["1", "2", "3"] as const) {
+        const canonicalMeta = version === "3" ? "" : '{"n":100000000000000000000}';
+        const envelope = { ...common, version, destination: dm, canonicalMeta, body };
+        expect(readAcceptRequest(writeAcceptRequest("id-1", envelope)).envelope).toEqual(envelope);
+      }
     }
   });
 

@@ -10,7 +10,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 1,
-  sha256: "ba41a8f7f1add344b21a4fd1a9312a6d4b6ec28627d67b2a86ccd9ba894f2c2c",
+  sha256: "5764ea230813d606970b36d43a4cf624536e82fe225345bab10901dbd4f35a42",
 };
 
 const wire = {

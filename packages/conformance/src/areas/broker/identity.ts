@@ -99,7 +99,7 @@ const own: readonly Scenario<BrokerWorld>[] = [
       });
       expectRefusal(answer, 400);
     }
-    for (const version of ["3", 1, null]) {
+    for (const version of ["4", 1, null]) {
       const fields = { ...fieldsOf(world, world.fresh("version")), envelope_version: version };
       expectRefusal(await world.alice.call("POST", "/messages", fields), 400);
     }

@@ -92,7 +92,7 @@ const fingerprints: readonly Scenario<DaemonWorld>[] = [
         ...rest
       } = request;
       // A request is always version 1; what leaves the host sealed is another envelope.
-      if (version === "2") continue;
+      if (version === "2" || version === "3") continue;
       const content = body === undefined ? { message_base64: base64 } : { message: body };
       const fields = { ...rest, ...content, to: addressOf(destination), client_message_id: world.fresh("print") };
       expectAnswer(await post(world, writeWithMeta(fields, metaJson)), 202, { request_fingerprint: prefix });

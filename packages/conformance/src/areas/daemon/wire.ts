@@ -1,7 +1,8 @@
 // 1.8, 1.10 and 2.5: what the daemon says to its broker, seen from between the two.
 import { closeCodes } from "@claudemesh/protocol/features";
+import { paddedLength } from "@claudemesh/protocol/messages/sealed-content";
 import { eventually, expectAnswer, expectEqual, expectThat, fieldOf } from "../../frame/expect.ts";
-import { aPublicKey, aText } from "../../frame/pattern.ts";
+import { absent, aPublicKey, aText } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
 import type { Frame } from "../../transport/socket-peer.ts";
 import { fingerprintOf, readVectors } from "../../vectors.ts";
@@ -14,26 +15,26 @@ const sealing: readonly Scenario<DaemonWorld>[] = [
   scenario(
     "1.8",
     "sealed",
-    "a direct message leaves sealed: version 2, bytes in base64, no plaintext and no hash of it",
+    "a direct message leaves sealed: version 3, bytes in base64, no plaintext, no meta and no hash of it",
     async (world) => {
       const { link } = world;
       const secret = world.fresh("the-secret-text");
-      const { id } = await world.doneRow({ message: secret });
+      const { id } = await world.doneRow({ message: secret, meta: { secret } });
       const text = link.said.find((each) => each.includes(id) && each.includes('"send"'));
       const frame = JSON.parse(text ?? "{}") as Frame & { destination?: { ref: string } };
       const request = `frame send ${id}`;
       expectAnswer({ status: 200, body: frame, request }, 200, {
-        envelope_version: "2",
+        envelope_version: "3",
         body_base64: aText,
+        meta: absent,
         destination: { kind: "dm", ref: aPublicKey },
       });
       const bytes = Buffer.from(String(frame.body_base64), "base64");
-      // A nonce of 24 bytes and a tag of 16 stand around the text.
-      expectEqual(bytes.length, Buffer.byteLength(secret) + 40, "bytes of nonce, tag and text", request);
+      expectEqual(bytes.length, paddedLength(bytes.length), "bytes, padded to a step", request);
       expectThat(!bytes.includes(secret) && !text?.includes(secret), "no plaintext on the wire", text ?? "", request);
-      const plain = { client_message_id: id, destination: frame.destination, body: secret };
+      const plain = { client_message_id: id, destination: frame.destination, body: secret, meta: { secret } };
       expectThat(!text?.includes(fingerprintOf(plain)), "no fingerprint of the plaintext", text ?? "", request);
-      expectAnswer(await untilArrived(world, id), 200, { body: secret });
+      expectAnswer(await untilArrived(world, id), 200, { body: secret, meta: { secret }, sealed: true });
     },
   ),
   scenario("1.8", "wire-fingerprint", "the row's wire_fingerprint is that of the sealed envelope", async (world) => {

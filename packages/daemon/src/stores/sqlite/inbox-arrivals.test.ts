@@ -22,7 +22,10 @@ function arrival(historyId: number, given: Partial<InboxArrival> = {}): InboxArr
     meta: "",
     replyToId: undefined,
     acceptedAt: 1,
-    unreadable: false,
+    sealed: false,
+    fromAgent: undefined,
+    toAgent: undefined,
+    unreadable: undefined,
     restored: false,
     body: new TextEncoder().encode(`report of day ${historyId}`),
     ...given,
@@ -146,8 +149,8 @@ describe("another message under a known client id", () => {
 
   it("that could not be opened is counted with the earlier one", async () => {
     const { inbox, arrive } = await setUp();
-    await arrive(1, { unreadable: true });
-    await arrive(9, { unreadable: true });
+    await arrive(1, { unreadable: "not_opened" });
+    await arrive(9, { unreadable: "relabelled" });
     expect(inbox.unreadable()).toBe(2);
   });
 });

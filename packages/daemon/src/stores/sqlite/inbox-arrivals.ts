@@ -1,6 +1,7 @@
 // What becomes of a message that arrives: a row, once, whoever delivers it how often. A message is known by the broker's
 // id. The client's id finds it, and belongs to the latest message that has it; an earlier one stays beside it.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
+import type { Unreadable } from "../../core/inbox-message.ts";
 import type { InboxArrival, InboxInsert } from "../../ports.ts";
 import { indexBody, unindexBody } from "./inbox-search.ts";
 
@@ -64,9 +65,10 @@ function selectHolder(tx: Sqlite, clientMessageId: string): Holder {
 
 // Numbers are not used again while either table has them: the search index refers to rows of both by them.
 const insertSql = (table: Table) => `INSERT INTO ${table} (seq, id, client_message_id, broker_message_id, history_id,
-    topic, sender_pubkey, sender_name, priority, meta, reply_to_id, accepted_at, received_at, unreadable, restored, body)
+    topic, sender_pubkey, sender_name, priority, meta, reply_to_id, accepted_at, received_at, unreadable, restored, sealed,
+    from_agent, to_agent, body)
   VALUES (1 + max((SELECT coalesce(max(seq), 0) FROM inbox), (SELECT coalesce(max(seq), 0) FROM inbox_earlier)),
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const insertSqls = {
   inbox: `${insertSql("inbox")} ON CONFLICT (client_message_id) DO NOTHING`,
   inbox_earlier: insertSql("inbox_earlier"),
@@ -89,12 +91,19 @@ function insertInto(tx: Sqlite, table: Table, { message, receivedAt, nextId }: A
       message.replyToId ?? null,
       message.acceptedAt,
       receivedAt,
-      message.unreadable ? 1 : 0,
+      unreadableColumn(message.unreadable),
       message.restored ? 1 : 0,
+      message.sealed ? 1 : 0,
+      message.fromAgent ?? null,
+      message.toAgent ?? null,
       message.body,
     );
-  if (changes === 1) indexBody(tx, lastInsertRowid, message.unreadable, message.body);
+  if (changes === 1) indexBody(tx, lastInsertRowid, message.unreadable !== undefined, message.body);
   return changes === 1;
+}
+
+function unreadableColumn(unreadable: Unreadable | undefined): number {
+  return unreadable === undefined ? 0 : unreadable === "not_opened" ? 1 : 2;
 }
 
 /**
@@ -116,7 +125,7 @@ function promoteRestored(tx: Sqlite, table: Table, known: KnownRow, arrival: Arr
 }
 
 const columns = `seq, id, client_message_id, broker_message_id, history_id, topic, sender_pubkey, sender_name, priority,
-  meta, reply_to_id, accepted_at, received_at, read_at, unreadable, restored, body`;
+  meta, reply_to_id, accepted_at, received_at, read_at, unreadable, restored, sealed, from_agent, to_agent, body`;
 
 function moveAside(tx: Sqlite, seq: number): void {
   tx.sql(`INSERT INTO inbox_earlier (${columns}) SELECT ${columns} FROM inbox WHERE seq = ?`).run(seq);

@@ -14,7 +14,10 @@ const arrival: InboxArrival = {
   meta: "",
   replyToId: undefined,
   acceptedAt: 40,
-  unreadable: false,
+  sealed: false,
+  fromAgent: undefined,
+  toAgent: undefined,
+  unreadable: undefined,
   restored: false,
   body: Uint8Array.of(1),
 };

@@ -12,7 +12,7 @@ const newsBytesMax = 65_536;
 const newsRowsMax = 128;
 
 const recordColumns = `id, client_message_id, broker_message_id, history_id, topic, sender_pubkey, sender_name, priority,
-  meta, reply_to_id, received_at, read_at, unreadable, body`;
+  meta, reply_to_id, received_at, read_at, unreadable, sealed, from_agent, to_agent, body`;
 
 export function listRows(db: Sqlite, filter: InboxFilter, page: PageQuery): Page<InboxRecord> {
   if (filter.senders?.length === 0) return { items: [], nextCursor: undefined };

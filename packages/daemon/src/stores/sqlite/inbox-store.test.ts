@@ -27,7 +27,10 @@ function arrival(historyId: number, body: string | Uint8Array, given: Partial<In
     meta: "",
     replyToId: undefined,
     acceptedAt: 1,
-    unreadable: false,
+    sealed: false,
+    fromAgent: undefined,
+    toAgent: undefined,
+    unreadable: undefined,
     restored: false,
     body: typeof body === "string" ? utf8(body) : body,
     ...given,
@@ -62,7 +65,7 @@ describe("a search", () => {
 
   it("finds no ciphertext and no bytes that are no text", async () => {
     const { arrive, found } = await setUp();
-    await arrive(arrival(1, "secret", { unreadable: true }));
+    await arrive(arrival(1, "secret", { unreadable: "relabelled" }));
     await arrive(arrival(2, Uint8Array.of(...utf8("secret "), 0xff)));
     await arrive(arrival(3, "secret"));
     expect(found("secret")).toEqual([3]);

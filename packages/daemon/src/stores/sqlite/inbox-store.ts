@@ -36,7 +36,7 @@ export function createSqliteInboxStore(db: Sqlite, { commit, note }: MarkedCommi
 }
 
 function countUnreadable(db: Sqlite, table: "inbox" | "inbox_earlier"): number {
-  return db.sql<{ rows: number }>(`SELECT count(*) AS rows FROM ${table} WHERE unreadable = 1`).get()?.rows ?? 0;
+  return db.sql<{ rows: number }>(`SELECT count(*) AS rows FROM ${table} WHERE unreadable > 0`).get()?.rows ?? 0;
 }
 
 const buryOldestSql = `INSERT INTO inbox_tombstone

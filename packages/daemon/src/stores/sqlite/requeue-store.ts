@@ -47,10 +47,11 @@ type TargetRow = {
   broker_message_id: string | null;
   history_id: number | null;
   superseded_by: string | null;
+  envelope_version: EnvelopeVersion;
 };
 
 const targetColumns = `id, client_message_id, wire_fingerprint, enqueued_at, status, attempts, unanswered, fenced,
-  length(payload) AS payload_bytes, broker_message_id, history_id, superseded_by`;
+  length(payload) AS payload_bytes, broker_message_id, history_id, superseded_by, envelope_version`;
 
 /** An outbox id goes before a client id that happens to look like one. */
 function selectTarget(db: Sqlite, id: string): RequeueTarget | undefined {
@@ -67,6 +68,7 @@ function selectTarget(db: Sqlite, id: string): RequeueTarget | undefined {
     attempts: row.attempts,
     unanswered: row.unanswered,
     fenced: row.fenced === 1,
+    envelopeVersion: row.envelope_version,
     payloadBytes: row.payload_bytes,
     brokerMessageId: row.broker_message_id ?? undefined,
     historyId: row.history_id ?? undefined,
@@ -78,7 +80,7 @@ function selectTombstone(db: Sqlite, id: string): TargetRow | undefined {
   return db
     .sql<TargetRow>(
       `SELECT id, client_message_id, wire_fingerprint, enqueued_at, 'done' AS status, attempts, 0 AS unanswered,
-         0 AS fenced, 0 AS payload_bytes, broker_message_id, history_id, NULL AS superseded_by
+         0 AS fenced, 0 AS payload_bytes, broker_message_id, history_id, NULL AS superseded_by, envelope_version
        FROM outbox_tombstone WHERE id = ? OR client_message_id = ? ORDER BY id = ? DESC LIMIT 1`,
     )
     .get(id, id, id);

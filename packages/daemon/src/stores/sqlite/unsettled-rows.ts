@@ -25,7 +25,7 @@ export function abortSealedDead(db: Sqlite, nowMs: number): number {
       db
         .sql(
           `UPDATE outbox SET status = 'aborted', aborted_at = ?, aborted_by = 'remint'
-           WHERE status = 'dead' AND envelope_version = '2'`,
+           WHERE status = 'dead' AND envelope_version <> '1'`,
         )
         .run(nowMs).changes,
   );

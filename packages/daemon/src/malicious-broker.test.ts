@@ -1,0 +1,140 @@
+// Two daemons and a broker between them that lies (MSG-27): it relabels, replays, reflects and redirects what alice's daemon
+// sealed for bob's. Whatever it does, bob's daemon shows the text as alice said it, or not at all.
+import { generateMemberKeys } from "@claudemesh/client/keys";
+import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
+import type { Meta } from "@claudemesh/protocol/messages/envelope";
+import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
+import { describe, expect, it } from "vitest";
+import { settle } from "./testing/scripted-link.ts";
+import { startTestDaemon, type TestDaemon } from "./testing/test-daemon.ts";
+
+const secret = "the launch code is 0451-tulip";
+
+async function startPair() {
+  const [alice, bob] = [await startTestDaemon(), await startTestDaemon()];
+  alice.link.goOnline();
+  const keyOf = (daemon: TestDaemon) => daemon.keys.ed25519.public_key;
+  let historyId = 0;
+  /** What alice's daemon gives the broker for one send to bob. */
+  const sendToBob = async (id: string, given: object = {}): Promise<AcceptRequest> => {
+    const { status } = await alice.send({
+      to: `dm:${keyOf(bob)}`,
+      message: secret,
+      client_message_id: id,
+      meta: { thread: "t-1" },
+      reply_to_id: "b-99",
+      priority: "now",
+      ...given,
+    });
+    expect(status).toBe(202);
+    const { input, answer } = await alice.link.requested("send");
+    answer(201, { broker_message_id: `broker-${id}`, history_id: ++historyId });
+    return input as unknown as AcceptRequest;
+  };
+  /** The broker hands it to a daemon, as an honest one would but for the change. */
+  const deliver = async (to: TestDaemon, frame: AcceptRequest, change: Partial<HistoryItem> = {}) => {
+    to.link.automatic.set("ack", () => ({ type: "answered", status: 200, body: {} }));
+    const id = ++historyId;
+    to.link.options?.onPush({
+      type: "message",
+      history_id: id,
+      broker_message_id: `delivered-${id}`,
+      client_message_id: frame.client_message_id,
+      destination: frame.destination,
+      sender_pubkey: keyOf(alice),
+      envelope_version: frame.envelope_version ?? "1",
+      body_base64: frame.body_base64 ?? "",
+      meta: (frame.meta as Meta | undefined) ?? null,
+      priority: frame.priority ?? "next",
+      reply_to_id: frame.reply_to_id ?? null,
+      accepted_at: 1_700_000_000_000,
+      ...change,
+    });
+    await settle();
+    const { body } = await to.call("GET", "/v1/inbox");
+    return body.items.find((item: { history_id: number }) => item.history_id === id);
+  };
+  return { alice, bob, keyOf, sendToBob, deliver };
+}
+
+/** Kept and marked, and not a word of what was written. */
+function expectNotShown(item: Record<string, unknown>, unreadable: true | "relabelled"): void {
+  expect(item).toMatchObject({ body: null, unreadable, sealed: true, meta: null });
+  expect(item).not.toHaveProperty("body_base64");
+  expect(JSON.stringify(item)).not.toMatch(/tulip|t-1/);
+}
+
+describe("a broker that passes a message on as it came", () => {
+  it("sees neither text nor meta, and the receiver sees all of it", async () => {
+    const { bob, sendToBob, deliver } = await startPair();
+    const frame = await sendToBob("m-1");
+    expect(frame).toMatchObject({ envelope_version: "3", priority: "now", reply_to_id: "b-99" });
+    expect(frame).not.toHaveProperty("meta");
+    expect(Buffer.from(frame.body_base64 ?? "", "base64").toString("latin1")).not.toMatch(/tulip|t-1/);
+    const item = await deliver(bob, frame);
+    expect(item).toMatchObject({ body: secret, sealed: true, meta: { thread: "t-1" }, priority: "now" });
+    expect(item).toMatchObject({ reply_to_id: "b-99", client_message_id: "m-1", topic: null });
+    expect(item).not.toHaveProperty("unreadable");
+  });
+});
+
+describe("a broker that relabels", () => {
+  it.each([
+    ["the client id", { client_message_id: "m-2" }],
+    ["the priority", { priority: "low" }],
+    ["the message that it answers", { reply_to_id: "b-1" }],
+    ["a reply into none", { reply_to_id: null }],
+    ["the meta", { meta: { thread: "t-2" } }],
+    ["the meta by an empty one", { meta: {} }],
+  ] satisfies [string, Partial<HistoryItem>][])("%s does not get the text shown", async (_, change) => {
+    const { bob, sendToBob, deliver } = await startPair();
+    expectNotShown(await deliver(bob, await sendToBob("m-1"), change), "relabelled");
+    expect((await bob.call("GET", "/v1/health")).body.inbox.unreadable).toBe(1);
+    expect((await bob.call("GET", "/v1/inbox/search?q=tulip")).body.items).toEqual([]);
+  });
+
+  it("the sender does not even get the box opened", async () => {
+    const { bob, sendToBob, deliver } = await startPair();
+    const mallory = generateMemberKeys().ed25519.public_key;
+    expectNotShown(await deliver(bob, await sendToBob("m-1"), { sender_pubkey: mallory }), true);
+  });
+
+  it("a box of version 3 as one of version 2, or as no box, shows nothing of it", async () => {
+    const { bob, sendToBob, deliver } = await startPair();
+    const frame = await sendToBob("m-1");
+    expectNotShown(await deliver(bob, frame, { envelope_version: "2" }), true);
+    const item = await deliver(bob, frame, { envelope_version: "1" });
+    expect(item).toMatchObject({ sealed: false });
+    expect(JSON.stringify(item)).not.toMatch(/tulip/);
+  });
+
+  it("one message still passes the honest one on", async () => {
+    const { bob, sendToBob, deliver } = await startPair();
+    const frame = await sendToBob("m-1");
+    expectNotShown(await deliver(bob, frame, { priority: "low" }), "relabelled");
+    expect(await deliver(bob, frame)).toMatchObject({ body: secret });
+  });
+});
+
+describe("a broker that moves a box elsewhere", () => {
+  it("cannot replay it under another id", async () => {
+    const { bob, sendToBob, deliver } = await startPair();
+    const frame = await sendToBob("m-1");
+    expect(await deliver(bob, frame)).toMatchObject({ body: secret });
+    for (const id of ["m-2", "m-3"]) expectNotShown(await deliver(bob, frame, { client_message_id: id }), "relabelled");
+  });
+
+  it("cannot reflect it to its sender as if the receiver had written it", async () => {
+    const { alice, bob, keyOf, sendToBob, deliver } = await startPair();
+    const frame = await sendToBob("m-1");
+    const reflected = { sender_pubkey: keyOf(bob), destination: { kind: "dm", ref: keyOf(alice) } } as const;
+    expectNotShown(await deliver(alice, frame, reflected), "relabelled");
+  });
+
+  it("cannot pass the answer to one message off as the answer to another", async () => {
+    const { bob, sendToBob, deliver } = await startPair();
+    const [yes, no] = [await sendToBob("yes", { reply_to_id: "b-1" }), await sendToBob("no", { reply_to_id: "b-2" })];
+    const swapped = { body_base64: no.body_base64 ?? "" };
+    expectNotShown(await deliver(bob, yes, swapped), "relabelled");
+  });
+});

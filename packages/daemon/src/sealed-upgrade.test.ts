@@ -1,0 +1,70 @@
+// Direct messages that an earlier version sealed, as envelope version "2": rows that were queued before the upgrade are sent as
+// they are, and a receiver that was upgraded reads them.
+import { randomBytes } from "node:crypto";
+import { nodeSha256 } from "@claudemesh/client/node-sha256";
+import { fingerprint } from "@claudemesh/protocol/messages/fingerprint";
+import { openSqlite } from "@claudemesh/storage/sqlite";
+import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
+import { describe, expect, it } from "vitest";
+import { sealVersion2 } from "../../../tests/support/version-2-box.ts";
+import { outboxMigrations } from "./stores/sqlite/open-databases.ts";
+import { deliver, delivery } from "./testing/deliveries.ts";
+import { settle } from "./testing/scripted-link.ts";
+import { startTestDaemon, type TestHome, temporaryHome } from "./testing/test-daemon.ts";
+
+/** The migrations that the version had which wrote version "2". */
+const earlierMigrations = 4;
+
+async function queueVersion2(at: TestHome, recipient: string, text: string): Promise<Uint8Array> {
+  const payload = await sealVersion2(at.keys, recipient, new TextEncoder().encode(text));
+  const envelope = {
+    version: "2",
+    destination: { kind: "dm", ref: recipient },
+    replyToId: undefined,
+    priority: "next",
+    canonicalMeta: '{"run":7}',
+    body: payload,
+  } as const;
+  const db = openSqlite({ path: at.paths.outboxDb });
+  await migrateSqlite(db, outboxMigrations().slice(0, earlierMigrations));
+  const now = Date.now();
+  db.sql(`INSERT INTO outbox (id, client_message_id, request_fingerprint, wire_fingerprint, to_address, destination_kind,
+      destination_ref, priority, meta, envelope_version, enqueued_at, next_attempt_at, status, payload)
+    VALUES ('01K9ZB3V5N6Q8R0S2T4V6X8Z0A', 'old-1', ?, ?, ?, 'dm', ?, 'next', '{"run":7}', '2', ?, ?, 'pending', ?)`).run(
+    randomBytes(32),
+    fingerprint(nodeSha256, envelope),
+    `dm:${recipient}`,
+    recipient,
+    now,
+    now,
+    payload,
+  );
+  db.close();
+  return payload;
+}
+
+describe("a message that was sealed before the upgrade", () => {
+  it("and is queued, is sent with the bytes that it had, and read by an upgraded receiver", async () => {
+    const bob = await startTestDaemon();
+    const home = temporaryHome();
+    const payload = await queueVersion2(home, bob.keys.ed25519.public_key, "from before");
+    const alice = await startTestDaemon({ at: home });
+    alice.link.goOnline();
+    const { input, answer } = await alice.link.requested("send");
+    const body_base64 = Buffer.from(payload).toString("base64");
+    expect(input).toMatchObject({ client_message_id: "old-1", envelope_version: "2", body_base64, meta: { run: 7 } });
+    answer(201, { broker_message_id: "b-1", history_id: 1 });
+
+    const { body: _, ...item } = delivery(1, {
+      client_message_id: "old-1",
+      destination: { kind: "dm", ref: bob.keys.ed25519.public_key },
+      sender_pubkey: home.keys.ed25519.public_key,
+      envelope_version: "2",
+      meta: { run: 7 },
+    });
+    deliver(bob.link, { ...item, body_base64 });
+    await settle();
+    const { body } = await bob.call("GET", "/v1/inbox");
+    expect(body.items).toMatchObject([{ body: "from before", sealed: true, meta: { run: 7 }, topic: null }]);
+  });
+});

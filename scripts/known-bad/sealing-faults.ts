@@ -1,0 +1,74 @@
+// Wrong builds of what keeps a broker from reading, changing or moving direct messages.
+import type { KnownBad } from "./fault.ts";
+
+const seal = "packages/client/src/seal/seal.ts";
+const inboxMessage = "packages/daemon/src/core/inbox-message.ts";
+
+export const sealingFaults: readonly KnownBad[] = [
+  {
+    name: "broker-labels-believed",
+    harm: "a broker replays, reflects or relabels a direct message, and it is shown",
+    edits: [
+      {
+        file: inboxMessage,
+        find: '  if (relabelled !== undefined) return { unreadable: "relabelled", meta: "" };\n',
+        replace: '  if (relabelled === "recipient") return { unreadable: "relabelled", meta: "" };\n',
+      },
+    ],
+  },
+  {
+    name: "priority-not-compared",
+    harm: "a broker makes a message urgent that its sender did not",
+    edits: [
+      {
+        file: "packages/protocol/src/messages/sealed-content.ts",
+        find: '  if (labels.priority !== content.priority) return "priority";\n',
+        replace: "",
+      },
+    ],
+  },
+  {
+    name: "nonce-from-fingerprint-alone",
+    harm: "two boxes that differ beside the body share a nonce, and a broker reads the difference",
+    edits: [
+      {
+        file: seal,
+        find: "memory.subarray(0, fingerprintBytes + headLength)",
+        replace: "memory.subarray(0, fingerprintBytes + headLength * 0)",
+      },
+    ],
+  },
+  {
+    name: "versions-share-a-box-key",
+    harm: "a broker passes the inside of a box off as a text of the earlier version",
+    edits: [
+      {
+        file: "packages/client/src/seal/shared-keys.ts",
+        find: "version3: this.#crypto.crypto_generichash(keyBytes, encodeUtf8(version3Label), version2)",
+        replace: "version3: version2.slice(0, encodeUtf8(version3Label).length + keyBytes)",
+      },
+    ],
+  },
+  {
+    name: "sealed-meta-on-the-wire",
+    harm: "the broker reads the meta of direct messages",
+    edits: [
+      {
+        file: "packages/daemon/src/core/send-frame.ts",
+        find: '  const canonicalMeta = version === "3" ? "" : row.canonicalMeta;\n',
+        replace: "  const { canonicalMeta } = row;\n",
+      },
+    ],
+  },
+  {
+    name: "requeue-keeps-the-box",
+    harm: "a requeued direct message has its old id in the box and is never shown to its recipient",
+    edits: [
+      {
+        file: "packages/daemon/src/services/requeue.ts",
+        find: '  if (patch === undefined && row.envelopeVersion !== "3") return undefined;\n',
+        replace: "  if (patch === undefined) return undefined;\n",
+      },
+    ],
+  },
+];
