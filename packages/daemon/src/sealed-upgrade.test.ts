@@ -1,22 +1,40 @@
 // Direct messages that an earlier version sealed, as envelope version "2": rows that were queued before the upgrade are sent as
 // they are, and a receiver that was upgraded reads them.
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { memberKeysFromSeed } from "@claudemesh/client/keys";
 import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { fingerprint } from "@claudemesh/protocol/messages/fingerprint";
 import { openSqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import { describe, expect, it } from "vitest";
-import { sealVersion2 } from "../../../tests/support/version-2-box.ts";
 import { outboxMigrations } from "./stores/sqlite/open-databases.ts";
 import { deliver, delivery } from "./testing/deliveries.ts";
 import { settle } from "./testing/scripted-link.ts";
 import { startTestDaemon, type TestHome, temporaryHome } from "./testing/test-daemon.ts";
 
+type Vectors = {
+  readonly members: readonly { readonly name: string; readonly ed25519: { readonly secret_key: string } }[];
+  readonly cases: readonly { readonly name: string; readonly sealed: string; readonly body: string }[];
+};
+
+const vectors = JSON.parse(
+  readFileSync(fileURLToPath(import.meta.resolve("@claudemesh/protocol/vectors/sealing.json")), "utf8"),
+) as Vectors;
+
+/** Alice sealed it for bob, as version "2". */
+const sealed = vectors.cases[0] ?? expect.unreachable();
+const homeOf = (name: string) => {
+  const seed = vectors.members.find((member) => member.name === name)?.ed25519.secret_key ?? "";
+  return temporaryHome(undefined, memberKeysFromSeed(Buffer.from(seed, "hex")));
+};
+
 /** The migrations that the version had which wrote version "2". */
 const earlierMigrations = 4;
 
-async function queueVersion2(at: TestHome, recipient: string, text: string): Promise<Uint8Array> {
-  const payload = await sealVersion2(at.keys, recipient, new TextEncoder().encode(text));
+async function queueVersion2(at: TestHome, recipient: string): Promise<void> {
+  const payload = Buffer.from(sealed.sealed, "hex");
   const envelope = {
     version: "2",
     destination: { kind: "dm", ref: recipient },
@@ -40,18 +58,17 @@ async function queueVersion2(at: TestHome, recipient: string, text: string): Pro
     payload,
   );
   db.close();
-  return payload;
 }
 
 describe("a message that was sealed before the upgrade", () => {
   it("and is queued, is sent with the bytes that it had, and read by an upgraded receiver", async () => {
-    const bob = await startTestDaemon();
-    const home = temporaryHome();
-    const payload = await queueVersion2(home, bob.keys.ed25519.public_key, "from before");
+    const bob = await startTestDaemon({ at: homeOf("bob") });
+    const home = homeOf("alice");
+    await queueVersion2(home, bob.keys.ed25519.public_key);
     const alice = await startTestDaemon({ at: home });
     alice.link.goOnline();
     const { input, answer } = await alice.link.requested("send");
-    const body_base64 = Buffer.from(payload).toString("base64");
+    const body_base64 = Buffer.from(sealed.sealed, "hex").toString("base64");
     expect(input).toMatchObject({ client_message_id: "old-1", envelope_version: "2", body_base64, meta: { run: 7 } });
     answer(201, { broker_message_id: "b-1", history_id: 1 });
 
@@ -65,6 +82,6 @@ describe("a message that was sealed before the upgrade", () => {
     deliver(bob.link, { ...item, body_base64 });
     await settle();
     const { body } = await bob.call("GET", "/v1/inbox");
-    expect(body.items).toMatchObject([{ body: "from before", sealed: true, meta: { run: 7 }, topic: null }]);
+    expect(body.items).toMatchObject([{ body: "hello, bob", sealed: true, meta: { run: 7 }, topic: null }]);
   });
 });

@@ -17,12 +17,11 @@ export type TestHome = { readonly home: string; readonly paths: MeshPaths; reado
 /** Where to leave what has to be undone, last first; the end of the test where nothing is said. */
 export type WhenDone = (step: () => void | Promise<void>) => void;
 
-export function temporaryHome(whenDone: WhenDone = onTestFinished): TestHome {
+export function temporaryHome(whenDone: WhenDone = onTestFinished, keys: MemberKeys = generateMemberKeys()): TestHome {
   const home = mkdtempSync(join(tmpdir(), "cm-"));
   whenDone(() => rmSync(home, { recursive: true, force: true }));
   const paths = meshPaths(home, "acme");
   ensureMeshDir(paths);
-  const keys = generateMemberKeys();
   writeKeyFile(paths.keypair, keys);
   // Nothing listens on port 1.
   const broker = "ws://127.0.0.1:1";
