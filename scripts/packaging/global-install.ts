@@ -7,7 +7,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { bringsNode, type PackedInstall } from "./packed-install.ts";
+import { bringsNode, machineWarning, type PackedInstall } from "./packed-install.ts";
 
 export interface GlobalInstall {
   /** What npm printed. */
@@ -19,9 +19,6 @@ export interface GlobalInstall {
 }
 
 const run = promisify(execFile);
-
-/** What npm says of the settings of the machine that it runs on, whatever it installs. */
-const machineWarning = /^npm warn Unknown .* config .*\n/gm;
 
 /** `node` is first on the PATH that npm and the command see. `prefix` must not exist. */
 export async function installGlobally(packed: PackedInstall, node: string, prefix: string): Promise<GlobalInstall> {

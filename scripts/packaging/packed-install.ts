@@ -15,6 +15,9 @@ export interface PackedInstall {
   readonly env: NodeJS.ProcessEnv;
 }
 
+/** What npm says of the settings of the machine that it runs on, whatever it installs. */
+export const machineWarning = /^npm warn Unknown .* config .*\n/gm;
+
 /** The package that npm leaves out where the installed Node will do. */
 export const bringsNode = "@claudemesh/node";
 
@@ -25,7 +28,7 @@ const commandTimeoutMs = 200_000;
  * Without `npm_config_globalconfig`: npm derives it from the Node it runs on, and beside the pinned one there is none, so
  * that whoever inherits it no longer knows the machine's registry and certificates.
  */
-function userEnvironment(): NodeJS.ProcessEnv {
+export function userEnvironment(): NodeJS.ProcessEnv {
   const dropped =
     /^(?:npm_(?!config_(?:registry|cache|userconfig|offline|cafile)$).*|NODE(?!_EXTRA_CA_CERTS$)(?:_.*)?|INIT_CWD|VITEST.*)$/i;
   const entries = Object.entries(process.env).filter(([name]) => !dropped.test(name));
