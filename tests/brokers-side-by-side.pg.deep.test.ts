@@ -96,7 +96,7 @@ describe.skipIf(redis === undefined)("brokers side by side", () => {
     const post = (n: number, body: string) =>
       callBroker(through[n % 3]?.url ?? "", "POST", `/v1/meshes/${alice.mesh}/messages`, {
         token,
-        body: { client_message_id: "raced", destination: { kind: "dm", ref: bob.pubkey }, body },
+        body: { client_message_id: "raced", destination: { kind: "dm", ref: bob.pubkey }, envelope_version: "2", body },
       });
     const same = await Promise.all(Array.from({ length: 30 }, (_, n) => post(n, "same")));
     expect(same.map(({ status }) => status).sort()).toEqual([...Array(29).fill(200), 201]);
@@ -118,7 +118,8 @@ describe.skipIf(redis === undefined)("brokers side by side", () => {
     const senders = Array.from({ length: 12 }, async (_, sender) => {
       while (sent < total) {
         sent += 1;
-        const body = { client_message_id: `m${sent}`, destination: { kind: "dm", ref: bob.pubkey }, body: "x" };
+        const destination = { kind: "dm", ref: bob.pubkey };
+        const body = { client_message_id: `m${sent}`, destination, envelope_version: "2", body: "x" };
         const url = through[sender % 3]?.url ?? "";
         const { status } = await callBroker(url, "POST", `/v1/meshes/${alice.mesh}/messages`, { token, body });
         expect(status).toBe(201);

@@ -38,6 +38,8 @@ describe.skipIf(!servers.found)("brokers side by side under SIGKILL", () => {
     if (first === undefined) throw new Error("the brokers have not started");
     const owner = await createMeshOn(brokers, first, "chaos");
     const members = [owner, await joinTestMesh(owner, "bob"), await joinTestMesh(owner, "carol")] as const;
+    // The load reads what it was pushed.
+    await owner.set("dm_policy", "any");
     await owner.call("POST", "/topics", { name: "news" });
     for (const member of members) expect((await member.call("PUT", "/topics/news/subscription")).status).toBe(200);
     return [...members];

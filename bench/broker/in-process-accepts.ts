@@ -32,6 +32,7 @@ const ports = {
   nowMs: Date.now,
   nextId: createUuidV7Generator({ nowMs: Date.now, randomBytes }),
   inlineBytes: limits.inlineBytes,
+  takesUnsealed: async () => true,
   dedupeRetentionMs: retentionMs,
   afterB0: () => undefined,
   onAccepted: () => undefined,

@@ -23,6 +23,7 @@ const ports = {
   nowMs: Date.now,
   nextId: createUuidV7Generator({ nowMs: Date.now, randomBytes }),
   inlineBytes: limits.inlineBytes,
+  takesUnsealed: async () => true,
   dedupeRetentionMs: undefined,
   afterB0: () => undefined,
   onAccepted: () => undefined,

@@ -106,7 +106,7 @@ async function sendAll(
   const calling = Array.from({ length: callers }, async () => {
     for (let n = next++; n < from + count; n = next++) {
       const id = `${String(n).padStart(20, "0")}-abcde`;
-      await ask(link, "send", { client_message_id: id, destination: { kind: "dm", ref }, body });
+      await ask(link, "send", { client_message_id: id, destination: { kind: "dm", ref }, envelope_version: "2", body });
     }
   });
   await Promise.all(calling);

@@ -2,6 +2,7 @@
 // refuse every one of them; a fault that passes is a missing test. The edits are made in a copy, never here.
 
 import type { KnownBad } from "./fault.ts";
+import { memberFaults } from "./member-faults.ts";
 import { registrarFaults } from "./registrar-faults.ts";
 import { sealingFaults } from "./sealing-faults.ts";
 import { spaceFaults } from "./space-faults.ts";
@@ -329,4 +330,10 @@ const messageFaults: readonly KnownBad[] = [
   },
 ];
 
-export const knownBad: readonly KnownBad[] = [...messageFaults, ...spaceFaults, ...sealingFaults, ...registrarFaults];
+export const knownBad: readonly KnownBad[] = [
+  ...messageFaults,
+  ...memberFaults,
+  ...spaceFaults,
+  ...sealingFaults,
+  ...registrarFaults,
+];

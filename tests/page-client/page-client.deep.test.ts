@@ -24,6 +24,8 @@ beforeAll(async () => {
   const owner = await PageClient.connect(url, { meshId, keys: alice, kind: "client" });
   const { body } = await owner.ask("invite.create", { expires_in_s: 600 });
   expect(await joinMesh(String(body.invite), "bob", bob)).toMatchObject({ status: 201, body: { name: "bob" } });
+  // This client does not seal.
+  expect((await owner.ask("mesh.set", { key: "dm_policy", value: "any" })).status).toBe(200);
   await owner.close();
 });
 afterAll(async () => {

@@ -114,10 +114,21 @@ export class TestMember {
     return callBroker(this.url, method, `/v1/meshes/${this.mesh}${path}`, { token: await this.token(), body });
   }
 
-  /** A direct message, accepted or answered otherwise. */
+  /** Sets one of the mesh's settings, as its owner. */
+  async set(key: string, value: string | number | null): Promise<void> {
+    const { status } = await this.call("PUT", "/settings", { key, value });
+    assert.equal(status, 200);
+  }
+
+  /** A direct message whose body passes for a sealed one, accepted or answered otherwise. */
   send(clientMessageId: string, to: { readonly pubkey: string }, body = "hello"): Promise<HttpAnswer> {
     const destination = { kind: "dm", ref: to.pubkey };
-    return this.call("POST", "/messages", { client_message_id: clientMessageId, destination, body });
+    return this.call("POST", "/messages", {
+      client_message_id: clientMessageId,
+      destination,
+      envelope_version: "2",
+      body,
+    });
   }
 }
 

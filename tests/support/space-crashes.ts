@@ -31,7 +31,14 @@ export function describeSpaceCrashes(make: () => Promise<CrashWorld>): void {
           localSeq: n,
           reads: { confirmed: [{ id: `task:${n}`, path: ["value"], seq: 0 }], pending: [] },
           operations: [{ op: "set", id: `task:${n}`, value: { value: { owner: "alice" } } }],
-          sends: [{ client_message_id: `claim-${n}`, destination: { kind: "dm", ref: bob.pubkey }, body: `task ${n}` }],
+          sends: [
+            {
+              client_message_id: `claim-${n}`,
+              destination: { kind: "dm", ref: bob.pubkey },
+              envelope_version: "2",
+              body: `task ${n}`,
+            },
+          ],
         };
         const send = () => alice.call("POST", "/spaces/plan/commits", { sessionId, sessionToken, commit });
         let answer = await send().catch(() => undefined);

@@ -10,6 +10,7 @@ import {
   dedupeRetentionDaysFloor,
 } from "@claudemesh/protocol/features";
 import { limits } from "@claudemesh/protocol/messages/limits";
+import { type MeshCeilings, meshCountKeys } from "@claudemesh/protocol/messages/mesh-settings";
 import { parse as parseToml, TomlError } from "smol-toml";
 import { isUnspecified } from "./public-url.ts";
 import { withoutSecret } from "./shown-address.ts";
@@ -48,6 +49,8 @@ export type BrokerConfig = {
   readonly connectionPolicy: ConnectionPolicy;
   /** Connections, and requests waiting, of one address that has not shown who it is. */
   readonly strangersPerAddress: number;
+  /** The most that owners may set for their mesh. */
+  readonly meshLimits: MeshCeilings;
   /** Webhooks may go to loopback, private and link-local addresses as well. */
   readonly webhookAllowPrivate: boolean;
   /** For one try, from the look-up of the name to the end of the answer. */
@@ -171,6 +174,12 @@ export const brokerOptions = {
     "connections, and as many requests, that one address may have open before it shows who it is, 1–16384",
     parseBetween(1, 16_384),
   ),
+  meshLimits: option(
+    "mesh-limits",
+    "",
+    `<key>:<number>,…, the most that owners may set for their mesh; keys are ${meshCountKeys.join(", ")}`,
+    parseMeshLimits,
+  ),
   webhookAllowPrivate: onOff(
     "webhook-allow-private",
     "true: webhooks may go to loopback, private and link-local addresses",
@@ -239,6 +248,7 @@ export function readBrokerConfig(
     nightlyCheck: read(brokerOptions.nightlyCheck),
     connectionPolicy: read(brokerOptions.connectionPolicy),
     strangersPerAddress: read(brokerOptions.strangersPerAddress),
+    meshLimits: read(brokerOptions.meshLimits),
     webhookAllowPrivate: read(brokerOptions.webhookAllowPrivate),
     webhookTimeoutMs: read(brokerOptions.webhookTimeoutMs),
     webhookAttempts: read(brokerOptions.webhookAttempts),
@@ -346,6 +356,16 @@ function parseBetween(min: number, max: number): (text: string) => number | unde
     const value = /^[0-9]{1,8}$/.test(text) ? Number(text) : Number.NaN;
     return value >= min && value <= max ? value : undefined;
   };
+}
+
+function parseMeshLimits(text: string): MeshCeilings | undefined {
+  const ceilings: Record<string, number> = {};
+  for (const part of text === "" ? [] : text.split(",")) {
+    const [, key = "", digits = ""] = /^ *([a-z_]+):([0-9]{1,9}) *$/.exec(part) ?? [];
+    if (!meshCountKeys.some((known) => known === key)) return undefined;
+    ceilings[key] = Number(digits);
+  }
+  return ceilings;
 }
 
 function parseInlineBytes(text: string): number | undefined {

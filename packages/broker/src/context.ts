@@ -2,6 +2,7 @@
 // than the store, the connections and these.
 import type { Strangers } from "@claudemesh/http/strangers";
 import type { MembersStore } from "@claudemesh/members/ports";
+import type { MeshSettingsService } from "@claudemesh/members/services/mesh-settings";
 import type { MessagesStore } from "@claudemesh/messages/ports";
 import type { OnceStore } from "@claudemesh/registrar/once-ports";
 import type { SpacePorts } from "@claudemesh/spaces/ports";
@@ -11,6 +12,7 @@ import type { Logger } from "pino";
 import type { Housekeeping } from "./background/housekeeping.ts";
 import type { BrokerConfig } from "./config.ts";
 import type { BrokerMetrics } from "./metrics.ts";
+import type { MeshCaps } from "./operations/mesh-caps.ts";
 import type { BrokerRegistrar } from "./registrar/broker-registrar.ts";
 import type { Readiness } from "./stores/readiness.ts";
 import type { SpaceWatchers } from "./sync/space-watchers.ts";
@@ -23,6 +25,8 @@ export type BrokerContext = {
   readonly once: OnceStore;
   readonly registrar: BrokerRegistrar;
   readonly spaces: SpacePorts;
+  readonly settings: MeshSettingsService;
+  readonly caps: MeshCaps;
   /** Spends a unit of the mesh's budget on something new with this id; rejects with the refusal. */
   readonly admitNew: (meshId: string, id: string) => Promise<void>;
   readonly watchers: SpaceWatchers;

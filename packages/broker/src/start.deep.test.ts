@@ -124,7 +124,7 @@ describe("a stop", () => {
     const peer = await alice.connect("client");
     const destination = { kind: "dm", ref: alice.pubkey };
     const sends = Array.from({ length: 20 }, (_, id) =>
-      peer.request("send", { client_message_id: `m${id}`, destination, body: "x" }),
+      peer.request("send", { client_message_id: `m${id}`, destination, envelope_version: "2", body: "x" }),
     );
     // The broker reads frames in order, so that it has read all of them when it answers this one.
     await peer.request("topic.list");

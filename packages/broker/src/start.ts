@@ -6,6 +6,7 @@ import { Server as TlsServer } from "node:tls";
 import { createHttpServer } from "@claudemesh/http/server";
 import { Strangers } from "@claudemesh/http/strangers";
 import { tlsBounds } from "@claudemesh/http/tls-bounds";
+import { MeshSettingsService } from "@claudemesh/members/services/mesh-settings";
 import { spendUnit } from "@claudemesh/messages/services/spend-unit";
 import { errorCatalogue } from "@claudemesh/protocol/error-catalogue";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
@@ -20,6 +21,7 @@ import { Housekeeping } from "./background/housekeeping.ts";
 import type { BrokerConfig } from "./config.ts";
 import type { BrokerContext } from "./context.ts";
 import { createBrokerMetrics } from "./metrics.ts";
+import { MeshCaps } from "./operations/mesh-caps.ts";
 import { createOperationRunner } from "./operations/run-operation.ts";
 import { isUnspecified, reachableHost } from "./public-url.ts";
 import { type BrokerRegistrar, openRegistrar } from "./registrar/broker-registrar.ts";
@@ -207,11 +209,21 @@ function createContext(
   const { messages } = backend;
   const { nowMs } = backend;
   const { watchers, nextId } = rest;
-  const spaces = createSpacePorts(backend, { config, connections, watchers, nowMs, nextId });
+  const settings = new MeshSettingsService({ store: backend.members, nowMs, ceilings: config.meshLimits });
+  const spaces = createSpacePorts(backend, {
+    config,
+    connections,
+    watchers,
+    takesUnsealed: settings.takesUnsealed,
+    nowMs,
+    nextId,
+  });
   return {
     ...rest,
     config,
     members: backend.members,
+    settings,
+    caps: new MeshCaps({ ...backend, settings, nowMs }),
     messages,
     once: backend.once,
     spaces,

@@ -39,14 +39,16 @@ export async function createMembership(options: {
   return membership;
 }
 
-export async function joinMembership(home: string, invite: Invite, name: string): Promise<Membership> {
+/** `name`: the one that the invite fixes, or else the user's own, where none is given. */
+export async function joinMembership(home: string, invite: Invite, name?: string): Promise<Membership> {
   const paths = meshPaths(home, invite.mesh);
   const known = findMeshConfig(paths);
   if (known !== undefined && known.id !== invite.mesh_id) {
     const next = "choose another home with CLAUDEMESH_HOME";
     throw otherMesh(invite.mesh, `This home has another mesh called ${invite.mesh}; ${next}.`);
   }
-  const membership = await joinMesh({ invite, name, keys: ensureKeys(paths) });
+  const wanted = name ?? invite.name ?? defaultMemberName();
+  const membership = await joinMesh({ invite, name: wanted, keys: ensureKeys(paths) });
   const { broker, mesh, mesh_id } = invite;
   writeMeshConfig(paths, { id: mesh_id, name: mesh, broker, member_name: membership.name });
   return membership;

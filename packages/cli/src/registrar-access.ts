@@ -15,6 +15,7 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import type { Command } from "commander";
 import type { Outcome } from "./command.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { readSecret } from "./secret-input.ts";
 import { pathsFor, type Shell } from "./shell.ts";
 
 export function registrarOf(shell: Shell, options: { readonly mesh?: string }): RegistrarClient {
@@ -68,21 +69,26 @@ async function hashOf(file: string): Promise<string> {
   }
 }
 
-export type AuthorizationOptions = { readonly approval: string; readonly nonce?: string };
+export type AuthorizationOptions = { readonly approval: string; readonly nonce?: string; readonly nonceFile?: string };
 
 export function withAuthorization(command: Command, shell: Shell, approval: string): Command {
   return command
     .requiredOption("--approval <id>", approval)
-    .option("--nonce <nonce>", "its nonce (or CLAUDEMESH_REGISTRAR_NONCE, which no list of processes shows)")
+    .option("--nonce <nonce>", "its nonce; - is standard input (or CLAUDEMESH_REGISTRAR_NONCE)")
+    .option("--nonce-file <path>", "a file that holds the nonce")
     .hook("preAction", (self) => {
-      const { nonce = shell.env.CLAUDEMESH_REGISTRAR_NONCE } = self.opts<Partial<AuthorizationOptions>>();
-      if (!nonce) self.error("error: give the nonce in CLAUDEMESH_REGISTRAR_NONCE, or with --nonce");
+      const { nonce = shell.env.CLAUDEMESH_REGISTRAR_NONCE, nonceFile } = self.opts<Partial<AuthorizationOptions>>();
+      if (!nonce && nonceFile === undefined) {
+        self.error("error: give the nonce in CLAUDEMESH_REGISTRAR_NONCE, with --nonce-file <path> or with --nonce -");
+      }
     });
 }
 
-/** From the environment where it is not given. */
-export function authorizationOf(shell: Shell, { approval, nonce }: AuthorizationOptions): Authorization {
-  return { approval_id: approval, authorization_nonce: nonce ?? shell.env.CLAUDEMESH_REGISTRAR_NONCE ?? "" };
+/** The nonce from standard input, its file or the environment, or as it is given. */
+export function authorizationOf(shell: Shell, { approval, nonce, nonceFile }: AuthorizationOptions): Authorization {
+  const sources = { what: "the nonce", given: nonce, file: nonceFile, fileOption: "--nonce-file" };
+  const text = readSecret(shell, { ...sources, env: "CLAUDEMESH_REGISTRAR_NONCE" });
+  return { approval_id: approval, authorization_nonce: text ?? "" };
 }
 
 /** 0 where the request is registered and closed, 1 where it failed, 6 where that is not known yet. */

@@ -37,9 +37,22 @@ export type InviteRecord = {
   readonly revokedAt: number | undefined;
   /** Whether whoever made it is an owner now: a former one lets nobody in. */
   readonly madeByOwner: boolean;
+  /** The name that whoever joins by it gets; undefined: any that is free. */
+  readonly memberName: string | undefined;
 };
 
-export type NewInvite = Pick<InviteRecord, "id" | "createdBy" | "expiresAt"> & { readonly secretHash: Uint8Array };
+export type NewInvite = Pick<InviteRecord, "id" | "createdBy" | "expiresAt"> & {
+  readonly secretHash: Uint8Array;
+  readonly memberName?: string | undefined;
+};
+
+/** What an owner has set for the mesh, as text; what it may be is the protocol's to know. */
+export type SettingRecord = {
+  readonly key: string;
+  readonly value: string;
+  readonly setBy: string;
+  readonly setAt: number;
+};
 
 export type CreateMeshOutcome =
   | { readonly type: "created" | "exists"; readonly mesh: Mesh; readonly owner: Member }
@@ -49,7 +62,13 @@ export type CreateMeshOutcome =
 export type JoinOutcome =
   | { readonly type: "joined" | "already_member"; readonly member: Member }
   /** Unknown, expired, revoked or used by another key, or a revoked member. One answer for all: a caller learns nothing. */
-  | { readonly type: "refused" };
+  | { readonly type: "refused" }
+  /** Those that follow are told to the holder of a live invite alone, and the invite stays live. */
+  | { readonly type: "name_taken" | "name_missing" }
+  | { readonly type: "other_name"; readonly name: string };
+
+/** What is counted against a limit of the mesh. */
+export type CountedMemberThing = "tokens" | "invites";
 
 export type RevokeOutcome =
   | "revoked"
@@ -91,6 +110,8 @@ export type MembersStore = {
   ) => Promise<CreateMeshOutcome>;
   readonly findMesh: (nameOrId: string) => Promise<Mesh | undefined>;
   readonly findMember: (meshId: string, pubkey: string) => Promise<Member | undefined>;
+  /** Whether a member or a former member has this name, without regard to case. */
+  readonly isNameTaken: (meshId: string, name: string) => Promise<boolean>;
   /** Those of these keys that are no live members. */
   readonly findRevoked: (meshId: string, pubkeys: readonly string[]) => Promise<string[]>;
   /** In order of public key; revoked members are not listed. */
@@ -102,12 +123,14 @@ export type MembersStore = {
   readonly revokeInvite: (meshId: string, by: string, inviteId: string, nowMs: number) => Promise<InviteRevokeOutcome>;
   /**
    * The invite is spent in the transaction that adds the member, so that it lets in one key and no more. It is good
-   * while the member that made it is an owner: a former one lets nobody in.
+   * while the member that made it is an owner: a former one lets nobody in. No two members get the same name, without
+   * regard to case, also where one of them has been revoked: joins of a mesh come one after the other. Without a name
+   * the member gets the one that the invite fixes.
    */
   readonly join: (
     meshId: string,
     secretHash: Uint8Array,
-    member: { pubkey: string; name: string },
+    member: { pubkey: string; name: string | undefined },
     nowMs: number,
   ) => Promise<JoinOutcome>;
   readonly addToken: (
@@ -130,4 +153,15 @@ export type MembersStore = {
   readonly revokeMember: (meshId: string, by: string, pubkey: string, nowMs: number) => Promise<RevokeOutcome>;
   /** Under the mesh's lock too: of two owners that step down at once, one stays. */
   readonly setRole: (meshId: string, by: string, pubkey: string, role: Role) => Promise<RoleOutcome>;
+  /** All that owners have set for the mesh, in order of key. */
+  readonly listSettings: (meshId: string) => Promise<readonly SettingRecord[]>;
+  /** Under the mesh's lock; without a value the key has its default again. False: whoever asks is no live owner. */
+  readonly changeSetting: (
+    meshId: string,
+    by: string,
+    setting: { readonly key: string; readonly value: string | undefined },
+    nowMs: number,
+  ) => Promise<boolean>;
+  /** Tokens that are not revoked, or invites that can still be used; counts no further than `upTo`. */
+  readonly count: (meshId: string, what: CountedMemberThing, upTo: number, nowMs: number) => Promise<number>;
 };

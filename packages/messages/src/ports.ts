@@ -119,6 +119,9 @@ export type TopicStore = {
     topic: { name: string; postPolicy: PostPolicy; createdBy: string },
     nowMs: number,
   ) => Promise<"created" | "exists" | "different">;
+  readonly exists: (meshId: string, topic: string) => Promise<boolean>;
+  /** How many the mesh has; counts no further than `upTo`. */
+  readonly count: (meshId: string, upTo: number) => Promise<number>;
   readonly list: (meshId: string, reader: string, after: string, limit: number) => Promise<Topic[]>;
   /** False: no such topic. */
   readonly subscribe: (meshId: string, topic: string, pubkey: string, nowMs: number) => Promise<boolean>;

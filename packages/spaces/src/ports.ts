@@ -140,6 +140,8 @@ export type SpacesStore = {
   /** False: no such space. */
   readonly setSignedWrites: (space: SpaceRef, signedWrites: SignedWrites) => Promise<boolean>;
   readonly listSpaces: (meshId: string, after: string, limit: number) => Promise<SpaceRow[]>;
+  /** How many spaces, or sessions of all its spaces, the mesh has; counts no further than `upTo`. */
+  readonly count: (meshId: string, what: "spaces" | "sessions", upTo: number) => Promise<number>;
   /**
    * Looks at a bounded number of sessions behind `after`, and forgets those that nobody used since; their verdicts and
    * commits stay. Short enough not to hold up commits and accepts.

@@ -28,7 +28,11 @@ test("messages that were accepted and not yet indexed are found after the next s
   const folder = makeTemporaryFolder();
   const first = await startTestBroker({ folder });
   const alice = await createTestMesh(first);
-  await Promise.all(Array.from({ length: 50 }, (_, id) => alice.send(`m${id}`, alice, "find me")));
+  await alice.call("POST", "/topics", { name: "news" });
+  const destination = { kind: "topic", ref: "news" };
+  const post = (id: number) =>
+    alice.call("POST", "/messages", { client_message_id: `m${id}`, destination, body: "find me" });
+  await Promise.all(Array.from({ length: 50 }, (_, id) => post(id)));
   await first.stop();
   const second = await startTestBroker({ folder });
   alice.url = second.url;

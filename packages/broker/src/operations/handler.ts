@@ -27,6 +27,7 @@ const roleOperations = [
   "member.revoke",
   "member.role",
   "message.state",
+  "mesh.set",
   "invite.create",
   "invite.list",
   "invite.revoke",

@@ -21,11 +21,13 @@ import type {
 import { dedupeRetentionMs } from "../config.ts";
 import { checkName, type Handler, ok, pageLimit } from "./handler.ts";
 import { memberHandlers } from "./member-handlers.ts";
+import { admitCreation } from "./mesh-caps.ts";
 import { onceHandlers } from "./once-handlers.ts";
 import { presenceHandlers } from "./presence-handlers.ts";
 import { queueHandlers } from "./queue-handlers.ts";
 import { readingHandlers } from "./reading-handlers.ts";
 import { registrarHandlers } from "./registrar-handlers.ts";
+import { settingHandlers } from "./setting-handlers.ts";
 import { spaceHandlers } from "./space-handlers.ts";
 import { webhookHandlers } from "./webhook-handlers.ts";
 
@@ -36,6 +38,7 @@ export const handlers: { readonly [Name in OperationName]: Handler<Name> } = {
       nowMs: broker.nowMs,
       nextId: broker.nextId,
       inlineBytes: broker.config.inlineBytes,
+      takesUnsealed: broker.settings.takesUnsealed,
       dedupeRetentionMs: dedupeRetentionMs(broker.config),
       afterB0: () => broker.failpoints.hit("accept.after_b0"),
       onAccepted: (meshId: string, recipients: readonly string[]) => broker.connections.wake(meshId, recipients),
@@ -74,6 +77,7 @@ export const handlers: { readonly [Name in OperationName]: Handler<Name> } = {
 
   ...queueHandlers,
   ...memberHandlers,
+  ...settingHandlers,
   ...presenceHandlers,
   ...readingHandlers,
   ...webhookHandlers,
@@ -85,6 +89,9 @@ export const handlers: { readonly [Name in OperationName]: Handler<Name> } = {
     const name = checkName(input.name, "name");
     const postPolicy = input.post_policy ?? "members";
     const topic = { name, postPolicy, createdBy: member.pubkey };
+    if (!(await broker.messages.topics.exists(member.meshId, name))) {
+      await admitCreation(broker, member.meshId, "topics", name);
+    }
     const outcome = await broker.messages.topics.create(member.meshId, topic, broker.nowMs());
     if (outcome === "different") {
       throw new MeshError("exists_with_other_content", `The topic ${name} exists with another post policy.`, { name });

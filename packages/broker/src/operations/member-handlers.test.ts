@@ -162,6 +162,7 @@ describe("invites", () => {
     expect(items.find(({ invite_id }) => invite_id === id)).toEqual({
       invite_id: id,
       state: "live",
+      name: null,
       created_by: alice.pubkey,
       created_at: expect.any(Number),
       expires_at: expect.any(Number),

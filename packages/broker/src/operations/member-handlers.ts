@@ -17,6 +17,7 @@ import type {
 } from "@claudemesh/protocol/wire/operations";
 import type { BrokerContext } from "../context.ts";
 import { type Handlers, ok, pageLimit } from "./handler.ts";
+import { admitCreation } from "./mesh-caps.ts";
 
 export const memberHandlers = {
   "members.list": async (broker, { member }, input: PageInput) => {
@@ -41,9 +42,13 @@ export const memberHandlers = {
   },
 
   "invite.create": async (broker, { mesh, member }, input: InviteInput) => {
-    const { id, secret, expiresAt } = await createInvite(issuingPorts(broker), member, input.expires_in_s);
-    const invite = encodeInvite({ broker: broker.publicUrl(), mesh: mesh.name, mesh_id: mesh.id, secret });
-    return { status: 201, body: { invite, invite_id: id, expires_at: expiresAt } };
+    const { expires_in_s: lifetimeSeconds, name: memberName } = input;
+    const ports = { ...issuingPorts(broker), admit: (id: string) => admitCreation(broker, mesh.id, "invites", id) };
+    const { id, secret, expiresAt } = await createInvite(ports, member, { lifetimeSeconds, memberName });
+    const named = memberName === undefined ? {} : { name: memberName };
+    const place = { broker: broker.publicUrl(), mesh: mesh.name, mesh_id: mesh.id };
+    const invite = encodeInvite({ ...place, secret, ...named });
+    return { status: 201, body: { invite, invite_id: id, expires_at: expiresAt, ...named } };
   },
 
   "invite.list": async (broker, { member }, input: PageInput) => {
@@ -58,7 +63,11 @@ export const memberHandlers = {
   },
 
   "token.create": async (broker, { member }, input: TokenInput) => {
-    const { token, tokenId } = await createToken(issuingPorts(broker), member, input.label ?? "");
+    const ports = {
+      ...issuingPorts(broker),
+      admit: (id: string) => admitCreation(broker, member.meshId, "tokens", id),
+    };
+    const { token, tokenId } = await createToken(ports, member, input.label ?? "");
     return { status: 201, body: { token, token_id: tokenId } };
   },
 
@@ -88,6 +97,7 @@ function inviteBody(invite: ListedInvite): Record<string, unknown> {
   return {
     invite_id: invite.id,
     state: invite.state,
+    name: invite.memberName ?? null,
     created_by: invite.createdBy,
     created_at: invite.createdAt,
     expires_at: invite.expiresAt,

@@ -235,8 +235,10 @@ describe("/metrics", () => {
 
 describe("the mesh's budget", () => {
   test("is spent by a new epoch, once however often its claim is repeated, and by nothing else of once", async () => {
-    const broker = await startTestBroker({ flags: { "rate-limit": "2/86400s" } });
+    const broker = await startTestBroker({ flags: { "rate-limit": "3/86400s" } });
     const alice = await createTestMesh(broker);
+    // The token is one unit.
+    await alice.token();
     expect((await claim(alice, "c1", {}, "first")).status).toBe(201);
     expect((await claim(alice, "c1", {}, "first")).status).toBe(201);
     expect((await claim(alice, "c1", {}, "second")).status).toBe(201);

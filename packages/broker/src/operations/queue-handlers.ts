@@ -12,12 +12,16 @@ import type {
 } from "@claudemesh/protocol/wire/operations";
 import type { BrokerContext } from "../context.ts";
 import { type Caller, checkName, type Handlers, ok, pageLimit } from "./handler.ts";
+import { admitCreation } from "./mesh-caps.ts";
 
 export const queueHandlers = {
   "queue.create": async (broker, { member }, input: QueueCreateInput) => {
     const id = checkName(input.queue, "queue");
     const maxDeliveries = input.max_deliveries ?? limits.maxDeliveriesDefault;
     const queue = { id, maxDeliveries, createdBy: member.pubkey };
+    if (!(await broker.messages.queues.exists(member.meshId, id))) {
+      await admitCreation(broker, member.meshId, "queues", id);
+    }
     const outcome = await broker.messages.queues.create(member.meshId, queue, broker.nowMs());
     if (outcome === "different") {
       const message = `The queue ${id} exists with another number of deliveries.`;

@@ -5,6 +5,8 @@ import { joinTestMesh, startTestPair, type TestMember } from "../../../../tests/
 
 async function start(): Promise<Record<"alice" | "bob" | "carol", TestMember>> {
   const { alice, bob } = await startTestPair();
+  // Text that the broker can read, so that it can find it.
+  await alice.set("dm_policy", "any");
   return { alice, bob, carol: await joinTestMesh(alice, "carol") };
 }
 

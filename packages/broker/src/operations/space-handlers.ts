@@ -34,12 +34,15 @@ import { openSession } from "@claudemesh/spaces/services/open-session";
 import { findInvocation, findVerdict, listBranches, readEntity, readLog } from "@claudemesh/spaces/services/query";
 import { createSpace, listSpaces, setSignedWrites } from "@claudemesh/spaces/services/spaces";
 import type { BrokerContext } from "../context.ts";
-import { type Caller, type Handlers, ok, pageLimit } from "./handler.ts";
+import { type Caller, checkName, type Handlers, ok, pageLimit } from "./handler.ts";
+import { admitCreation } from "./mesh-caps.ts";
 import { changesSince, entityBody, queryPage } from "./space-pages.ts";
 
 export const spaceHandlers = {
   "space.create": async (broker, { member }, input: SpaceCreateInput) => {
-    const space = { meshId: member.meshId, spaceId: input.name };
+    const space = { meshId: member.meshId, spaceId: checkName(input.name, "name") };
+    const stored = await broker.spaces.store.read(space, (view) => view.findSpace());
+    if (stored === undefined) await admitCreation(broker, member.meshId, "spaces", input.name);
     const outcome = await createSpace(broker.spaces, space, { createdBy: member.pubkey });
     return { status: outcome === "created" ? 201 : 200, body: spaceBody(await findSpace(broker, space)) };
   },
@@ -62,7 +65,8 @@ export const spaceHandlers = {
     const space = spaceOf(caller, input);
     const { pubkey } = caller.member;
     await refuseFutureSeq(broker, space, seenSeq);
-    const open = () => openSession(broker.spaces, space, pubkey, input);
+    const full = sessionId === undefined ? await broker.caps.refusalOf(space.meshId, "sessions") : undefined;
+    const open = () => openSession(broker.spaces, space, pubkey, input, full);
     const opened = await (caller.sessions === undefined
       ? open()
       : caller.sessions.open(space, pubkey, sessionId, open));

@@ -7,7 +7,6 @@ import type { StoredWebhook, WebhookDeliveryItem } from "@claudemesh/messages/po
 import { webhookFingerprint } from "@claudemesh/messages/webhook-request";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Answer } from "@claudemesh/protocol/messages/accept-result";
-import { limits } from "@claudemesh/protocol/messages/limits";
 import type {
   PageInput,
   WebhookCreateInput,
@@ -18,6 +17,7 @@ import type {
 import type { BrokerContext } from "../context.ts";
 import { isPlainlyPrivate } from "../webhooks/address-guard.ts";
 import { checkName, type Handlers, ok, pageLimit } from "./handler.ts";
+import { meshLimitReached } from "./mesh-caps.ts";
 
 /** Deliveries made due in one transaction. */
 const replayedPerStep = 1_000;
@@ -32,13 +32,15 @@ export const webhookHandlers = {
     if (!broker.config.webhookAllowPrivate && isPlainlyPrivate(new URL(asked.url))) {
       throw new MeshError("webhook_address_refused", undefined, { field: "url" });
     }
+    await broker.admitNew(member.meshId, `webhook/${asked.id}`);
     const secret = asked.secret ?? mintSecret("cmw");
     const nowMs = broker.nowMs();
     const { id, url, topics, fingerprint } = asked;
     const head = { meshId: member.meshId, id, incarnation: broker.nextId() };
     const webhook = { ...head, url, topics, secret, fingerprint, createdBy: member.pubkey };
-    const outcome = await broker.messages.webhooks.create(webhook, nowMs, limits.webhooksPerMesh);
-    if (outcome === "full") throw new MeshError("limit_reached", undefined, { limit: limits.webhooksPerMesh });
+    const { max_webhooks: most } = await broker.settings.of(member.meshId);
+    const outcome = await broker.messages.webhooks.create(webhook, nowMs, most);
+    if (outcome === "full") throw meshLimitReached("max_webhooks", most);
     if (outcome === "created") return { status: 201, body: { ...bodyOf(asked, nowMs), secret } };
     return (await answerExisting(broker, member, asked)) ?? ok(bodyOf(asked, nowMs));
   },

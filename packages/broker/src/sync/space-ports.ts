@@ -14,6 +14,7 @@ type Surroundings = {
   readonly config: BrokerConfig;
   readonly connections: ConnectionRegistry;
   readonly watchers: SpaceWatchers;
+  readonly takesUnsealed: (meshId: string) => Promise<boolean>;
   readonly nowMs: () => number;
   readonly nextId: () => string;
   /** Node's own unless given, both. */
@@ -24,10 +25,11 @@ type Surroundings = {
 type SpaceBackend = Pick<Backend, "spaces" | "messages" | "sendLimits">;
 
 export function createSpacePorts(backend: SpaceBackend, surroundings: Surroundings): SpacePorts {
-  const { config, connections, watchers, nowMs, nextId, nextTurn } = surroundings;
+  const { config, connections, watchers, takesUnsealed, nowMs, nextId, nextTurn } = surroundings;
   const sending = {
     ...backend.sendLimits,
     store: backend.messages.accepts,
+    takesUnsealed,
     nowMs,
     nextId,
     inlineBytes: config.inlineBytes,

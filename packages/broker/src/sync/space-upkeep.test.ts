@@ -77,10 +77,12 @@ test("a session that is only watched stays in use; one that nobody uses is swept
 });
 
 test("a commit over the mesh's budget is 429 and no verdict: later the same commit is accepted, and spends nothing twice", async () => {
-  const { broker, alice } = await startWithSpace({ flags: { "rate-limit": "1/3600s" } });
+  const { broker, alice } = await startWithSpace({ flags: { "rate-limit": "4/3600s" } });
+  // A token, the space and an invite are created before it.
   const bob = await joinTestMesh(alice, "bob");
   const session = await openOverHttp(alice);
-  const tell = (id: string) => ({ client_message_id: id, destination: { kind: "dm", ref: bob.pubkey }, body: "x" });
+  const destination = { kind: "dm", ref: bob.pubkey };
+  const tell = (id: string) => ({ client_message_id: id, destination, envelope_version: "2", body: "x" });
   const commit = commitOf(1, [set("a:1", 1)], { sends: [tell("m1"), tell("m2")] });
   const refused = await commitOverHttp(alice, session, commit);
   expect(refused).toMatchObject({ status: 429, body: { error: "rate_limited", retryable: true } });

@@ -216,6 +216,7 @@ function describeSends(make: MakeWorld): void {
   const tell = (id: string, to: TestMember) => ({
     client_message_id: id,
     destination: { kind: "dm", ref: to.pubkey },
+    envelope_version: "2",
     body: "claimed",
   });
 
@@ -225,7 +226,7 @@ function describeSends(make: MakeWorld): void {
     const session = await openOverHttp(alice);
     const claim = commitOf(1, [set("task:1", "alice")], { sends: [tell("m-1", bob)] });
     expect(await commitOverHttp(alice, session, claim)).toMatchObject({ status: 200, body: { seq: 1 } });
-    expect(await receiver.nextPush()).toMatchObject({ client_message_id: "m-1", body: "claimed" });
+    expect(await receiver.nextPush()).toMatchObject({ client_message_id: "m-1", envelope_version: "2" });
     expect((await commitOverHttp(alice, session, claim)).body).toMatchObject({ seq: 1, replayed: true });
 
     const stale = { reads: { confirmed: [readOf("task:1", 0)], pending: [] }, sends: [tell("m-2", bob)] };
@@ -238,11 +239,25 @@ function describeSends(make: MakeWorld): void {
     expect(history.map((item) => item.client_message_id)).toEqual(["m-1"]);
   });
 
+  test("a send in clear to a member is 422 and no verdict: sealed, it goes under the same localSeq", async () => {
+    const { alice, bob } = await withSpace(make);
+    const session = await openOverHttp(alice);
+    const { envelope_version: _, ...plain } = tell("m-1", bob);
+    const commit = commitOf(1, [set("task:1", "alice")], { sends: [plain] });
+    expect(await commitOverHttp(alice, session, commit)).toMatchObject({
+      status: 422,
+      body: { error: "dm_not_sealed", index: 0 },
+    });
+    expect(await alice.call("GET", `${at}/entities/task:1`)).toMatchObject({ status: 404 });
+    const sealed = commitOf(1, [set("task:1", "alice")], { sends: [tell("m-1", bob)] });
+    expect(await commitOverHttp(alice, session, sealed)).toMatchObject({ status: 200, body: { seq: 1 } });
+  });
+
   test("a send that can never be accepted rejects the commit for good, and nothing of it happens", async () => {
     const { alice, bob } = await withSpace(make);
     const session = await openOverHttp(alice);
     await alice.send("used", bob);
-    const unknown = { ...tell("m-9", bob), destination: { kind: "topic", ref: "nowhere" } };
+    const unknown = { client_message_id: "m-9", destination: { kind: "topic", ref: "nowhere" }, body: "claimed" };
     const cases: [object[], number, string][] = [
       [[tell("m-1", bob), tell("used", bob)], 1, "idempotency_key_reused"],
       [[tell("m-1", bob), tell("m-2", bob), tell("m-1", bob)], 2, "idempotency_key_reused"],

@@ -302,6 +302,13 @@ describe("a frame", () => {
       ["topic.subscribe", { name: "news" }, 200, { name: "news", subscribed: true }],
       ["topic.list", { limit: 1 }, 200, { next_cursor: "news" }],
       ["topic.unsubscribe", { name: "news" }, 200, { subscribed: false }],
+      ["mesh.set", { key: "max_queues", value: 7 }, 200, { key: "max_queues", value: 7 }],
+      [
+        "mesh.settings",
+        {},
+        200,
+        { items: [{ key: "dm_policy", value: "sealed", set_by: null }, {}, { value: 7 }, {}, {}, {}, {}, {}] },
+      ],
       ["send", sendTo(alice, "m1"), 201, { history_id: 1, duplicate: false }],
       ["send", sendTo(alice, "m1"), 200, { history_id: 1, duplicate: true }],
       ["fate", { client_message_id: "m2", fingerprint }, 200, { fate: "none" }],
@@ -467,7 +474,8 @@ describe("a peer that went silent", () => {
 });
 
 function sendTo(to: TestMember, clientMessageId: string, body = "hello") {
-  return { client_message_id: clientMessageId, destination: { kind: "dm", ref: to.pubkey }, body };
+  const destination = { kind: "dm", ref: to.pubkey };
+  return { client_message_id: clientMessageId, destination, envelope_version: "2", body };
 }
 
 function revokeMember(storePath: string, member: TestMember): void {

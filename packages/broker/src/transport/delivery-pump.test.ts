@@ -14,7 +14,9 @@ import { DeliveryPump } from "./delivery-pump.ts";
 async function sendMany(sender: RawPeer, to: TestMember, ids: readonly string[], body: object = { body: "x" }) {
   const destination = { kind: "dm", ref: to.pubkey };
   const replies = await Promise.all(
-    ids.map((client_message_id) => sender.request("send", { client_message_id, destination, ...body })),
+    ids.map((client_message_id) =>
+      sender.request("send", { client_message_id, destination, envelope_version: "2", ...body }),
+    ),
   );
   for (const { status } of replies) expect(status).toBe(201);
 }
@@ -72,7 +74,12 @@ describe("a push", () => {
     const receiver = await bob.connect();
     const sent = await alice.send("m1", bob, "grüße");
     const push = await receiver.nextPush();
-    expect(push).toMatchObject({ history_id: 1, broker_message_id: sent.body.broker_message_id, body: "grüße" });
+    expect(push).toMatchObject({
+      history_id: 1,
+      broker_message_id: sent.body.broker_message_id,
+      envelope_version: "2",
+    });
+    expect(Buffer.from(String(push.body_base64), "base64").toString()).toBe("grüße");
     expect((await receiver.request("history")).body).toEqual({ items: [push], next_after: null });
   });
 

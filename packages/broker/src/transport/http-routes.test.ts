@@ -208,7 +208,12 @@ describe("sending", () => {
 
   test("works by the mesh's id as by its name", async () => {
     const { url, alice, bob } = await twoMembers();
-    const body = { client_message_id: "m1", destination: { kind: "dm", ref: bob.pubkey }, body: "x" };
+    const body = {
+      client_message_id: "m1",
+      destination: { kind: "dm", ref: bob.pubkey },
+      envelope_version: "2",
+      body: "x",
+    };
     const token = await alice.token();
     expect((await callBroker(url, "POST", `/v1/meshes/${alice.meshId}/messages`, { token, body })).status).toBe(201);
     expect((await callBroker(url, "POST", "/v1/meshes/acme/messages", { token, body })).status).toBe(200);
@@ -216,7 +221,12 @@ describe("sending", () => {
 
   test("refuses what it cannot understand, by field, and consumes nothing", async () => {
     const { alice, bob } = await twoMembers();
-    const good = { client_message_id: "m1", destination: { kind: "dm", ref: bob.pubkey }, body: "x" };
+    const good = {
+      client_message_id: "m1",
+      destination: { kind: "dm", ref: bob.pubkey },
+      envelope_version: "2",
+      body: "x",
+    };
     const cases: [request: object | string, error: string, field?: string][] = [
       [{ ...good, extra: 1 }, "unknown_field", "extra"],
       [{ ...good, client_message_id: "a b" }, "invalid_client_message_id"],
@@ -250,8 +260,11 @@ describe("sending", () => {
   test("to nobody is 404, to a closed topic 403, and leaves the id free", async () => {
     const { alice, bob } = await twoMembers();
     await bob.call("POST", "/topics", { name: "inner", post_policy: "subscribers" });
-    const to = (kind: string, ref: string) =>
-      alice.call("POST", "/messages", { client_message_id: "m1", destination: { kind, ref }, body: "x" });
+    const to = (kind: string, ref: string) => {
+      const envelope_version = kind === "dm" ? "2" : "1";
+      const send = { client_message_id: "m1", destination: { kind, ref }, envelope_version, body: "x" };
+      return alice.call("POST", "/messages", send);
+    };
     for (const [kind, ref] of [
       ["topic", "news"],
       ["dm", "0".repeat(64)],
@@ -267,8 +280,9 @@ describe("sending", () => {
   });
 
   test("beyond the broker's size is 413 and a spent budget 429 with Retry-After; a committed retry is neither", async () => {
-    const broker = await startTestBroker({ flags: { "max-inline-bytes": "1024", "rate-limit": "2/99999s" } });
+    const broker = await startTestBroker({ flags: { "max-inline-bytes": "1024", "rate-limit": "3/99999s" } });
     const alice = await createTestMesh(broker);
+    await alice.token();
     expect(await alice.send("m1", alice, "x".repeat(1_025))).toMatchObject({
       status: 413,
       body: { error: "payload_too_large", retryable: false, limit_bytes: 1_024 },
@@ -313,7 +327,7 @@ describe("asking for a fate, and fencing", () => {
     const { alice, bob } = await twoMembers();
     const sent = await alice.send("m1", bob, "hello");
     // The fingerprint by hand: SHA-256 over the seven fields, joined by 0x00.
-    const fields = ["1", "dm", bob.pubkey, "", "next", "", hash("sha256", "hello", "hex")];
+    const fields = ["2", "dm", bob.pubkey, "", "next", "", hash("sha256", "hello", "hex")];
     const fingerprint = hash("sha256", fields.join("\0"), "hex");
     const ids = { broker_message_id: sent.body.broker_message_id, history_id: 1 };
     const committed = { fate: "committed", ...ids, history_available: true };
@@ -345,7 +359,10 @@ describe("reading", () => {
     const carol = await joinTestMesh(alice, "carol");
     for (const id of ["m1", "m2", "m3"]) await alice.send(id, bob);
     const first = await bob.call("GET", "/history?limit=2");
-    expect(first.body).toMatchObject({ items: [{ history_id: 1, body: "hello" }, { history_id: 2 }], next_after: 2 });
+    expect(first.body).toMatchObject({
+      items: [{ history_id: 1, body_base64: Buffer.from("hello").toString("base64") }, { history_id: 2 }],
+      next_after: 2,
+    });
     expect((await bob.call("GET", "/history?after=2&limit=2")).body).toMatchObject({
       items: [{ history_id: 3, client_message_id: "m3", sender_pubkey: alice.pubkey }],
       next_after: null,
@@ -469,7 +486,8 @@ describe("tokens", () => {
     const { url, alice } = await twoMembers();
     const { token, token_id } = (await alice.call("POST", "/tokens", { label: "ci" })).body;
     const send = (id: string) => {
-      const body = { client_message_id: id, destination: { kind: "dm", ref: alice.pubkey }, body: "x" };
+      const destination = { kind: "dm", ref: alice.pubkey };
+      const body = { client_message_id: id, destination, envelope_version: "2", body: "x" };
       return callBroker(url, "POST", "/v1/meshes/acme/messages", { token: String(token), body });
     };
     expect((await send("m1")).status).toBe(201);

@@ -4,24 +4,34 @@ import type { Remint } from "@claudemesh/daemon/remint";
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import type { Command } from "commander";
 import { examples, run, withMesh } from "../command.ts";
+import { readInviteText } from "../secret-input.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
-type Options = { mesh?: string; json?: boolean; invite: string; name?: string };
+type Options = { mesh?: string; json?: boolean; invite?: string; inviteFile?: string; name?: string };
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
-    .requiredOption("--invite <invite>", "the line that an owner gave you: new keys are a new member")
+    .option(
+      "--invite <invite>",
+      "- for standard input, or the line that an owner gave you: new keys are a new member (or CLAUDEMESH_INVITE)",
+    )
+    .option("--invite-file <path>", "a file that holds the invite")
     .option("--name <member>", "its name in the mesh (default: the name of the old one)")
     .action((options: Options) =>
       run(shell, options, async () => {
         const { remintKeys } = await import("@claudemesh/daemon/remint");
         const { name } = options;
-        const order = { invite: decodeInvite(options.invite), ...(name === undefined ? {} : { name }) };
+        const text = readInviteText(shell, { given: options.invite, file: options.inviteFile });
+        const order = { invite: decodeInvite(text), ...(name === undefined ? {} : { name }) };
         const value = await remintKeys(pathsFor(shell, options), order);
         return { value, text: describe(value) };
       }),
     );
-  examples(command, "claudemesh daemon remint --invite cmi1.eyJi… --name laptop-2");
+  examples(
+    command,
+    "claudemesh daemon remint --invite - --name laptop-2 < invite.txt",
+    "claudemesh daemon remint --invite-file invite.txt",
+  );
 }
 
 function describe(reminted: Remint): string {

@@ -11,8 +11,9 @@ import { examples, type Outcome, run, withMesh } from "../command.ts";
 import { chooseIdentity, type IdentityChoice } from "../daemon-identity.ts";
 import { describeDaemon, startDaemonInBackground } from "../daemon-start.ts";
 import { parseWait } from "../duration.ts";
-import { exitCodes } from "../exit-codes.ts";
+import { exitCodes, WrongUsage } from "../exit-codes.ts";
 import { jsonText } from "../output/printable.ts";
+import { readSecret } from "../secret-input.ts";
 import { findCiVariable } from "../service/ci-environment.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 import { stopSignal } from "../signals.ts";
@@ -25,6 +26,7 @@ type Options = {
   ephemeral?: boolean;
   ttl?: number;
   invite?: string;
+  inviteFile?: string;
   name?: string;
 };
 
@@ -36,11 +38,15 @@ export function define(command: Command, shell: Shell): void {
     .option("--persistent", "keys that stay in this home, also on a build machine")
     .addOption(new Option("--ephemeral", "keys in memory and data that goes away at the end").conflicts("persistent"))
     .option("--ttl <time>", "how long an ephemeral daemon runs at most, up to 24h (default: 2h)", parseWait)
-    .option("--invite <invite>", "join by this invite first, where the home has no keys (or CLAUDEMESH_INVITE)")
+    .option(
+      "--invite <invite>",
+      "join by this invite first, where the home has no keys; - is standard input (or CLAUDEMESH_INVITE)",
+    )
+    .option("--invite-file <path>", "a file that holds the invite")
     .option("--name <member>", "its name in the mesh when it joins")
     .action(async (options: Options) => {
-      const invite = readInvite(command, shell, options);
-      await run(shell, options, () => start(shell, options, invite));
+      const given = readInvite(command, shell, options);
+      await run(shell, options, () => start(shell, options, given));
     });
   examples(
     command,
@@ -50,14 +56,18 @@ export function define(command: Command, shell: Shell): void {
   );
 }
 
+type GivenInvite = { readonly text: string; readonly invite: Invite };
+
 /** What the command line contradicts itself in is wrong usage; the rest depends on the home. */
-function readInvite(command: Command, shell: Shell, options: Options): Invite | undefined {
-  const text = options.invite ?? (shell.env.CLAUDEMESH_INVITE || undefined);
+function readInvite(command: Command, shell: Shell, options: Options): GivenInvite | undefined {
+  const sources = { given: options.invite, file: options.inviteFile };
+  let text: string | undefined;
   let invite: Invite | undefined;
   try {
+    text = readSecret(shell, { ...sources, what: "the invite", fileOption: "--invite-file", env: "CLAUDEMESH_INVITE" });
     invite = text === undefined ? undefined : decodeInvite(text);
   } catch (error) {
-    if (!(error instanceof MeshError)) throw error;
+    if (!(error instanceof MeshError || error instanceof WrongUsage)) throw error;
     command.error(`error: option '--invite <invite>': ${error.message}`);
   }
   if (invite !== undefined && options.mesh !== undefined && options.mesh !== invite.mesh) {
@@ -69,19 +79,20 @@ function readInvite(command: Command, shell: Shell, options: Options): Invite | 
   const wish = { ephemeral, persistent, invite, ttlMs: mayBeEphemeral ? undefined : ttl, name };
   const choice = chooseIdentity(wish, { ciVariable: undefined, hasKeys: false });
   if (choice.type === "contradiction") command.error(`error: ${choice.message}`);
-  return invite;
+  return text === undefined || invite === undefined ? undefined : { text, invite };
 }
 
-async function start(shell: Shell, options: Options, invite: Invite | undefined): Promise<Outcome | undefined> {
+async function start(shell: Shell, options: Options, given: GivenInvite | undefined): Promise<Outcome | undefined> {
+  const invite = given?.invite;
   const paths = invite === undefined ? pathsFor(shell, options) : meshPaths(shell.home, invite.mesh);
   const { ephemeral = false, persistent = false, ttl, name } = options;
   const facts = { ciVariable: findCiVariable(shell.env), hasKeys: existsSync(paths.keypair) };
   const choice = chooseIdentity({ ephemeral, persistent, invite, ttlMs: ttl, name }, facts);
   if (choice.type === "contradiction") throw new MeshError("invalid_request", choice.message);
-  if (choice.type === "ephemeral") return startEphemeral(shell, options, paths, choice);
+  if (choice.type === "ephemeral") return startEphemeral(shell, options, paths, { ...choice, text: given?.text });
   if (choice.type === "joins") {
-    const { defaultMemberName, joinMembership } = await import("../membership.ts");
-    await joinMembership(shell.home, choice.invite, name ?? defaultMemberName());
+    const { joinMembership } = await import("../membership.ts");
+    await joinMembership(shell.home, choice.invite, name);
   }
   return options.foreground === true ? serve(shell, options, paths) : startDaemonInBackground(shell, paths);
 }
@@ -90,23 +101,20 @@ async function startEphemeral(
   shell: Shell,
   options: Options,
   paths: MeshPaths,
-  choice: Extract<IdentityChoice, { type: "ephemeral" }>,
+  choice: Extract<IdentityChoice, { type: "ephemeral" }> & { readonly text: string | undefined },
 ): Promise<Outcome | undefined> {
   const ttlMs = options.ttl ?? defaultTtlMs;
   const { defaultMemberName } = await import("../membership.ts");
   // Several of them may run at once, and a name that two have leads nowhere.
-  const name = options.name ?? `${defaultMemberName().slice(0, 55)}-${randomBytes(4).toString("hex")}`;
+  const name =
+    options.name ?? choice.invite.name ?? `${defaultMemberName().slice(0, 55)}-${randomBytes(4).toString("hex")}`;
   if (choice.because !== undefined) {
     shell.err(`${choice.because} is set, so this daemon is ephemeral; --persistent keeps its keys in ${paths.dir}.`);
   }
   if (options.foreground === true) return serve(shell, options, paths, { invite: choice.invite, name, ttlMs });
   const args = ["--ephemeral", "--ttl", `${ttlMs}ms`, "--name", name];
-  return startDaemonInBackground(shell, paths, { args, env: { CLAUDEMESH_INVITE: inviteText(shell, options) } });
-}
-
-/** Not among the arguments of a process that stays: anybody on the host can read those. */
-function inviteText(shell: Shell, options: Options): string | undefined {
-  return options.invite ?? shell.env.CLAUDEMESH_INVITE;
+  // Not among the arguments of a process that stays: every user of the host can read those.
+  return startDaemonInBackground(shell, paths, { args, env: { CLAUDEMESH_INVITE: choice.text } });
 }
 
 async function serve(

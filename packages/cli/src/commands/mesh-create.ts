@@ -39,8 +39,9 @@ async function createAndInvite(shell: Shell, mesh: string, options: Options) {
     value: { mesh, mesh_id, member_pubkey, invite },
     text: [
       `Mesh ${mesh} is there, and ${name} owns it.`,
-      "Let somebody in (once):",
-      `  claudemesh mesh join ${invite} --name <name>`,
+      "Let somebody in (once): hand over this invite in private,",
+      `  ${invite}`,
+      "to be joined by, on standard input:  claudemesh mesh join - --name <name>",
       `Start your daemon:  claudemesh daemon up --mesh ${mesh}`,
     ].join("\n"),
   };

@@ -8,6 +8,7 @@ import { pathsFor, type Shell } from "../shell.ts";
 type Invite = {
   readonly invite_id: string;
   readonly state: string;
+  readonly name: string | null;
   readonly created_at: number;
   readonly expires_at: number;
   readonly used_by: string | null;
@@ -20,11 +21,12 @@ export function define(command: Command, shell: Shell): void {
       const rows = items.map((invite) => [
         invite.invite_id,
         invite.state,
+        invite.name ?? "-",
         formatTime(invite.created_at),
         formatTime(invite.expires_at),
         invite.used_by ?? "-",
       ]);
-      const head = ["INVITE ID", "STATE", "CREATED", "EXPIRES", "USED BY"];
+      const head = ["INVITE ID", "STATE", "NAME", "CREATED", "EXPIRES", "USED BY"];
       return { value: { items }, text: formatTable(head, rows, shell.columns) };
     }),
   );

@@ -1,4 +1,6 @@
 // Invites from the command line: made, listed, revoked, against a real broker.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import { afterEach, describe, expect, test } from "vitest";
 import { makeTemporaryFolder, readAdminToken, startTestBroker } from "../../../../tests/support/broker-harness.ts";
@@ -39,20 +41,43 @@ describe("claudemesh mesh invite", () => {
     expect(listed.value.items).toMatchObject([{ invite_id: id, state: "live", used_by: null }]);
     const revoked = { code: 0, value: { invite_id: id, revoked: true } };
     for (let again = 0; again < 2; again++) expect(await runJson(home, "mesh invite revoke", id)).toEqual(revoked);
-    const join = joinMembership(makeTemporaryFolder(), decodeInvite(String(made.invite)), "bob");
-    await expect(join).rejects.toMatchObject({ code: "invite_refused" });
+    const joining = joinMembership(makeTemporaryFolder(), decodeInvite(String(made.invite)), "bob");
+    await expect(joining).rejects.toMatchObject({ code: "invite_refused" });
     const table = (await runIn(home, "mesh invite list")).out;
-    expect(table).toMatch(/INVITE ID +STATE +CREATED +EXPIRES +USED BY/);
+    expect(table).toMatch(/INVITE ID +STATE +NAME +CREATED +EXPIRES +USED BY/);
     expect(table).toMatch(new RegExp(`${id} +revoked `));
   });
 
   test("says in its lines how to revoke it, the invite being the first", async () => {
     const home = await startOwner();
-    const [line = "", , last = ""] = (await runIn(home, "mesh invite")).out.split("\n");
+    const lines = (await runIn(home, "mesh invite")).out.split("\n");
+    const [line = "", last = ""] = [lines[0], lines.at(-1)];
     expect(decodeInvite(line).mesh).toBe("acme");
     const id = last.split(" ").at(-1) ?? "";
     expect(last).toBe(`Revoke it with: claudemesh mesh invite revoke ${id}`);
     expect((await runIn(home, "mesh invite revoke", id)).out).toBe(`${id} is revoked.`);
+  });
+
+  test("fixes the joiner's name, which the home takes by itself; a name that is taken is none to fix", async () => {
+    const home = await startOwner();
+    const { value: made } = await runJson(home, "mesh invite", "--name", "worker-1");
+    expect(made).toMatchObject({ name: "worker-1" });
+    expect((await runIn(home, "mesh invite list")).out).toMatch(/live +worker-1 /);
+    const invite = join(makeTemporaryFolder(), "invite.txt");
+    writeFileSync(invite, `${made.invite}\n`);
+    const other = makeTemporaryFolder();
+    expect(await runJson(other, "mesh join", "--invite-file", invite, "--name", "bob")).toMatchObject({
+      code: 4,
+      value: { error: "invite_names_another", name: "worker-1" },
+    });
+    expect(await runJson(other, "mesh join", "--invite-file", invite)).toMatchObject({
+      code: 0,
+      value: { name: "worker-1" },
+    });
+    expect(await runJson(home, "mesh invite", "--name", "WORKER-1")).toMatchObject({
+      code: 4,
+      value: { error: "name_taken" },
+    });
   });
 
   test("that was used ends its revocation with a conflict that names the member", async () => {

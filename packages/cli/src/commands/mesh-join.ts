@@ -3,21 +3,27 @@
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import type { Command } from "commander";
 import { examples, run, withJson } from "../command.ts";
-import { defaultMemberName, joinMembership } from "../membership.ts";
+import { joinMembership } from "../membership.ts";
+import { readInviteText } from "../secret-input.ts";
 import type { Shell } from "../shell.ts";
 import { keepCertificates } from "../trusted-certificates.ts";
 
-type Options = { name?: string; ca?: string; json?: boolean };
+type Options = { inviteFile?: string; name?: string; ca?: string; json?: boolean };
 
 export function define(command: Command, shell: Shell): void {
   withJson(command)
-    .argument("<invite>", "the line that an owner gave you")
-    .option("--name <member>", "your name in the mesh (default: your user name)")
+    .argument(
+      "[invite]",
+      "- for standard input, or the line itself, which every user of this host can see (or CLAUDEMESH_INVITE)",
+    )
+    .option("--invite-file <path>", "a file that holds the invite")
+    .option("--name <member>", "your name in the mesh (default: the invite's, or your user name)")
     .option("--ca <path>", "certificates in PEM that this home trusts from now on (or CLAUDEMESH_CA)")
-    .action((text: string, options: Options) =>
+    .action((given: string | undefined, options: Options) =>
       run(shell, options, async () => {
+        const invite = decodeInvite(readInviteText(shell, { given, file: options.inviteFile }));
         if (options.ca !== undefined) keepCertificates(shell.home, options.ca);
-        const joined = await joinMembership(shell.home, decodeInvite(text), options.name ?? defaultMemberName());
+        const joined = await joinMembership(shell.home, invite, options.name);
         const { mesh, member_pubkey, name } = joined;
         return {
           value: { mesh, member_pubkey, name },
@@ -25,5 +31,10 @@ export function define(command: Command, shell: Shell): void {
         };
       }),
     );
-  examples(command, "claudemesh mesh join cmi1.eyJi… --name worker-1");
+  examples(
+    command,
+    "claudemesh mesh join - --name worker-1 < invite.txt",
+    "claudemesh mesh join --invite-file invite.txt",
+    "claudemesh mesh join cmi1.eyJi… --name worker-1",
+  );
 }

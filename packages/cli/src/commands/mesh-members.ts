@@ -12,8 +12,24 @@ export function define(command: Command, shell: Shell): void {
     run(shell, options, async () => {
       const items = await asMember(shell, pathsFor(shell, options), (call) => readAll<Member>(call, "members.list"));
       const rows = items.map((member) => [member.name, member.role, member.pubkey]);
-      return { value: { items }, text: formatTable(["NAME", "ROLE", "PUBLIC KEY"], rows, shell.columns) };
+      const table = formatTable(["NAME", "ROLE", "PUBLIC KEY"], rows, shell.columns);
+      const shared = sharedNames(items);
+      return { value: { items }, text: shared.length === 0 ? table : `${table}\n${explainShared(shared)}` };
     }),
   );
   examples(command, "claudemesh mesh members");
+}
+
+/** Names that several members have, where upper and lower case do not count: only a mesh from before has them. */
+function sharedNames(members: readonly Member[]): string[] {
+  const counts = new Map<string, number>();
+  for (const { name } of members) counts.set(name.toLowerCase(), (counts.get(name.toLowerCase()) ?? 0) + 1);
+  return [...counts].flatMap(([name, count]) => (count > 1 ? [name] : []));
+}
+
+function explainShared(names: readonly string[]): string {
+  return (
+    `Several members are called ${names.join(", ")}: write to them as dm:<public key>. ` +
+    "To end that, revoke one with `claudemesh mesh revoke <public key>` and invite it under another name."
+  );
 }

@@ -19,7 +19,7 @@ export const meshOptions: readonly OptionSpec[] = [
   {
     flag: "invite",
     value: "<invite>",
-    help: "with --mesh and no owner: single-use invites, three at least; what needs an owner is skipped",
+    help: "with --mesh and no owner: single-use invites, three at least, of a mesh with dm_policy any; what needs an owner is skipped",
     repeatable: true,
   },
 ];

@@ -6,6 +6,7 @@ import { joinMesh, type Membership } from "@claudemesh/client/broker";
 import { type MeshConfig, type MeshPaths, readMeshConfig, writeMeshConfig } from "@claudemesh/client/home";
 import { generateMemberKeys, type MemberKeys, readKeyFile, writeKeyFile } from "@claudemesh/client/keys";
 import { fsyncDir } from "@claudemesh/client/private-files";
+import { limits } from "@claudemesh/protocol/messages/limits";
 import type { Invite } from "@claudemesh/protocol/wire/invite";
 import { type HostFacts, recordHost } from "../core/host-fingerprint.ts";
 import { writeHostRecord } from "../files/host-fingerprint-file.ts";
@@ -16,7 +17,7 @@ import { abortSealedDead, countUnsettled } from "../stores/sqlite/unsettled-rows
 
 export type RemintOrder = {
   readonly invite: Invite;
-  /** The name that this home has had where absent. */
+  /** Where absent: the one that the invite fixes, or else the home's own with the beginning of its new key. */
   readonly name?: string;
 };
 
@@ -47,11 +48,12 @@ export function remintKeys(paths: MeshPaths, order: RemintOrder, ports: RemintPo
   return withStoppedDaemon(paths, async () => {
     const config = readMeshConfig(paths);
     const old = readKeyFile(paths.keypair);
-    const { invite, name = config.member_name } = order;
+    const { invite } = order;
     checkMesh(config, invite);
     await checkSettled(paths);
     const keys = ensureNextKeys(paths);
     ports.afterStep?.("new_keys_written");
+    const name = order.name ?? invite.name ?? nextName(config.member_name, old, keys);
     const membership = await ports.join({ invite, name, keys });
     ports.afterStep?.("joined");
     const retired = await retireSealedRows(paths, ports.nowMs());
@@ -70,6 +72,13 @@ export function remintKeys(paths: MeshPaths, order: RemintOrder, ports: RemintPo
       rows_retired: retired,
     };
   });
+}
+
+/** The old key keeps its name in the mesh, so that the new one needs another; a repeated run chooses the same. */
+function nextName(name: string, old: MemberKeys, next: MemberKeys): string {
+  const suffixOf = (keys: MemberKeys) => `-${keys.ed25519.public_key.slice(0, 8)}`;
+  const base = name.endsWith(suffixOf(old)) ? name.slice(0, -suffixOf(old).length) : name;
+  return base.slice(0, limits.nameCharacters - suffixOf(next).length) + suffixOf(next);
 }
 
 function checkMesh(config: MeshConfig, invite: Invite): void {

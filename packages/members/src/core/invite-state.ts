@@ -1,5 +1,5 @@
 // What can still become of an invite. One answer for the list that an owner reads and for whoever tries to join by it.
-import type { InviteRecord, InviteRevokeOutcome, Member } from "../ports.ts";
+import type { InviteRecord, InviteRevokeOutcome, JoinOutcome, Member } from "../ports.ts";
 import { isLiveOwner } from "./decide-role.ts";
 
 export type InviteState =
@@ -31,6 +31,23 @@ export function decideJoin(
   if (present === undefined) return state === "live" ? "joined" : "refused";
   const mayKnow = invite.usedBy === pubkey || state === "live" || state === "void";
   return mayKnow && !present.revoked ? "already_member" : "refused";
+}
+
+type NameRefusal = { readonly type: "name_missing" } | Extract<JoinOutcome, { type: "other_name" }>;
+
+/**
+ * The name that a new member gets by this invite. The same name in other letters' case is another wish than the inviter's,
+ * and is refused like any other.
+ */
+export function decideName(
+  { memberName }: Pick<InviteRecord, "memberName">,
+  asked: string | undefined,
+): { readonly type: "named"; readonly name: string } | NameRefusal {
+  const name = asked ?? memberName;
+  if (name === undefined) return { type: "name_missing" };
+  return memberName === undefined || memberName === name
+    ? { type: "named", name }
+    : { type: "other_name", name: memberName };
 }
 
 /** Decided under the mesh's lock, as joins are: an invite is used or revoked, never both. */

@@ -6,26 +6,45 @@ import type { JoinRequest } from "@claudemesh/protocol/wire/invite";
 import { joinBytes } from "@claudemesh/protocol/wire/signing";
 import { hashSecret, mintSecret, verifySignature } from "../core/credentials.ts";
 import { requireOwner } from "../core/require-owner.ts";
-import type { Member, MembersStore, Mesh } from "../ports.ts";
+import type { JoinOutcome, Member, MembersStore, Mesh } from "../ports.ts";
 
 export const inviteLifetimeSecondsDefault = 7 * 24 * 3600;
 
-type Ports = { readonly store: Pick<MembersStore, "addInvite" | "join">; readonly nowMs: () => number };
+type Ports<Method extends keyof MembersStore> = {
+  readonly store: Pick<MembersStore, Method>;
+  readonly nowMs: () => number;
+};
+
+export type InviteTerms = {
+  readonly lifetimeSeconds?: number | undefined;
+  /** The name that whoever joins by it gets; undefined: any that is free. */
+  readonly memberName?: string | undefined;
+};
 
 /** Each call makes a new invite; of its secret only the hash is kept. */
 export async function createInvite(
-  ports: Ports & { readonly nextId: () => string },
+  ports: Ports<"addInvite" | "isNameTaken"> & {
+    readonly nextId: () => string;
+    /** Rejects with the refusal of one more invite. */
+    readonly admit?: (id: string) => Promise<void>;
+  },
   creator: Member,
-  lifetimeSeconds: number = inviteLifetimeSecondsDefault,
+  { lifetimeSeconds = inviteLifetimeSecondsDefault, memberName }: InviteTerms = {},
 ): Promise<{ readonly id: string; readonly secret: string; readonly expiresAt: number }> {
   requireOwner(creator, "invite");
+  if (memberName !== undefined) {
+    if (!isMemberName(memberName)) throw new MeshError("invalid_name", undefined, { field: "name" });
+    // Whoever joins is asked again: the name may be given to another until then.
+    if (await ports.store.isNameTaken(creator.meshId, memberName)) throw nameTaken(memberName);
+  }
   const id = ports.nextId();
+  await ports.admit?.(id);
   const secret = mintSecret("cms");
   const nowMs = ports.nowMs();
   const expiresAt = nowMs + lifetimeSeconds * 1000;
   await ports.store.addInvite(
     creator.meshId,
-    { id, secretHash: hashSecret(secret), createdBy: creator.pubkey, expiresAt },
+    { id, secretHash: hashSecret(secret), createdBy: creator.pubkey, expiresAt, memberName },
     nowMs,
   );
   return { id, secret, expiresAt };
@@ -39,17 +58,38 @@ const noMeshId = "00000000-0000-0000-0000-000000000000";
  * an outsider learns nothing, by the clock neither.
  */
 export async function joinMesh(
-  ports: Ports,
+  ports: Ports<"join">,
   mesh: Mesh | undefined,
   request: JoinRequest,
 ): Promise<{ readonly joined: boolean; readonly mesh: Mesh; readonly member: Member }> {
   const { secret, name, pubkey, signature } = request;
-  if (!isMemberName(name)) throw new MeshError("invalid_name", undefined, { field: "name" });
-  const signed = joinBytes({ mesh_id: mesh?.id ?? noMeshId, secret, name, pubkey });
+  if (name !== undefined && !isMemberName(name)) throw new MeshError("invalid_name", undefined, { field: "name" });
+  const signed = joinBytes({ mesh_id: mesh?.id ?? noMeshId, secret, name: name ?? "", pubkey });
   if (!verifySignature(pubkey, signed, signature) || mesh === undefined) throw refuseInvite();
   const outcome = await ports.store.join(mesh.id, hashSecret(secret), { pubkey, name }, ports.nowMs());
-  if (outcome.type === "refused") throw refuseInvite();
+  if (!("member" in outcome)) throw refusalOf(outcome, name);
   return { joined: outcome.type === "joined", mesh, member: outcome.member };
+}
+
+function refusalOf(outcome: Exclude<JoinOutcome, { member: Member }>, asked: string | undefined): MeshError {
+  switch (outcome.type) {
+    case "refused":
+      return refuseInvite();
+    case "name_taken":
+      return nameTaken(asked);
+    case "name_missing":
+      return new MeshError("invalid_request", "The invite fixes no name; say which one you want.", { field: "name" });
+    case "other_name": {
+      const message = `The invite is for the name ${outcome.name}; join under that one, or give none.`;
+      return new MeshError("invite_names_another", message, { field: "name", name: outcome.name });
+    }
+  }
+}
+
+function nameTaken(name: string | undefined): MeshError {
+  const which = name === undefined ? "The name of this invite" : `The name ${name}`;
+  const message = `${which} is, or was, another member's of this mesh, where case does not count; choose another name.`;
+  return new MeshError("name_taken", message, { field: "name", ...(name !== undefined && { name }) });
 }
 
 function refuseInvite(): MeshError {

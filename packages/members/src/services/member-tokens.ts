@@ -9,13 +9,15 @@ export type TokenPorts = {
   readonly nextId: () => string;
 };
 
+/** `admit` rejects with the refusal of one more token. */
 export async function createToken(
-  ports: TokenPorts,
+  ports: TokenPorts & { readonly admit?: (id: string) => Promise<void> },
   member: PlainMember,
   label: string,
 ): Promise<{ readonly token: string; readonly tokenId: string }> {
   const token = mintSecret("cmt");
   const tokenId = ports.nextId();
+  await ports.admit?.(tokenId);
   await ports.store.addToken(
     member.meshId,
     { id: tokenId, tokenHash: hashToken(token), pubkey: member.pubkey, label },

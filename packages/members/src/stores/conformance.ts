@@ -13,8 +13,10 @@ import { createInvite, inviteLifetimeSecondsDefault, joinMesh } from "../service
 import { authenticateTokenHash, createToken, revokeToken } from "../services/member-tokens.ts";
 import { describeBrokers } from "./suites/brokers/conformance.ts";
 import { describeManagedInvites } from "./suites/invites/conformance.ts";
+import { describeNames } from "./suites/names/conformance.ts";
 import { describeRevocation } from "./suites/revocation/conformance.ts";
 import { describeRoles } from "./suites/roles/conformance.ts";
+import { describeSettings } from "./suites/settings/conformance.ts";
 
 export interface OpenMembers {
   readonly store: MembersStore;
@@ -45,6 +47,8 @@ export function describeMembersConformance(open: () => Promise<OpenMembers>): vo
   describe("revoking a member", () => describeRevocation(() => members.store));
 
   describe("the brokers of a store", () => describeBrokers(() => members.brokers));
+  describe("the names of a mesh", () => describeNames(() => members.store));
+  describe("the settings of a mesh", () => describeSettings(() => members.store));
   describe("changing a role", () => describeRoles(() => members.store));
   describe("creating a mesh, signed", () => describeCreateMesh(fixture));
   describe("joining a mesh, signed", () => describeJoinMesh(fixture));
@@ -355,7 +359,10 @@ function describeJoinMesh(fixture: Fixture): void {
 
   test("gives each invite its own secret and the lifetime that was asked for", async () => {
     const { owner } = await ownedMesh();
-    const [first, second] = await Promise.all([createInvite(ports(), owner, 60), createInvite(ports(), owner, 60)]);
+    const [first, second] = await Promise.all([
+      createInvite(ports(), owner, { lifetimeSeconds: 60 }),
+      createInvite(ports(), owner, { lifetimeSeconds: 60 }),
+    ]);
     expect(first.secret).not.toBe(second.secret);
     expect(first.expiresAt).toBe(nowMs + 60_000);
   });

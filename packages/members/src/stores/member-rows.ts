@@ -1,6 +1,6 @@
 // Rows as both stores read them, and the records they make. Statements are each store's own, and times are as the
 // store's driver gives them.
-import type { InviteRecord, Member, Page, Role, TokenRecord } from "../ports.ts";
+import type { InviteRecord, Member, Page, Role, SettingRecord, TokenRecord } from "../ports.ts";
 
 export type MemberRow = {
   readonly mesh_id: string;
@@ -34,10 +34,12 @@ export type InviteRow = {
   readonly used_at: Date | number | null;
   readonly revoked_at: Date | number | null;
   readonly made_by_owner: boolean | number;
+  readonly member_name: string | null;
 };
 
 /** Of `invite i`; whether an owner made it is asked in each store's own words. */
-export const inviteColumns = "i.id, i.created_by, i.created_at, i.expires_at, i.used_by, i.used_at, i.revoked_at";
+export const inviteColumns =
+  "i.id, i.created_by, i.created_at, i.expires_at, i.used_by, i.used_at, i.revoked_at, i.member_name";
 
 export function toInviteRecord(row: InviteRow): InviteRecord {
   return {
@@ -49,6 +51,7 @@ export function toInviteRecord(row: InviteRow): InviteRecord {
     usedAt: timeOf(row.used_at),
     revokedAt: timeOf(row.revoked_at),
     madeByOwner: Boolean(row.made_by_owner),
+    memberName: row.member_name ?? undefined,
   };
 }
 
@@ -65,6 +68,17 @@ export type TokenRow = {
 
 export function toTokenRecord({ id, label, created_at, revoked_at }: TokenRow): TokenRecord {
   return { id, label, createdAt: Number(created_at), revokedAt: timeOf(revoked_at) };
+}
+
+export type SettingRow = {
+  readonly key: string;
+  readonly value: string;
+  readonly set_by: string;
+  readonly set_at: Date | number;
+};
+
+export function toSettingRecord({ key, value, set_by, set_at }: SettingRow): SettingRecord {
+  return { key, value, setBy: set_by, setAt: Number(set_at) };
 }
 
 export function pageOf<T>(items: readonly T[], limit: number, cursorOf: (item: T) => string): Page<T> {

@@ -67,6 +67,9 @@ export type QueueStore = {
     queue: { id: string; maxDeliveries: number; createdBy: string },
     nowMs: number,
   ) => Promise<"created" | "exists" | "different">;
+  readonly exists: (meshId: string, queue: string) => Promise<boolean>;
+  /** How many the mesh has; counts no further than `upTo`. */
+  readonly count: (meshId: string, upTo: number) => Promise<number>;
   /**
    * Hands out what is available, in history order; a message is in one live lease at most. (queue, holder, request id)
    * is the identity of a lease: the same request again gets the same token and what of it is not settled. All of it

@@ -30,6 +30,7 @@ function start() {
     nowMs: () => nowMs,
     nextId: () => "b1",
     inlineBytes: 1_024,
+    takesUnsealed: async () => true,
     dedupeRetentionMs: undefined,
     afterB0: () => undefined,
     onAccepted: () => undefined,

@@ -4,7 +4,7 @@ import { sha256 } from "@claudemesh/members/sha256";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import { readAcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import type { AcceptResult } from "@claudemesh/protocol/messages/accept-result";
-import type { Envelope } from "@claudemesh/protocol/messages/envelope";
+import { type Envelope, isUnsealedDm } from "@claudemesh/protocol/messages/envelope";
 import { fingerprint } from "@claudemesh/protocol/messages/fingerprint";
 import { isOutdated } from "../core/claim-time.ts";
 import { answerFromStored } from "../core/stored-accept.ts";
@@ -15,6 +15,8 @@ export type AcceptPorts = {
   readonly nowMs: () => number;
   readonly nextId: () => string;
   readonly inlineBytes: number;
+  /** Whether the mesh takes direct messages that are not sealed. */
+  readonly takesUnsealed: (meshId: string) => Promise<boolean>;
   /** Undefined: dedupe rows are permanent. */
   readonly dedupeRetentionMs: number | undefined;
   /** A fault point: between the look-up and the transaction, where a fence may slip in. */
@@ -66,6 +68,7 @@ export async function acceptSend(
   const held = ports.afterB0();
   if (held !== undefined) await held;
 
+  if (isUnsealedDm(envelope) && !(await ports.takesUnsealed(meshId))) return { type: "refused", code: "dm_not_sealed" };
   if (envelope.body.length > ports.inlineBytes) return { type: "refused", code: "payload_too_large" };
 
   const nowMs = ports.nowMs();

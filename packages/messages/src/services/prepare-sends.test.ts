@@ -35,6 +35,7 @@ function createPorts(decide: (id: string) => LimiterDecision, over: Partial<Prep
     nowMs: () => 1_000,
     nextId: () => "id",
     inlineBytes: 10,
+    takesUnsealed: async () => true,
     dedupeRetentionMs: 500,
     ...over,
   };
@@ -76,6 +77,22 @@ test("a limiter that is away refuses, or lets pass and counts that, as the broke
   const limits = { ...open.ports.limits, whenUnavailable: "pass" as const };
   expect(await prepareSends({ ...open.ports, limits }, sender, [send("m1")])).toHaveLength(1);
   expect(open.passed()).toBe(1);
+});
+
+test("a direct message that is not sealed is refused before anything is spent, unless it was accepted before", async () => {
+  const takesUnsealed = async () => false;
+  const { ports, asked, consumed } = createPorts(ok, { takesUnsealed });
+  const destination = { kind: "dm" as const, ref: "b".repeat(64) };
+  const plain = { ...send("m2"), destination };
+  await expect(prepareSends(ports, sender, [send("m1"), plain])).rejects.toMatchObject({
+    code: "dm_not_sealed",
+    status: 422,
+    details: { index: 1 },
+  });
+  expect(asked).toEqual([]);
+  expect(await prepareSends(ports, sender, [{ ...plain, envelope_version: "2" }])).toHaveLength(1);
+  consumed.add("m2");
+  expect(await prepareSends(ports, sender, [plain])).toHaveLength(1);
 });
 
 test("what is malformed or too large is refused before anything is spent", async () => {

@@ -2,6 +2,7 @@
 // id up, and spends its budget. What is malformed, too large or over budget is thrown, and nothing has been accepted.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type AcceptRequest, readAcceptRequest } from "@claudemesh/protocol/messages/accept-request";
+import { isUnsealedDm } from "@claudemesh/protocol/messages/envelope";
 import type { AcceptStore, SendToAccept } from "../ports.ts";
 import { fingerprintOf } from "./accept.ts";
 import { type SpendPorts, spendUnit } from "./spend-unit.ts";
@@ -11,6 +12,8 @@ export type PrepareSendsPorts = SpendPorts & {
   readonly nowMs: () => number;
   readonly nextId: () => string;
   readonly inlineBytes: number;
+  /** Whether the mesh takes direct messages that are not sealed. */
+  readonly takesUnsealed: (meshId: string) => Promise<boolean>;
   /** Undefined: dedupe rows are permanent. */
   readonly dedupeRetentionMs: number | undefined;
 };
@@ -27,6 +30,7 @@ export async function prepareSends(
   const fresh: SendToAccept[] = [];
   for (const [index, send] of sends.entries()) {
     if (await isConsumed(ports, send)) continue;
+    await checkSealed(ports, send, index);
     checkSize(ports, send, index);
     fresh.push(send);
   }
@@ -65,6 +69,12 @@ function readSend(ports: PrepareSendsPorts, sender: Sender, request: AcceptReque
 
 async function isConsumed({ store }: PrepareSendsPorts, send: SendToAccept): Promise<boolean> {
   return (await store.findAccepted(send.meshId, send.clientMessageId)) !== undefined;
+}
+
+async function checkSealed(ports: PrepareSendsPorts, { meshId, envelope }: SendToAccept, index: number): Promise<void> {
+  if (isUnsealedDm(envelope) && !(await ports.takesUnsealed(meshId))) {
+    throw new MeshError("dm_not_sealed", undefined, { index });
+  }
 }
 
 function checkSize({ inlineBytes }: PrepareSendsPorts, { envelope }: SendToAccept, index: number): void {

@@ -144,6 +144,7 @@ export class World {
       nowMs: () => this.nowMs,
       nextId: () => `broker-${String(this.#nextId++).padStart(8, "0")}`,
       inlineBytes: 1_048_576,
+      takesUnsealed: async () => true,
       dedupeRetentionMs: 365 * 86_400_000,
       afterB0: () => undefined,
       onAccepted: (_meshId, recipients) => this.woken.push(recipients),

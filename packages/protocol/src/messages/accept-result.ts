@@ -28,7 +28,12 @@ export type AcceptResult =
 /** What B1 and B2 may refuse with. None of these leaves a dedupe row. */
 export type AcceptRefusal = Extract<
   ErrorCode,
-  "destination_not_found" | "not_subscribed" | "unauthorized" | "payload_too_large" | "limiter_unavailable"
+  | "destination_not_found"
+  | "not_subscribed"
+  | "unauthorized"
+  | "payload_too_large"
+  | "dm_not_sealed"
+  | "limiter_unavailable"
 >;
 
 export type Answer = {

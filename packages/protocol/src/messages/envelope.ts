@@ -24,6 +24,11 @@ export function isSealedVersion(version: EnvelopeVersion): boolean {
   return version !== "1";
 }
 
+/** A direct message whose body the broker could read. */
+export function isUnsealedDm({ version, destination }: Pick<Envelope, "version" | "destination">): boolean {
+  return destination.kind === "dm" && !isSealedVersion(version);
+}
+
 export type Meta = { readonly [key: string]: JsonValue };
 
 export type Envelope = {

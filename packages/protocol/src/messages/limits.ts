@@ -34,7 +34,6 @@ export const limits = {
   maxDeliveries: 1_000,
   maxDeliveriesDefault: 5,
   searchCharacters: 256,
-  webhooksPerMesh: 100,
   webhookUrlCharacters: 2_048,
   /** Named by one webhook. */
   webhookTopics: 100,

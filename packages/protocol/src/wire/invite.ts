@@ -6,13 +6,15 @@ import { encodeUtf8 } from "../encoding/utf8.ts";
 import { MeshError } from "../errors/errors.ts";
 import { isUuidV7 } from "../ids/ids.ts";
 import { parseStrictJson } from "../json/strict-json.ts";
-import { isName } from "../messages/names.ts";
+import { isMemberName, isName } from "../messages/names.ts";
 
 export type Invite = {
   readonly broker: string;
   readonly mesh: string;
   readonly mesh_id: string;
   readonly secret: string;
+  /** The name that whoever joins by it gets, where the inviter has fixed one. */
+  readonly name?: string;
 };
 
 const prefix = "cmi1.";
@@ -34,12 +36,13 @@ export function decodeInvite(text: string): Invite {
     throw new MeshError("invalid_invite", "The invite cannot be read; copy the whole line again.", {}, cause);
   }
   if (typeof value !== "object" || value === null) throw refuse();
-  const { broker, mesh, mesh_id, secret } = value as Record<string, unknown>;
+  const { broker, mesh, mesh_id, secret, name } = value as Record<string, unknown>;
   if (typeof broker !== "string" || !/^(ws|http)s?:\/\//.test(broker)) throw refuse();
   if (typeof mesh !== "string" || !isName(mesh)) throw refuse();
   if (typeof mesh_id !== "string" || !isUuidV7(mesh_id)) throw refuse();
   if (typeof secret !== "string" || secret === "" || secret.length > secretCharacters) throw refuse();
-  return { broker, mesh, mesh_id, secret };
+  if (name !== undefined && (typeof name !== "string" || !isMemberName(name))) throw refuse();
+  return { broker, mesh, mesh_id, secret, ...(name !== undefined && { name }) };
 }
 
 const publicKey = { type: "string", pattern: "^[0-9a-f]{64}$" } as const;
@@ -66,9 +69,10 @@ export type CreateMeshRequest = FromSchema<typeof createMeshRequestSchema>;
 export const joinRequestSchema = {
   type: "object",
   additionalProperties: false,
-  required: ["secret", "name", "pubkey", "signature"],
+  required: ["secret", "pubkey", "signature"],
   properties: {
     secret: { type: "string", minLength: 1, maxLength: secretCharacters },
+    /** Absent: the one that the invite fixes. */
     name: { type: "string" },
     pubkey: publicKey,
     signature,

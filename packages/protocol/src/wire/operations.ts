@@ -55,6 +55,8 @@ export type PageInput = FromSchema<typeof pageInputSchema>;
 
 export const inviteInputSchema = input([], {
   expires_in_s: { type: "integer", minimum: 60, maximum: 2_592_000 },
+  /** Absent: whoever joins by it chooses. */
+  name: { type: "string", maxLength: limits.nameCharacters },
 }) satisfies JSONSchema;
 export type InviteInput = FromSchema<typeof inviteInputSchema>;
 
@@ -185,6 +187,13 @@ export const memberRoleInputSchema = input(["pubkey", "role"], {
 }) satisfies JSONSchema;
 export type MemberRoleInput = FromSchema<typeof memberRoleInputSchema>;
 
+/** Which keys there are, and what each takes, is in mesh-settings.ts; null sets a key back to its default. */
+export const meshSetInputSchema = input(["key", "value"], {
+  key: text(limits.nameCharacters),
+  value: { type: ["string", "integer", "null"], maxLength: limits.nameCharacters },
+}) satisfies JSONSchema;
+export type MeshSetInput = FromSchema<typeof meshSetInputSchema>;
+
 export const emptyInputSchema = input([], {}) satisfies JSONSchema;
 export type EmptyInput = FromSchema<typeof emptyInputSchema>;
 
@@ -222,6 +231,8 @@ export const operations = {
   "profile.set": { http: { method: "POST", path: "/profile" }, input: profileInputSchema },
   "member.revoke": { http: { method: "DELETE", path: "/members/:pubkey" }, input: memberInputSchema },
   "member.role": { http: { method: "PUT", path: "/members/:pubkey/role" }, input: memberRoleInputSchema },
+  "mesh.settings": { http: { method: "GET", path: "/settings" }, input: emptyInputSchema },
+  "mesh.set": { http: { method: "PUT", path: "/settings" }, input: meshSetInputSchema },
   "invite.create": { http: { method: "POST", path: "/invites" }, input: inviteInputSchema },
   "invite.list": { http: { method: "GET", path: "/invites" }, input: pageInputSchema },
   "invite.revoke": { http: { method: "DELETE", path: "/invites/:invite_id" }, input: inviteIdInputSchema },

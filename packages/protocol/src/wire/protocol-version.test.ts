@@ -10,7 +10,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 1,
-  sha256: "5764ea230813d606970b36d43a4cf624536e82fe225345bab10901dbd4f35a42",
+  sha256: "b6526d501e8ee186db83e2058f8a2a1b9cc15c7d041a4c017791c517b9e0bb6c",
 };
 
 const wire = {

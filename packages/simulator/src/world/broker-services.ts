@@ -5,12 +5,14 @@ import type { BrokerConfig } from "@claudemesh/broker/config";
 import { ConnectionRegistry } from "@claudemesh/broker/connection-registry";
 import type { BrokerContext } from "@claudemesh/broker/context";
 import { Housekeeping } from "@claudemesh/broker/housekeeping";
+import { MeshCaps } from "@claudemesh/broker/mesh-caps";
 import type { RunOperation } from "@claudemesh/broker/run-operation";
 import { SharedConnections } from "@claudemesh/broker/shared-connections";
 import { createSpacePorts } from "@claudemesh/broker/space-ports";
 import { SpaceWatchers } from "@claudemesh/broker/space-watchers";
 import { createSqliteSpaces, sqliteRules } from "@claudemesh/broker/sqlite-backend";
 import { verifySignature } from "@claudemesh/members/credentials";
+import { MeshSettingsService } from "@claudemesh/members/services/mesh-settings";
 import { createSqliteMembersStore } from "@claudemesh/members/sqlite";
 import type { MessagesStore } from "@claudemesh/messages/ports";
 import type { Limiter } from "@claudemesh/messages/ports/limiter";
@@ -96,16 +98,27 @@ export async function openServices(parts: Parts): Promise<BrokerContext> {
     limiter: inFront(limiterOf(parts), createSqliteLimiter(commit, config.rateLimit)),
     limits: { whenUnavailable: "refuse", onPassedUncounted: quiet } as const,
   };
+  const members = createSqliteMembersStore(disk, commit);
+  const settings = new MeshSettingsService({ store: members, nowMs, ceilings: config.meshLimits });
+  const spaceSurroundings = {
+    config,
+    connections,
+    watchers,
+    takesUnsealed: settings.takesUnsealed,
+    nowMs,
+    nextId,
+    randomBytes: life.chance.randomBytes,
+    nextTurn: life.nextTurn,
+  };
   return {
     config,
-    members: createSqliteMembersStore(disk, commit),
+    members,
+    settings,
+    caps: new MeshCaps({ members, messages, spaces, settings, nowMs }),
     messages,
     once: plants.once?.(onceStore, disk) ?? onceStore,
     registrar: await openSimulatedRegistrar(parts, plants.registrar?.(registrarStore, disk) ?? registrarStore, nextId),
-    spaces: createSpacePorts(
-      { spaces, messages, sendLimits },
-      { config, connections, watchers, nowMs, nextId, randomBytes: life.chance.randomBytes, nextTurn: life.nextTurn },
-    ),
+    spaces: createSpacePorts({ spaces, messages, sendLimits }, spaceSurroundings),
     admitNew: async (meshId, id) => {
       const refusal = await spendUnit(sendLimits, meshId, id, nowMs());
       if (refusal !== undefined) throw refusal;

@@ -171,6 +171,7 @@ function configOf(settings: Settings): BrokerConfig {
     nightlyCheck: { minute: undefined },
     connectionPolicy: settings.connectionPolicy,
     strangersPerAddress: 1,
+    meshLimits: {},
     webhookAllowPrivate: false,
     webhookTimeoutMs: 1_000,
     webhookAttempts: 1,

@@ -26,19 +26,26 @@ export type OpenedSession = {
 };
 
 /** What a try of the transaction may use; made before it, so that each try opens the same. */
-type Fresh = { readonly sessionId: string; readonly salt: Uint8Array; readonly nowMs: number };
+type Fresh = {
+  readonly sessionId: string;
+  readonly salt: Uint8Array;
+  readonly nowMs: number;
+  readonly full: MeshError | undefined;
+};
 
+/** `full`: why no session may be added now; one that is there is opened all the same. */
 export async function openSession(
   ports: SpacePorts,
   space: SpaceRef,
   memberPubkey: string,
   request: OpenRequest,
+  full?: MeshError,
 ): Promise<OpenedSession> {
   if ((request.sessionId === undefined) !== (request.sessionToken === undefined)) {
     const field = request.sessionId === undefined ? "sessionId" : "sessionToken";
     throw new MeshError("invalid_request", "A session is resumed with its id and its token.", { field });
   }
-  const fresh: Fresh = { sessionId: ports.nextId(), salt: ports.randomBytes(saltBytes), nowMs: ports.nowMs() };
+  const fresh: Fresh = { sessionId: ports.nextId(), salt: ports.randomBytes(saltBytes), nowMs: ports.nowMs(), full };
   const opened = await transact(ports.store, space, (tx) => open(tx, memberPubkey, request, fresh));
   if (opened.resumed) ports.onSessionTaken(space, opened.sessionId, opened.epoch);
   return opened;
@@ -88,7 +95,8 @@ function* sessionToOpen(
   fresh: Fresh,
 ): Steps<SessionRow> {
   if (sessionId === undefined) {
-    const { nowMs } = fresh;
+    const { nowMs, full } = fresh;
+    if (full !== undefined) throw full;
     const tokenHash = new Uint8Array();
     return { sessionId: fresh.sessionId, memberPubkey, epoch: 1, tokenHash, lastLocalSeq: 0, usedAtMs: nowMs };
   }

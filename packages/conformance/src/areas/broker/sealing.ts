@@ -1,5 +1,5 @@
 // 1.8 at the broker: sealed envelopes pass through byte for byte.
-import { expectAnswer, expectRefusal, fieldOf } from "../../frame/expect.ts";
+import { expectAnswer, expectEqual, expectRefusal, fieldOf, itemsOf } from "../../frame/expect.ts";
 import { absent } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
 import { fingerprintOf, readVectors } from "../../vectors.ts";
@@ -40,6 +40,41 @@ export const sealingScenarios: readonly Scenario<BrokerWorld>[] = [
     const fate = `/messages/by-client-id/${fields.client_message_id}?fingerprint=`;
     expectAnswer(await world.alice.call("GET", fate + fingerprintOf(sealed)), 200, { fate: "committed" });
     expectAnswer(await world.alice.call("GET", fate + fingerprintOf(fields)), 200, { fate: "taken" });
+  }),
+  scenario(
+    "6.1",
+    "sealed-by-default",
+    "a direct message that is not sealed is 422 and consumes nothing",
+    async (world) => {
+      const owner = await world.createPlainMesh(world.fresh("sealed"), "olga");
+      const plain = { client_message_id: world.fresh("plain"), destination: toMember(owner), body: "x" };
+      expectRefusal(await owner.call("POST", "/messages", plain), 422, "dm_not_sealed");
+      const peer = await owner.connect("client");
+      expectRefusal(await peer.request("send", plain), 422, "dm_not_sealed");
+      const fate = `/messages/by-client-id/${plain.client_message_id}?fingerprint=${fingerprintOf(plain)}`;
+      expectAnswer(await owner.call("GET", fate), 200, { fate: "none" });
+      await accept(owner, { ...plain, envelope_version: "2" });
+    },
+  ),
+  scenario("6.1", "policy-after-b0", "what was accepted stays so when the mesh asks for seals again", async (world) => {
+    const owner = await world.createMesh(world.fresh("any"), "olga");
+    const plain = { client_message_id: world.fresh("plain"), destination: toMember(owner), body: "x" };
+    await accept(owner, plain);
+    expectAnswer(await owner.call("PUT", "/settings", { key: "dm_policy", value: null }), 200, { value: "sealed" });
+    expectAnswer(await owner.call("POST", "/messages", plain), 200, { duplicate: true });
+    const other = { ...plain, client_message_id: world.fresh("plain") };
+    expectRefusal(await owner.call("POST", "/messages", other), 422, "dm_not_sealed");
+  }),
+  scenario("8.7", "settings", "every member reads the mesh's settings, an owner alone changes them", async (world) => {
+    const change = { key: "max_topics", value: 9_000 };
+    expectRefusal(await world.alice.call("PUT", "/settings", change), 403, "forbidden");
+    expectRefusal(await world.owner.call("PUT", "/settings", { key: "colour", value: 1 }), 400, "invalid_request");
+    expectRefusal(await world.owner.call("PUT", "/settings", { ...change, value: -1 }), 400, "invalid_request");
+    expectAnswer(await world.owner.call("PUT", "/settings", change), 200, change);
+    const read = expectAnswer(await world.alice.call("GET", "/settings"), 200);
+    const found = itemsOf(read).find(({ key }) => key === "max_topics");
+    expectEqual(found?.value, 9_000, "value of max_topics", read.request);
+    expectAnswer(await world.owner.call("PUT", "/settings", { ...change, value: null }), 200);
   }),
   scenario("1.8", "dms-only", "only direct messages are sealed", async (world) => {
     for (const destination of [toTopic(await world.topic()), toQueue(await world.queue())]) {

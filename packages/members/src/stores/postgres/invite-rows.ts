@@ -15,9 +15,17 @@ export async function insertInvite(
   nowMs: number,
 ): Promise<void> {
   await tx.execute(
-    `INSERT INTO mesh.invite (mesh_id, secret_hash, id, created_by, created_at, expires_at)
-     VALUES ($1, $2, $3, $4, $5, $6)`,
-    [meshId, invite.secretHash, invite.id, invite.createdBy, new Date(nowMs), new Date(invite.expiresAt)],
+    `INSERT INTO mesh.invite (mesh_id, secret_hash, id, created_by, created_at, expires_at, member_name)
+     VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+    [
+      meshId,
+      invite.secretHash,
+      invite.id,
+      invite.createdBy,
+      new Date(nowMs),
+      new Date(invite.expiresAt),
+      invite.memberName ?? null,
+    ],
   );
 }
 

@@ -4,7 +4,7 @@ import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
 import { beforeNul, comparable } from "@claudemesh/storage/postgres-text";
 import { decideRole, isLiveOwner } from "../../core/decide-role.ts";
-import { decideInviteRevoke, decideJoin } from "../../core/invite-state.ts";
+import { decideInviteRevoke, decideJoin, decideName } from "../../core/invite-state.ts";
 import type {
   CreateMeshOutcome,
   InviteRevokeOutcome,
@@ -29,6 +29,7 @@ import {
   selectInvites,
 } from "./invite-rows.ts";
 import type { Reading } from "./reading.ts";
+import { countOpenInvites, countTokens, deleteSetting, selectSettings, upsertSetting } from "./setting-rows.ts";
 
 export function postgresMembersMigrations(): Migration[] {
   return loadMigrations("members", new URL("./migrations/", import.meta.url));
@@ -60,6 +61,7 @@ export function createPostgresMembersStore(postgres: Postgres, looking = postgre
     createMesh: (mesh, owner, nowMs) => postgres.transaction((tx) => insertMesh(tx, mesh, owner, nowMs)),
     findMesh: lookUps.findMesh,
     findMember: (meshId, pubkey) => selectMember(committed, meshId, pubkey),
+    isNameTaken: (meshId, name) => hasName(committed, meshId, name),
     findRevoked: (meshId, pubkeys) => selectRevoked(committed, meshId, pubkeys),
     listMembers: (meshId, after, limit) => selectMembers(committed, meshId, after, limit),
     addInvite: (meshId, invite, nowMs) => postgres.transaction((tx) => insertInvite(tx, meshId, invite, nowMs)),
@@ -89,6 +91,11 @@ export function createPostgresMembersStore(postgres: Postgres, looking = postgre
       }),
     revokeMember: (meshId, by, pubkey, nowMs) => postgres.transaction((tx) => endMember(tx, meshId, by, pubkey, nowMs)),
     setRole: (meshId, by, pubkey, role) => postgres.transaction((tx) => updateRole(tx, meshId, by, pubkey, role)),
+    listSettings: (meshId) => selectSettings(committed, meshId),
+    changeSetting: (meshId, by, setting, nowMs) =>
+      postgres.transaction((tx) => writeSetting(tx, meshId, by, setting, nowMs)),
+    count: (meshId, what, upTo, nowMs) =>
+      what === "tokens" ? countTokens(committed, meshId, upTo) : countOpenInvites(committed, meshId, upTo, nowMs),
   };
 }
 
@@ -132,7 +139,7 @@ async function spendInvite(
   tx: PostgresTransaction,
   meshId: string,
   secretHash: Uint8Array,
-  member: { pubkey: string; name: string },
+  member: { pubkey: string; name: string | undefined },
   nowMs: number,
 ): Promise<JoinOutcome> {
   await lockMesh(tx, meshId);
@@ -142,8 +149,12 @@ async function spendInvite(
   const decision = decideJoin(invite, { pubkey: member.pubkey, present }, nowMs);
   if (decision === "already_member" && present !== undefined) return { type: decision, member: present };
   if (decision !== "joined") return { type: "refused" };
+  const named = decideName(invite, member.name);
+  if (named.type !== "named") return named;
+  const { name } = named;
+  if (await hasName(tx, meshId, name)) return { type: "name_taken" };
   await markInviteUsed(tx, meshId, invite.id, member.pubkey, nowMs);
-  return { type: "joined", member: await insertMember(tx, meshId, member, "member", nowMs) };
+  return { type: "joined", member: await insertMember(tx, meshId, { pubkey: member.pubkey, name }, "member", nowMs) };
 }
 
 async function endInvite(
@@ -199,6 +210,26 @@ async function updateRole(
     await tx.execute("UPDATE mesh.member SET role = $3 WHERE mesh_id = $1 AND pubkey = $2", [meshId, pubkey, role]);
   }
   return outcome;
+}
+
+async function writeSetting(
+  tx: PostgresTransaction,
+  meshId: string,
+  by: string,
+  { key, value }: { readonly key: string; readonly value: string | undefined },
+  nowMs: number,
+): Promise<boolean> {
+  await lockMesh(tx, meshId);
+  if (!isLiveOwner(await selectMember(tx, meshId, by))) return false;
+  if (value === undefined) await deleteSetting(tx, meshId, key);
+  else await upsertSetting(tx, meshId, { key, value, setBy: by, setAt: nowMs });
+  return true;
+}
+
+/** Of a member or a former member. */
+async function hasName(db: Reading, meshId: string, name: string): Promise<boolean> {
+  const text = "SELECT 1 FROM mesh.member WHERE mesh_id = $1 AND lower(name) = lower($2) LIMIT 1";
+  return (await db.query(text, [meshId, ...comparable(name)])).length > 0;
 }
 
 async function countOwners(tx: PostgresTransaction, meshId: string): Promise<number> {

@@ -8,8 +8,9 @@ const madeByOwner = `EXISTS (SELECT 1 FROM member m WHERE m.mesh_id = i.mesh_id 
 
 export function insertInvite(tx: Sqlite, meshId: string, invite: NewInvite, nowMs: number): void {
   tx.sql(
-    "INSERT INTO invite (mesh_id, secret_hash, id, created_by, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
-  ).run(meshId, invite.secretHash, invite.id, invite.createdBy, nowMs, invite.expiresAt);
+    `INSERT INTO invite (mesh_id, secret_hash, id, created_by, created_at, expires_at, member_name)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  ).run(meshId, invite.secretHash, invite.id, invite.createdBy, nowMs, invite.expiresAt, invite.memberName ?? null);
 }
 
 export function selectInvites(db: Sqlite, meshId: string, after: string, limit: number): Page<InviteRecord> {

@@ -4,7 +4,7 @@ import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { decideRole, isLiveOwner } from "../../core/decide-role.ts";
-import { decideInviteRevoke, decideJoin } from "../../core/invite-state.ts";
+import { decideInviteRevoke, decideJoin, decideName } from "../../core/invite-state.ts";
 import type {
   CreateMeshOutcome,
   InviteRevokeOutcome,
@@ -28,6 +28,7 @@ import {
   selectInviteBySecret,
   selectInvites,
 } from "./invite-rows.ts";
+import { countOpenInvites, countTokens, deleteSetting, selectSettings, upsertSetting } from "./setting-rows.ts";
 
 export function membersMigrations(): Migration[] {
   return loadMigrations("members", new URL("./migrations/", import.meta.url));
@@ -39,6 +40,7 @@ export function createSqliteMembersStore(db: Sqlite, commit: GroupCommit): Membe
     createMesh: (mesh, owner, nowMs) => commit.submit((tx) => insertMesh(tx, mesh, owner, nowMs)),
     findMesh: async (nameOrId) => selectMesh(db, nameOrId),
     findMember: async (meshId, pubkey) => selectMember(db, meshId, pubkey),
+    isNameTaken: async (meshId, name) => hasName(db, meshId, name),
     findRevoked: async (meshId, pubkeys) => pubkeys.filter((pubkey) => !isLiveMember(db, meshId, pubkey)),
     listMembers: async (meshId, after, limit) => selectMembers(db, meshId, after, limit),
     addInvite: (meshId, invite, nowMs) => commit.submit((tx) => insertInvite(tx, meshId, invite, nowMs)),
@@ -65,6 +67,10 @@ export function createSqliteMembersStore(db: Sqlite, commit: GroupCommit): Membe
       }),
     revokeMember: (meshId, by, pubkey, nowMs) => commit.submit((tx) => endMember(tx, meshId, by, pubkey, nowMs)),
     setRole: (meshId, by, pubkey, role) => commit.submit((tx) => updateRole(tx, meshId, by, pubkey, role)),
+    listSettings: async (meshId) => selectSettings(db, meshId),
+    changeSetting: (meshId, by, setting, nowMs) => commit.submit((tx) => writeSetting(tx, meshId, by, setting, nowMs)),
+    count: async (meshId, what, upTo, nowMs) =>
+      what === "tokens" ? countTokens(db, meshId, upTo) : countOpenInvites(db, meshId, upTo, nowMs),
   };
 }
 
@@ -100,7 +106,7 @@ function spendInvite(
   tx: Sqlite,
   meshId: string,
   secretHash: Uint8Array,
-  member: { pubkey: string; name: string },
+  member: { pubkey: string; name: string | undefined },
   nowMs: number,
 ): JoinOutcome {
   const invite = selectInviteBySecret(tx, meshId, secretHash);
@@ -109,8 +115,12 @@ function spendInvite(
   const decision = decideJoin(invite, { pubkey: member.pubkey, present }, nowMs);
   if (decision === "already_member" && present !== undefined) return { type: decision, member: present };
   if (decision !== "joined") return { type: "refused" };
+  const named = decideName(invite, member.name);
+  if (named.type !== "named") return named;
+  const { name } = named;
+  if (hasName(tx, meshId, name)) return { type: "name_taken" };
   markInviteUsed(tx, meshId, invite.id, member.pubkey, nowMs);
-  return { type: "joined", member: insertMember(tx, meshId, member, "member", nowMs) };
+  return { type: "joined", member: insertMember(tx, meshId, { pubkey: member.pubkey, name }, "member", nowMs) };
 }
 
 function endInvite(tx: Sqlite, meshId: string, by: string, inviteId: string, nowMs: number): InviteRevokeOutcome {
@@ -146,6 +156,24 @@ function updateRole(tx: Sqlite, meshId: string, by: string, pubkey: string, role
     tx.sql("UPDATE member SET role = ? WHERE mesh_id = ? AND pubkey = ?").run(role, meshId, pubkey);
   }
   return outcome;
+}
+
+function writeSetting(
+  tx: Sqlite,
+  meshId: string,
+  by: string,
+  { key, value }: { readonly key: string; readonly value: string | undefined },
+  nowMs: number,
+): boolean {
+  if (!isLiveOwner(selectMember(tx, meshId, by))) return false;
+  if (value === undefined) deleteSetting(tx, meshId, key);
+  else upsertSetting(tx, meshId, { key, value, setBy: by, setAt: nowMs });
+  return true;
+}
+
+/** Of a member or a former member. */
+function hasName(db: Sqlite, meshId: string, name: string): boolean {
+  return db.sql("SELECT 1 FROM member WHERE mesh_id = ? AND lower(name) = lower(?)").get(meshId, name) !== undefined;
 }
 
 function countOwners(tx: Sqlite, meshId: string): number {

@@ -19,12 +19,27 @@ import { selectMessageState } from "./message-state.ts";
 import { claimCheck, createRules } from "./orphans.ts";
 import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
 import { createQueueBatches } from "./queue-batches.ts";
-import { insertQueue, reviveMessages, selectParkedPage, writeRunOut } from "./queues.ts";
+import {
+  countQueues,
+  insertQueue,
+  reviveMessages,
+  selectMaxDeliveries,
+  selectParkedPage,
+  writeRunOut,
+} from "./queues.ts";
 import { createCountNext } from "./rate-counters.ts";
 import { hasStaleMesh, indexNext, selectFound } from "./search.ts";
 import { selectSize, selectStats } from "./stats.ts";
 import { type ClientKey, type Reading, selectAccepted } from "./stored-accepts.ts";
-import { deleteSubscription, deleteTopic, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
+import {
+  countTopics,
+  deleteSubscription,
+  deleteTopic,
+  insertSubscription,
+  insertTopic,
+  selectTopics,
+  topicExists,
+} from "./topics.ts";
 import { claimDeliveries, hasTurn } from "./webhook-claims.ts";
 import {
   countDeliveries,
@@ -100,6 +115,8 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
     history: { read: (query) => selectHistory(committed, query) },
     topics: {
       create: (meshId, topic, nowMs) => common.transaction((tx) => insertTopic(tx, meshId, topic, nowMs)),
+      exists: (meshId, topic) => topicExists(committed, meshId, topic),
+      count: (meshId, upTo) => countTopics(committed, meshId, upTo),
       list: (meshId, reader, after, limit) => selectTopics(committed, meshId, reader, after, limit),
       subscribe: (meshId, topic, pubkey, nowMs) =>
         common.transaction((tx) => insertSubscription(tx, meshId, topic, pubkey, nowMs)),
@@ -142,6 +159,8 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
 function createQueueStore({ queueing, common }: MessagesPools, committed: Reading): QueueStore {
   return {
     create: (meshId, queue, nowMs) => common.transaction((tx) => insertQueue(tx, meshId, queue, nowMs)),
+    exists: async (meshId, queue) => (await selectMaxDeliveries(committed, meshId, queue)) !== undefined,
+    count: (meshId, upTo) => countQueues(committed, meshId, upTo),
     ...createQueueBatches(queueing),
     parked: async (query, nowMs) => {
       for (;;) {

@@ -26,6 +26,12 @@ export async function insertQueue(
   return (await selectMaxDeliveries(tx, meshId, queue.id)) === queue.maxDeliveries ? "exists" : "different";
 }
 
+export async function countQueues(db: Reading, meshId: string, upTo: number): Promise<number> {
+  const counted = "SELECT count(*)::int AS n FROM (SELECT FROM mesh.queue WHERE mesh_id = $1 LIMIT $2) AS some";
+  const [row] = await db.query<{ n: number }>(counted, [meshId, upTo]);
+  return row?.n ?? 0;
+}
+
 /** Undefined: no such queue. */
 export async function selectMaxDeliveries(
   db: Reading,

@@ -39,6 +39,16 @@ export function selectTopics(
   );
 }
 
+export async function topicExists(db: Reading, meshId: string, topic: string): Promise<boolean> {
+  return (await db.query("SELECT 1 FROM mesh.topic WHERE mesh_id = $1 AND name = $2", [meshId, topic])).length > 0;
+}
+
+export async function countTopics(db: Reading, meshId: string, upTo: number): Promise<number> {
+  const counted = "SELECT count(*)::int AS n FROM (SELECT FROM mesh.topic WHERE mesh_id = $1 LIMIT $2) AS some";
+  const [row] = await db.query<{ n: number }>(counted, [meshId, upTo]);
+  return row?.n ?? 0;
+}
+
 /** False: no such topic. It is held against deletion while the subscription is written. */
 async function holdTopic(tx: PostgresTransaction, meshId: string, topic: string): Promise<boolean> {
   const rows = await tx.query("SELECT 1 FROM mesh.topic WHERE mesh_id = $1 AND name = $2 FOR KEY SHARE", [

@@ -21,11 +21,28 @@ import { selectMentions } from "./mentions.ts";
 import { selectMessageState } from "./message-state.ts";
 import { claimCheck, createRules } from "./orphans.ts";
 import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
-import { insertQueue, leaseMessages, reviveMessages, selectParkedPage, settleMessages, writeRunOut } from "./queues.ts";
+import {
+  countQueues,
+  insertQueue,
+  leaseMessages,
+  reviveMessages,
+  selectMaxDeliveries,
+  selectParkedPage,
+  settleMessages,
+  writeRunOut,
+} from "./queues.ts";
 import { createCountNext } from "./rate-counters.ts";
 import { indexNext, selectFound, selectStaleMesh } from "./search.ts";
 import { selectSize, selectStats } from "./stats.ts";
-import { deleteSubscription, deleteTopic, insertSubscription, insertTopic, selectTopics } from "./topics.ts";
+import {
+  countTopics,
+  deleteSubscription,
+  deleteTopic,
+  insertSubscription,
+  insertTopic,
+  selectTopics,
+  topicExists,
+} from "./topics.ts";
 import { claimDeliveries, selectTurns } from "./webhook-claims.ts";
 import {
   countDeliveries,
@@ -89,6 +106,8 @@ export function createSqliteMessagesStore(
     history: { read: async (query) => selectHistory(db, query) },
     topics: {
       create: (meshId, topic, nowMs) => commit.submit((tx) => insertTopic(tx, meshId, topic, nowMs)),
+      exists: async (meshId, topic) => topicExists(db, meshId, topic),
+      count: async (meshId, upTo) => countTopics(db, meshId, upTo),
       list: async (meshId, reader, after, limit) => selectTopics(db, meshId, reader, after, limit),
       subscribe: (meshId, topic, pubkey, nowMs) =>
         commit.submit((tx) => insertSubscription(tx, meshId, topic, pubkey, nowMs)),
@@ -143,6 +162,8 @@ export function createSqliteMessagesStore(
 function createQueueStore(db: Sqlite, commit: GroupCommit): QueueStore {
   return {
     create: (meshId, queue, nowMs) => commit.submit((tx) => insertQueue(tx, meshId, queue, nowMs)),
+    exists: async (meshId, queue) => selectMaxDeliveries(db, meshId, queue) !== undefined,
+    count: async (meshId, upTo) => countQueues(db, meshId, upTo),
     lease: (request, nowMs) => lookForMessages(() => commit.submit((tx) => leaseMessages(tx, request, nowMs))),
     settle: (request, nowMs) => commit.submit((tx) => settleMessages(tx, request, nowMs)),
     parked: async (query, nowMs) => {

@@ -57,6 +57,11 @@ export function selectMaxDeliveries(db: Sqlite, meshId: string, queue: string): 
     .get(meshId, queue)?.max_deliveries;
 }
 
+export function countQueues(db: Sqlite, meshId: string, upTo: number): number {
+  const counted = "SELECT count(*) AS n FROM (SELECT 1 FROM queue WHERE mesh_id = ? LIMIT ?)";
+  return db.sql<{ n: number }>(counted).get(meshId, upTo)?.n ?? 0;
+}
+
 /** A queue as a live member may use it. */
 function openQueue(tx: Sqlite, meshId: string, queue: string, member: string): number | QueueRefusal {
   if (!isLiveMember(tx, meshId, member)) return { type: "not_a_member" };

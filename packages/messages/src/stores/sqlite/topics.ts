@@ -33,8 +33,13 @@ export function selectTopics(db: Sqlite, meshId: string, reader: string, after: 
   return rows.map((row) => ({ name: row.name, postPolicy: row.post_policy, subscribed: row.subscribed === 1 }));
 }
 
-function topicExists(tx: Sqlite, meshId: string, topic: string): boolean {
+export function topicExists(tx: Sqlite, meshId: string, topic: string): boolean {
   return tx.sql("SELECT 1 FROM topic WHERE mesh_id = ? AND name = ?").get(meshId, topic) !== undefined;
+}
+
+export function countTopics(db: Sqlite, meshId: string, upTo: number): number {
+  const counted = "SELECT count(*) AS n FROM (SELECT 1 FROM topic WHERE mesh_id = ? LIMIT ?)";
+  return db.sql<{ n: number }>(counted).get(meshId, upTo)?.n ?? 0;
 }
 
 export function insertSubscription(tx: Sqlite, meshId: string, topic: string, pubkey: string, nowMs: number): boolean {

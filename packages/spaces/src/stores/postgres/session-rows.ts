@@ -47,6 +47,18 @@ export async function selectSpaces(db: Reading, meshId: string, after: string, l
   return rows.map(toSpace);
 }
 
+export async function countRows(
+  db: Reading,
+  meshId: string,
+  what: "spaces" | "sessions",
+  upTo: number,
+): Promise<number> {
+  const table = what === "spaces" ? "mesh.space" : "mesh.space_session";
+  const counted = `SELECT count(*)::int AS n FROM (SELECT FROM ${table} WHERE mesh_id = $1 LIMIT $2) AS some`;
+  const [row] = await db.query<{ n: number }>(counted, [meshId, upTo]);
+  return row?.n ?? 0;
+}
+
 export async function insertSpace(
   tx: PostgresTransaction,
   space: SpaceRef,

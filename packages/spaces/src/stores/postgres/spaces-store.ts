@@ -6,7 +6,7 @@ import { runWaiting } from "../../ports/steps.ts";
 import type { SpacesStore } from "../../ports.ts";
 import { deleteSnapshots } from "./entity-rows.ts";
 import type { Reading } from "./reading.ts";
-import { insertSpace, selectSpaces, updateSignedWrites } from "./session-rows.ts";
+import { countRows, insertSpace, selectSpaces, updateSignedWrites } from "./session-rows.ts";
 import { createSharedReads } from "./shared-reads.ts";
 import type { AcceptSends } from "./shared-transaction.ts";
 import { type LaneProbe, TransactionLanes } from "./transaction-lanes.ts";
@@ -42,6 +42,7 @@ export function createPostgresSpacesStore(pools: SpacesPools, options: PostgresS
     createSpace: (space, settings, nowMs) => common.transaction((tx) => insertSpace(tx, space, settings, nowMs)),
     setSignedWrites: (space, signedWrites) => common.transaction((tx) => updateSignedWrites(tx, space, signedWrites)),
     listSpaces: (meshId, after, limit) => selectSpaces(committed, meshId, after, limit),
+    count: (meshId, what, upTo) => countRows(committed, meshId, what, upTo),
     sweepSessions: (unusedSinceMs, after) => sweepSessions(common, unusedSinceMs, after),
     dropSnapshots: async (space) => {
       await common.transaction((tx) => deleteSnapshots(tx, space));

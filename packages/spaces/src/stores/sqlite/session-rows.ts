@@ -35,6 +35,12 @@ export function selectSpaces(db: Sqlite, meshId: string, after: string, limit: n
   return rows.map(toSpace);
 }
 
+export function countRows(db: Sqlite, meshId: string, what: "spaces" | "sessions", upTo: number): number {
+  const table = what === "spaces" ? "space" : "space_session";
+  const counted = `SELECT count(*) AS n FROM (SELECT 1 FROM ${table} WHERE mesh_id = ? LIMIT ?)`;
+  return db.sql<{ n: number }>(counted).get(meshId, upTo)?.n ?? 0;
+}
+
 export function insertSpace(
   tx: Sqlite,
   space: SpaceRef,

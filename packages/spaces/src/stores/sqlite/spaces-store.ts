@@ -9,7 +9,7 @@ import { runAtOnce, type Steps } from "../../ports/steps.ts";
 import type { SpacesStore, SpaceTransaction } from "../../ports.ts";
 import { KnownSpaces } from "../known-spaces.ts";
 import { deleteSnapshots } from "./entity-rows.ts";
-import { insertSpace, selectSpaces, updateSignedWrites } from "./session-rows.ts";
+import { countRows, insertSpace, selectSpaces, updateSignedWrites } from "./session-rows.ts";
 import { type AcceptSends, SharedTransaction } from "./shared-transaction.ts";
 import { viewOf } from "./space-view.ts";
 import { deleteUnusedSessions, selectUnusedSessions } from "./unused-sessions.ts";
@@ -43,6 +43,7 @@ export function createSqliteSpacesStore(db: Sqlite, commit: GroupCommit, options
     createSpace: (space, settings, nowMs) => commit.submit((tx) => insertSpace(tx, space, settings, nowMs)),
     setSignedWrites: (space, signedWrites) => commit.submit((tx) => updateSignedWrites(tx, space, signedWrites)),
     listSpaces: async (meshId, after, limit) => selectSpaces(db, meshId, after, limit),
+    count: async (meshId, what, upTo) => countRows(db, meshId, what, upTo),
     sweepSessions: async (unusedSinceMs, after) => {
       const unused = selectUnusedSessions(db, unusedSinceMs, after);
       if (unused.places.length === 0) return { removed: 0, next: unused.next, more: unused.next !== undefined };

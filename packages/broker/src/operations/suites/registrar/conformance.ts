@@ -38,7 +38,9 @@ export function describeRegistrarOverNetwork(startBroker: StartBroker): void {
   };
 
   test("the mesh's budget is spent by a new approval alone: its repetition, its registration and retries cost nothing", async () => {
-    const { owner, member } = await start({ "rate-limit": "1/86400s" });
+    // Two tokens and an invite before it.
+    const { owner, member } = await start({ "rate-limit": "4/86400s" });
+    await member.token();
     const terms = signedApproval(owner);
     const approved = await owner.call("POST", "/registrar/approvals", terms);
     expect(approved.status).toBe(201);

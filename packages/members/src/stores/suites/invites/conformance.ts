@@ -29,10 +29,10 @@ export function describeManagedInvites(store: () => MembersStore): void {
   test("are listed to an owner with what became of them, and without their secrets", async () => {
     const owner = await start();
     const [used, revoked, expired, live] = [
-      await createInvite(ports(), owner, 3_600),
-      await createInvite(ports(), owner, 3_600),
-      await createInvite(ports(), owner, 60),
-      await createInvite(ports(), owner, 3_600),
+      await createInvite(ports(), owner, { lifetimeSeconds: 3_600 }),
+      await createInvite(ports(), owner, { lifetimeSeconds: 3_600 }),
+      await createInvite(ports(), owner, { lifetimeSeconds: 60 }),
+      await createInvite(ports(), owner, { lifetimeSeconds: 3_600 }),
     ];
     await join(used.secret, bob);
     await revoke(alice, revoked.id, nowMs + 2);

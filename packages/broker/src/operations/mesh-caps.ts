@@ -1,0 +1,108 @@
+// How many things of each kind a mesh may have. Whoever creates something new spends a unit of the mesh's budget and has to
+// find room under the limit that holds for the mesh. The count is remembered for a moment and grows with what is created
+// here, so that creating stays cheap in a mesh with many; brokers side by side may pass a limit by what the others created
+// in that moment.
+import type { MembersStore } from "@claudemesh/members/ports";
+import type { MeshSettingsService } from "@claudemesh/members/services/mesh-settings";
+import type { MessagesStore } from "@claudemesh/messages/ports";
+import { MeshError } from "@claudemesh/protocol/errors";
+import type { MeshCountKey } from "@claudemesh/protocol/messages/mesh-settings";
+import type { SpacesStore } from "@claudemesh/spaces/ports";
+import type { BrokerContext } from "../context.ts";
+
+export type CountedThing = "topics" | "queues" | "spaces" | "sessions" | "tokens" | "invites";
+
+/** A count that leaves more than half of the limit free is believed for longer. */
+const rememberedMs = 1_000;
+const rememberedWithRoomMs = 30_000;
+/** Counting again, to refuse nobody wrongly, waits until the last count is this old for each thing that it found. */
+const recountMsPerThing = 0.01;
+const rememberedMax = 4_096;
+
+type Stores = {
+  readonly members: Pick<MembersStore, "count">;
+  readonly messages: { readonly [Name in "topics" | "queues"]: Pick<MessagesStore[Name], "count"> };
+  readonly spaces: Pick<SpacesStore, "count">;
+};
+
+type Surroundings = Stores & { readonly settings: Pick<MeshSettingsService, "of">; readonly nowMs: () => number };
+
+/** Things that were allowed here since the count are in it. */
+type Count = { things: number; readonly atMs: number };
+
+export class MeshCaps {
+  readonly #surroundings: Surroundings;
+  readonly #counts = new Map<string, Count>();
+
+  constructor(surroundings: Surroundings) {
+    this.#surroundings = surroundings;
+  }
+
+  /** Why the mesh may not have one more; undefined: it may, and that one counts from now on. */
+  async refusalOf(meshId: string, what: CountedThing): Promise<MeshError | undefined> {
+    const { settings, nowMs } = this.#surroundings;
+    const key: MeshCountKey = `max_${what}`;
+    const { [key]: limit } = await settings.of(meshId);
+    const known = this.#counts.get(keyOf(meshId, what));
+    const age = known === undefined ? Number.POSITIVE_INFINITY : Math.abs(nowMs() - known.atMs);
+    if (known !== undefined && age < (known.things * 2 < limit ? rememberedWithRoomMs : rememberedMs)) {
+      if (take(known, limit)) return undefined;
+      if (age < known.things * recountMsPerThing) return meshLimitReached(key, limit);
+    }
+    return take(await this.#count(meshId, what, limit), limit) ? undefined : meshLimitReached(key, limit);
+  }
+
+  async #count(meshId: string, what: CountedThing, limit: number): Promise<Count> {
+    const atMs = this.#surroundings.nowMs();
+    const count = { things: await countThings(this.#surroundings, meshId, what, limit, atMs), atMs };
+    this.#counts.delete(keyOf(meshId, what));
+    this.#counts.set(keyOf(meshId, what), count);
+    if (this.#counts.size > rememberedMax) {
+      const [oldest] = this.#counts.keys();
+      if (oldest !== undefined) this.#counts.delete(oldest);
+    }
+    return count;
+  }
+}
+
+function take(count: Count, limit: number): boolean {
+  if (count.things >= limit) return false;
+  count.things += 1;
+  return true;
+}
+
+function countThings(
+  { members, messages, spaces }: Stores,
+  meshId: string,
+  what: CountedThing,
+  upTo: number,
+  nowMs: number,
+): Promise<number> {
+  if (what === "topics" || what === "queues") return messages[what].count(meshId, upTo);
+  if (what === "spaces" || what === "sessions") return spaces.count(meshId, what, upTo);
+  return members.count(meshId, what, upTo, nowMs);
+}
+
+function keyOf(meshId: string, what: CountedThing): string {
+  return `${meshId}/${what}`;
+}
+
+/** For something that is not there yet: spends a unit of the budget, then looks for room. */
+export async function admitCreation(
+  broker: Pick<BrokerContext, "admitNew" | "caps">,
+  meshId: string,
+  what: CountedThing,
+  name: string,
+): Promise<void> {
+  await broker.admitNew(meshId, `${what}/${name}`);
+  const refusal = await broker.caps.refusalOf(meshId, what);
+  if (refusal !== undefined) throw refusal;
+}
+
+export function meshLimitReached(key: MeshCountKey, limit: number): MeshError {
+  const what = key.slice("max_".length);
+  const message =
+    `The mesh may have ${limit} ${what} and has them; remove some, or let an owner raise ${key} with ` +
+    `\`claudemesh mesh set ${key} <number>\`.`;
+  return new MeshError("mesh_limit_reached", message, { setting: key, limit, count: limit });
+}

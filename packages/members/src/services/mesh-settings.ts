@@ -1,0 +1,113 @@
+// What owners set for their mesh, and what holds: read from the store, and remembered for a moment, so that what depends on a
+// setting asks for it at every request and the store is asked once a second at most.
+import { MeshError } from "@claudemesh/protocol/errors";
+import {
+  ceilingOf,
+  checkMeshSetting,
+  defaultOf,
+  effectiveSettings,
+  isMeshSettingKey,
+  type MeshCeilings,
+  type MeshCountKey,
+  type MeshSettingKey,
+  type MeshSettings,
+  meshSettingKeys,
+  meshSettingSpecs,
+} from "@claudemesh/protocol/messages/mesh-settings";
+import { ownerOnly } from "../core/require-owner.ts";
+import type { MembersStore, PlainMember, SettingRecord } from "../ports.ts";
+
+/** Below the second within which a change holds on every broker. */
+const rememberedMs = 900;
+/** Meshes whose settings are remembered; the oldest makes room. */
+const meshesMax = 4_096;
+
+export type MeshSettingsPorts = {
+  readonly store: Pick<MembersStore, "listSettings" | "changeSetting">;
+  readonly nowMs: () => number;
+  readonly ceilings: MeshCeilings;
+};
+
+export type ShownSetting = {
+  readonly key: MeshSettingKey;
+  readonly value: string | number;
+  readonly fallback: string | number;
+  /** The most that an owner may set; undefined: the key is no number. */
+  readonly maximum: number | undefined;
+  readonly meaning: string;
+  /** Undefined: nobody has set it. */
+  readonly set: Pick<SettingRecord, "setBy" | "setAt"> | undefined;
+};
+
+type Remembered = { readonly atMs: number; readonly settings: Promise<MeshSettings> };
+
+export class MeshSettingsService {
+  readonly #ports: MeshSettingsPorts;
+  readonly #remembered = new Map<string, Remembered>();
+
+  constructor(ports: MeshSettingsPorts) {
+    this.#ports = ports;
+  }
+
+  /** What holds for the mesh, as it was within the last second or is now. */
+  of(meshId: string): Promise<MeshSettings> {
+    const { store, nowMs, ceilings } = this.#ports;
+    const now = nowMs();
+    const known = this.#remembered.get(meshId);
+    if (known !== undefined && now >= known.atMs && now - known.atMs < rememberedMs) return known.settings;
+    const settings = store.listSettings(meshId).then((records) => effectiveSettings(textsOf(records), ceilings));
+    this.#remember(meshId, { atMs: now, settings });
+    return settings;
+  }
+
+  /** Whether the mesh takes direct messages that are not sealed. */
+  readonly takesUnsealed = async (meshId: string): Promise<boolean> => (await this.of(meshId)).dm_policy === "any";
+
+  /** All keys in the order of their table, as the store has them now. */
+  async list(meshId: string): Promise<ShownSetting[]> {
+    const { store, ceilings } = this.#ports;
+    const records = new Map((await store.listSettings(meshId)).map((record) => [record.key, record]));
+    const settings = effectiveSettings(textsOf([...records.values()]), ceilings);
+    return meshSettingKeys.map((key) => ({
+      key,
+      value: settings[key],
+      fallback: defaultOf(key, ceilings),
+      maximum: meshSettingSpecs[key].type === "count" ? ceilingOf(key as MeshCountKey, ceilings) : undefined,
+      meaning: meshSettingSpecs[key].meaning,
+      set: records.get(key),
+    }));
+  }
+
+  /** Null sets the key back to its default. Answers with the value that holds from now on. */
+  async set(owner: PlainMember, key: string, value: string | number | null): Promise<string | number> {
+    const { store, nowMs, ceilings } = this.#ports;
+    if (!isMeshSettingKey(key)) {
+      const message = `There is no setting ${JSON.stringify(key)}; there are ${meshSettingKeys.join(", ")}.`;
+      throw new MeshError("invalid_request", message, { field: "key" });
+    }
+    const checked = value === null ? undefined : checkMeshSetting(key, value, ceilings);
+    const setting = { key, value: checked === undefined ? undefined : String(checked) };
+    const changed = await store.changeSetting(owner.meshId, owner.pubkey, setting, nowMs());
+    if (!changed) throw ownerOnly("change a mesh's settings");
+    this.#remembered.delete(owner.meshId);
+    return checked ?? defaultOf(key, ceilings);
+  }
+
+  #remember(meshId: string, remembered: Remembered): void {
+    this.#remembered.delete(meshId);
+    this.#remembered.set(meshId, remembered);
+    // What failed is asked for again, and does not stand in for an answer.
+    remembered.settings.catch(() => {
+      if (this.#remembered.get(meshId) === remembered) this.#remembered.delete(meshId);
+    });
+    if (this.#remembered.size <= meshesMax) return;
+    for (const oldest of this.#remembered.keys()) {
+      this.#remembered.delete(oldest);
+      return;
+    }
+  }
+}
+
+function textsOf(records: readonly SettingRecord[]): Map<string, string> {
+  return new Map(records.map(({ key, value }) => [key, value]));
+}

@@ -1,0 +1,50 @@
+// Known faults of who belongs to a mesh, and of what its owners have set.
+import type { KnownBad } from "./fault.ts";
+
+export const memberFaults: readonly KnownBad[] = [
+  {
+    name: "names-differ-by-case",
+    harm: "an invitee calls itself Bob beside bob, and inboxes show both as one",
+    edits: [
+      {
+        file: "packages/members/src/stores/sqlite/members-store.ts",
+        find: "AND lower(name) = lower(?)",
+        replace: "AND name = ?",
+      },
+    ],
+  },
+  {
+    name: "former-members-names-are-free",
+    harm: "mail for a member that was revoked goes to whoever takes its name",
+    edits: [
+      {
+        file: "packages/members/src/stores/sqlite/members-store.ts",
+        find: "AND lower(name) = lower(?)",
+        replace: "AND lower(name) = lower(?) AND revoked_at IS NULL",
+      },
+    ],
+  },
+  {
+    name: "dm-policy-before-the-look-up",
+    harm: "a retry of a message that was accepted is refused once the mesh asks for seals",
+    edits: [
+      {
+        file: "packages/messages/src/services/accept.ts",
+        find: "  if (known !== undefined) return known;\n",
+        replace:
+          '  if (isUnsealedDm(envelope) && !(await ports.takesUnsealed(meshId))) return { type: "refused", code: "dm_not_sealed" };\n  if (known !== undefined) return known;\n',
+      },
+    ],
+  },
+  {
+    name: "commits-send-in-clear",
+    harm: "a direct message in clear passes a mesh that refuses them, beside a commit",
+    edits: [
+      {
+        file: "packages/messages/src/services/prepare-sends.ts",
+        find: "    await checkSealed(ports, send, index);\n",
+        replace: "",
+      },
+    ],
+  },
+];
