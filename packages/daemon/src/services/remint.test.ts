@@ -68,8 +68,16 @@ describe("new keys", () => {
     await startTestDaemon({ at, readHost: () => there });
   });
 
-  it("keep the name that this home has had, where no other is given", async () => {
-    expect((await remintKeys(temporaryHome().paths, { invite }, portsOf())).name).toBe("me");
+  it("add their beginning to the home's name, which the old key keeps, where no other is given", async () => {
+    const at = temporaryHome();
+    let nowMs = 0;
+    const ports = { ...portsOf(), nowMs: () => (nowMs += 1_000) };
+    const first = await remintKeys(at.paths, { invite }, ports);
+    expect(first.name).toBe(`me-${first.new_pubkey.slice(0, 8)}`);
+    const second = await remintKeys(at.paths, { invite }, ports);
+    expect(second.name).toBe(`me-${second.new_pubkey.slice(0, 8)}`);
+    const named = await remintKeys(at.paths, { invite: { ...invite, name: "laptop" } }, ports);
+    expect(named.name).toBe("laptop");
   });
 
   it("leave the ids that were used consumed", async () => {
