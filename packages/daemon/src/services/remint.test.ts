@@ -70,13 +70,12 @@ describe("new keys", () => {
 
   it("add their beginning to the home's name, which the old key keeps, where no other is given", async () => {
     const at = temporaryHome();
-    let nowMs = 0;
-    const ports = { ...portsOf(), nowMs: () => (nowMs += 1_000) };
-    const first = await remintKeys(at.paths, { invite }, ports);
+    const ports = (day: number) => portsOf({ nowMs: () => Date.UTC(2030, 0, day) });
+    const first = await remintKeys(at.paths, { invite }, ports(1));
     expect(first.name).toBe(`me-${first.new_pubkey.slice(0, 8)}`);
-    const second = await remintKeys(at.paths, { invite }, ports);
+    const second = await remintKeys(at.paths, { invite }, ports(2));
     expect(second.name).toBe(`me-${second.new_pubkey.slice(0, 8)}`);
-    const named = await remintKeys(at.paths, { invite: { ...invite, name: "laptop" } }, ports);
+    const named = await remintKeys(at.paths, { invite: { ...invite, name: "laptop" } }, ports(3));
     expect(named.name).toBe("laptop");
   });
 
