@@ -8,7 +8,6 @@ import type { MessagesStore } from "@claudemesh/messages/ports";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { MeshCountKey } from "@claudemesh/protocol/messages/mesh-settings";
 import type { SpacesStore } from "@claudemesh/spaces/ports";
-import type { BrokerContext } from "../context.ts";
 
 export type CountedThing = "topics" | "queues" | "spaces" | "sessions" | "tokens" | "invites";
 
@@ -87,9 +86,14 @@ function keyOf(meshId: string, what: CountedThing): string {
   return `${meshId}/${what}`;
 }
 
+type Admitting = {
+  readonly admitNew: (meshId: string, id: string) => Promise<void>;
+  readonly caps: Pick<MeshCaps, "refusalOf">;
+};
+
 /** For something that is not there yet: spends a unit of the budget, then looks for room. */
 export async function admitCreation(
-  broker: Pick<BrokerContext, "admitNew" | "caps">,
+  broker: Admitting,
   meshId: string,
   what: CountedThing,
   name: string,
