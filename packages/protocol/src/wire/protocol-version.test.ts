@@ -10,7 +10,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 1,
-  sha256: "b6526d501e8ee186db83e2058f8a2a1b9cc15c7d041a4c017791c517b9e0bb6c",
+  sha256: "f081042a9bc37c922e0437ca649ee1fe9f9aea52c9dd4368239069ae27b6ed7a",
 };
 
 const wire = {

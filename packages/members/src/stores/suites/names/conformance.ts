@@ -1,4 +1,4 @@
-// Names of a mesh: no two members get the same, whatever its case, former members included (MSG-27).
+// Names of a mesh: no two members get the same, whatever its case, former members included (MSG-28).
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { joinBytes } from "@claudemesh/protocol/wire/signing";
 import { expect, test } from "vitest";
