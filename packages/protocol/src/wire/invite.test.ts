@@ -16,14 +16,22 @@ const vectors: Vectors = JSON.parse(readFileSync(new URL("../../vectors/invites.
 const refusal = expect.objectContaining({ name: "MeshError", code: "invalid_invite", status: 400 });
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-const invite: fc.Arbitrary<Invite> = fc.record({
-  broker: fc
-    .tuple(fc.constantFrom("ws", "wss", "http", "https"), fc.domain(), fc.integer({ min: 1, max: 65_535 }))
-    .map(([scheme, host, port]) => `${scheme}://${host}:${port}`),
-  mesh: fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
-  mesh_id: fc.uuid({ version: 7 }),
-  secret: fc.stringMatching(/^[A-Za-z0-9_-]{1,128}$/),
-});
+const brokerUrl = fc
+  .tuple(fc.constantFrom("ws", "wss", "http", "https"), fc.domain(), fc.integer({ min: 1, max: 65_535 }))
+  .map(([scheme, host, port]) => `${scheme}://${host}:${port}`);
+const digest = fc.stringMatching(/^[0-9a-f]{64}$/);
+const invite: fc.Arbitrary<Invite> = fc.record(
+  {
+    broker: brokerUrl,
+    mesh: fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
+    mesh_id: fc.uuid({ version: 7 }),
+    secret: fc.stringMatching(/^[A-Za-z0-9_-]{1,128}$/),
+    broker_key: digest,
+    brokers: fc.array(brokerUrl, { minLength: 1, maxLength: 3 }),
+    cert_sha256: digest,
+  },
+  { requiredKeys: ["broker", "mesh", "mesh_id", "secret"] },
+);
 
 function decodeOrRefuse(text: string): Invite | undefined {
   try {

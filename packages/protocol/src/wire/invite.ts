@@ -15,11 +15,21 @@ export type Invite = {
   readonly secret: string;
   /** The name that whoever joins by it gets, where the inviter has fixed one. */
   readonly name?: string;
+  /** What the broker must prove to hold before the secret is sent; absent in invites of earlier brokers. */
+  readonly broker_key?: string;
+  /** Every address of the mesh's brokers, where there is more than the first one. */
+  readonly brokers?: readonly string[];
+  /** SHA-256, in hex, of the certificate that a broker with one of its own shows. */
+  readonly cert_sha256?: string;
 };
 
 const prefix = "cmi1.";
-const inviteCharacters = 2_048;
+const inviteCharacters = 4_096;
 const secretCharacters = 128;
+const brokersMax = 16;
+const brokerPattern = /^(ws|http)s?:\/\//;
+const digestPattern = /^[0-9a-f]{64}$/;
+
 export function encodeInvite(invite: Invite): string {
   return prefix + encodeBase64Url(encodeUtf8(JSON.stringify(invite)));
 }
@@ -36,13 +46,36 @@ export function decodeInvite(text: string): Invite {
     throw new MeshError("invalid_invite", "The invite cannot be read; copy the whole line again.", {}, cause);
   }
   if (typeof value !== "object" || value === null) throw refuse();
-  const { broker, mesh, mesh_id, secret, name } = value as Record<string, unknown>;
-  if (typeof broker !== "string" || !/^(ws|http)s?:\/\//.test(broker)) throw refuse();
+  const { broker, mesh, mesh_id, secret, name, broker_key, brokers, cert_sha256 } = value as Record<string, unknown>;
+  if (!isBrokerUrl(broker)) throw refuse();
   if (typeof mesh !== "string" || !isName(mesh)) throw refuse();
   if (typeof mesh_id !== "string" || !isUuidV7(mesh_id)) throw refuse();
   if (typeof secret !== "string" || secret === "" || secret.length > secretCharacters) throw refuse();
   if (name !== undefined && (typeof name !== "string" || !isMemberName(name))) throw refuse();
-  return { broker, mesh, mesh_id, secret, ...(name !== undefined && { name }) };
+  // A field that is there and damaged is no reason to trust less: the whole invite is refused.
+  if (broker_key !== undefined && !isDigest(broker_key)) throw refuse();
+  if (brokers !== undefined && !isBrokerList(brokers)) throw refuse();
+  if (cert_sha256 !== undefined && !isDigest(cert_sha256)) throw refuse();
+  return {
+    ...{ broker, mesh, mesh_id, secret },
+    ...(name !== undefined && { name }),
+    ...(broker_key !== undefined && { broker_key }),
+    ...(brokers !== undefined && { brokers }),
+    ...(cert_sha256 !== undefined && { cert_sha256 }),
+  };
+}
+
+function isBrokerUrl(value: unknown): value is string {
+  return typeof value === "string" && brokerPattern.test(value);
+}
+
+function isBrokerList(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.length > 0 && value.length <= brokersMax && value.every(isBrokerUrl);
+}
+
+/** 32 bytes in lower-case hex. */
+function isDigest(value: unknown): value is string {
+  return typeof value === "string" && digestPattern.test(value);
 }
 
 const publicKey = { type: "string", pattern: "^[0-9a-f]{64}$" } as const;
