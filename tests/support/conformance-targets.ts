@@ -16,6 +16,8 @@ import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 export type BrokerTarget = {
   readonly url: string;
   readonly adminToken: string;
+  /** The secret half of its key, with which the kit announces in its name. */
+  readonly keySeed: string;
   readonly budget: number;
   readonly stop: () => Promise<void>;
 };
@@ -36,6 +38,7 @@ export async function startBrokerTarget(more: BrokerFlags = {}): Promise<BrokerT
   return {
     url: broker.url,
     adminToken: readFileSync(broker.adminTokenFile, "utf8").trim(),
+    keySeed: readFileSync(`${broker.storePath}.broker-key`, "utf8").trim(),
     budget,
     stop: async () => {
       await broker.stop();

@@ -29,6 +29,7 @@ export const sectionTitles: Readonly<Record<string, string>> = {
   "5.1": "running",
   "5.2": "HTTP, as a member",
   "5.3": "WebSocket",
+  "8.3": "who is it really",
 };
 
 const order = Object.keys(sectionTitles).sort((a, b) => {

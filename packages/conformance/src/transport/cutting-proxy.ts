@@ -65,7 +65,7 @@ async function startCuttingProxy(target: HttpTarget, marker?: string): Promise<C
 export async function loseReply(target: HttpTarget, member: PeerIdentity, frame: Frame, marker: string): Promise<void> {
   const proxy = await startCuttingProxy(target, marker);
   try {
-    const peer = await SocketPeer.dial(`http://127.0.0.1:${proxy.port}`, { unmasked: true });
+    const peer = await SocketPeer.dial(`http://127.0.0.1:${proxy.port}`, member.meshId, { unmasked: true });
     await peer.sayHello(member, "client");
     peer.sendText(JSON.stringify({ ...frame, id: 7 }));
     await peer.closed();

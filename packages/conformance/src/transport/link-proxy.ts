@@ -4,9 +4,13 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { AnnouncedFeatures } from "@claudemesh/protocol/features";
 import { parseOwnJsonText, writeStrictJson } from "@claudemesh/protocol/json";
 import { connectPath } from "@claudemesh/protocol/wire/frames";
+import { proofBytes } from "@claudemesh/protocol/wire/signing";
 import { WebSocket, WebSocketServer } from "ws";
+import { needed } from "../frame/endings.ts";
+import type { MemberKeys } from "./member-keys.ts";
 import type { Frame } from "./socket-peer.ts";
 
 /** `instead`: upwards it is what the daemon hears in place of an answer; downwards it takes the frame's place. */
@@ -17,7 +21,11 @@ export type LinkRules = {
   readonly up?: (frame: Frame) => Verdict;
   /** What the broker says. */
   readonly down?: (frame: Frame) => Verdict;
+  /** What the broker announces instead; needs its key, because daemons believe only what it has signed. */
+  readonly announce?: (features: Features) => object;
 };
+
+type Features = Readonly<Record<string, object>>;
 
 type Pair = { readonly daemon: WebSocket; readonly broker: WebSocket };
 
@@ -27,6 +35,7 @@ export class LinkProxy {
   readonly #broker: string;
   readonly #sockets = new WebSocketServer({ noServer: true });
   readonly #pairs = new Set<Pair>();
+  readonly #brokerKeys: MemberKeys | undefined;
   #rules: LinkRules = {};
   #away = false;
   /** What the daemon has said, as text, since the last `forget`. */
@@ -34,8 +43,9 @@ export class LinkProxy {
   /** The codes with which the daemon has closed. */
   readonly closes: number[] = [];
 
-  private constructor(server: Server, broker: string) {
+  private constructor(server: Server, broker: string, brokerKeys: MemberKeys | undefined) {
     this.#server = server;
+    this.#brokerKeys = brokerKeys;
     this.#broker = `${broker.replace(/^http/, "ws").replace(/\/$/, "")}${connectPath}`;
     const { address, port } = server.address() as AddressInfo;
     this.url = `ws://${address.includes(":") ? `[${address}]` : address}:${port}`;
@@ -45,11 +55,16 @@ export class LinkProxy {
     });
   }
 
-  static async start(host: string, port: number, broker: string): Promise<LinkProxy> {
+  static async start(host: string, port: number, broker: string, brokerKeys?: MemberKeys): Promise<LinkProxy> {
     const server = createServer((_request, response) => response.writeHead(404).end());
     server.listen(port, host);
     await once(server, "listening");
-    return new LinkProxy(server, broker);
+    return new LinkProxy(server, broker, brokerKeys);
+  }
+
+  /** Throws Skipped where the proxy cannot announce anything in the broker's name. */
+  needKey(): void {
+    needed(this.#brokerKeys, "--broker-key: the key that the broker signs what it announces with");
   }
 
   /** Until the next call; nothing given means that everything passes. */
@@ -98,9 +113,11 @@ export class LinkProxy {
     broker.on("open", () => {
       for (const text of waiting) broker.send(text);
     });
+    let connect: Frame = {};
     daemon.on("message", (data) => {
       const text = data.toString();
       this.said.push(text);
+      if (connect.type === undefined) connect = readFrame(text);
       const verdict = this.#rules.up?.(readFrame(text)) ?? "pass";
       if (verdict === "pass") toBroker(text);
       else if (verdict === "cut") end();
@@ -108,7 +125,12 @@ export class LinkProxy {
     });
     broker.on("message", (data) => {
       const text = data.toString();
-      const verdict = this.#rules.down?.(readFrame(text)) ?? "pass";
+      const frame = readFrame(text);
+      if (frame.type === "proof" && this.#rules.announce !== undefined) {
+        daemon.send(writeStrictJson(this.#announceAnew(connect, frame, this.#rules.announce)));
+        return;
+      }
+      const verdict = this.#rules.down?.(frame) ?? "pass";
       if (verdict === "pass") daemon.send(text);
       else if (verdict === "cut") end();
       else if (verdict !== "swallow") daemon.send(writeStrictJson(verdict.instead));
@@ -123,6 +145,19 @@ export class LinkProxy {
       else end();
     });
     for (const socket of [daemon, broker]) socket.on("error", end);
+  }
+
+  /** Over the same nonces, so that the broker takes the hello that answers it. */
+  #announceAnew(connect: Frame, proof: Frame, announce: NonNullable<LinkRules["announce"]>): object {
+    const keys = needed(this.#brokerKeys, "--broker-key");
+    const features = announce(proof.features as Features) as AnnouncedFeatures;
+    const session = {
+      client_nonce: String(connect.nonce),
+      broker_nonce: String(proof.nonce),
+      mesh_id: String(connect.mesh_id),
+      broker_key: keys.pubkey,
+    };
+    return { ...proof, features, signature: keys.sign(proofBytes({ ...session, features })) };
   }
 }
 

@@ -1,8 +1,9 @@
 // A WebSocket peer that says what it is told to, right or wrong, and keeps what comes back. No retries. Every wait is
 // bounded and ends in a Miss that says what was waited for.
+import { randomBytes } from "node:crypto";
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
-import { connectPath } from "@claudemesh/protocol/wire/frames";
-import { type ConnectionKind, helloBytes } from "@claudemesh/protocol/wire/signing";
+import { connectPath, protocolVersion } from "@claudemesh/protocol/wire/frames";
+import { type ConnectionKind, type HelloSession, helloBytes } from "@claudemesh/protocol/wire/signing";
 import { type RawData, WebSocket } from "ws";
 import { Miss } from "../frame/endings.ts";
 import { type Answer, expectAnswer } from "../frame/expect.ts";
@@ -25,7 +26,8 @@ export class SocketPeer {
   #end: PeerClose | undefined;
   #nextId = 1;
   #lastSent = "(nothing was said yet)";
-  challenge: Frame = {};
+  proof: Frame = {};
+  #session: HelloSession | undefined;
 
   private constructor(url: string, unmasked: boolean) {
     this.#socket = new WebSocket(`${url.replace(/^http/, "ws").replace(/\/$/, "")}${connectPath}`, {
@@ -44,15 +46,35 @@ export class SocketPeer {
     });
   }
 
-  /** Resolves with the challenge there; nothing has been said yet. `unmasked`: a proxy can read what this peer sends. */
-  static async dial(url: string, { unmasked = false } = {}): Promise<SocketPeer> {
-    const peer = new SocketPeer(url, unmasked);
-    peer.challenge = await peer.next("the broker's challenge", ({ type }) => type === "challenge");
+  /**
+   * Resolves with the broker's proof for this mesh there; nothing has been said of any member yet. `unmasked`: a proxy can
+   * read what this peer sends.
+   */
+  static async dial(url: string, mesh_id: string, { unmasked = false } = {}): Promise<SocketPeer> {
+    const peer = await SocketPeer.open(url, unmasked);
+    const client_nonce = randomBytes(32).toString("hex");
+    peer.sendText(JSON.stringify({ type: "connect", protocol: protocolVersion, mesh_id, nonce: client_nonce }));
+    peer.proof = await peer.next("the broker's proof", ({ type }) => type === "proof");
+    const { nonce, broker_key } = peer.proof;
+    peer.#session = { client_nonce, broker_nonce: String(nonce), mesh_id, broker_key: String(broker_key) };
     return peer;
   }
 
+  /** A socket on which nothing has been said. */
+  static async open(url: string, unmasked = false): Promise<SocketPeer> {
+    const peer = new SocketPeer(url, unmasked);
+    await peer.#opened();
+    return peer;
+  }
+
+  /** What this connection is made of; a broker's proof and a member's hello are signed over it. */
+  get session(): HelloSession {
+    if (this.#session === undefined) throw new Error("the broker has not proven itself");
+    return this.#session;
+  }
+
   helloOf({ meshId, keys }: PeerIdentity, kind: ConnectionKind): Record<string, unknown> {
-    const fields = { nonce: String(this.challenge.nonce), mesh_id: meshId, pubkey: keys.pubkey, kind };
+    const fields = { ...this.session, mesh_id: meshId, pubkey: keys.pubkey, kind };
     return { mesh_id: meshId, pubkey: keys.pubkey, kind, signature: keys.sign(helloBytes(fields)) };
   }
 
@@ -132,6 +154,12 @@ export class SocketPeer {
 
   get lastSent(): string {
     return this.#lastSent;
+  }
+
+  async #opened(): Promise<void> {
+    if (this.#socket.readyState === WebSocket.OPEN) return;
+    const opened = new Promise<void>((resolve) => this.#socket.once("open", () => resolve()));
+    await Promise.race([opened, this.closed()]);
   }
 
   #await(wants: (frame: Frame) => boolean): Promise<Frame | undefined> {

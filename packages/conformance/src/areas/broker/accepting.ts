@@ -38,7 +38,7 @@ async function expectDuplicate(sender: Caller, send: object, first: Answer): Pro
 }
 
 async function inlineBytes(world: BrokerWorld): Promise<number> {
-  const { features } = (await world.dial()).challenge as { features?: Record<string, { inline_bytes?: unknown }> };
+  const { features } = (await world.dial()).proof as { features?: Record<string, { inline_bytes?: unknown }> };
   return Number(features?.max_payload?.inline_bytes);
 }
 
@@ -190,7 +190,7 @@ const bounds: readonly Scenario<BrokerWorld>[] = [
     "a body above inline_bytes is 413 and consumes nothing; one at the limit is accepted",
     async (world) => {
       const bytes = await inlineBytes(world);
-      expectThat(Number.isSafeInteger(bytes) && bytes >= 1_024, "inline_bytes in the challenge", bytes, "challenge");
+      expectThat(Number.isSafeInteger(bytes) && bytes >= 1_024, "inline_bytes in the proof", bytes, "proof");
       const send = { client_message_id: world.fresh("size"), destination: toMember(world.bob) };
       const large = await world.alice.call("POST", "/messages", {
         ...send,

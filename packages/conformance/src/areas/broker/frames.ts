@@ -78,7 +78,7 @@ const requests: readonly Scenario<BrokerWorld>[] = [
 const unsupportedData = 1003;
 
 const endings: readonly Scenario<BrokerWorld>[] = [
-  scenario("5.3", "hello-first", "a first frame that is no hello closes with 4002", async (world) => {
+  scenario("5.3", "hello-first", "a frame behind the proof that is no hello closes with 4002", async (world) => {
     for (const text of ['{"type":"topic.list","id":1}', "not json", "[]", '{"type":"hello","id":1}', '{"a":1,"a":1}']) {
       const peer = await world.dial();
       peer.sendText(text);

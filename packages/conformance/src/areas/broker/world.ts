@@ -1,7 +1,7 @@
 // A mesh on the broker under test, with members whose keys the kit holds: an owner where one is to be had, and alice, bob
 // and carol. Names and ids are fresh for every use, so that runs may share a mesh.
 import { randomBytes } from "node:crypto";
-import { decodeInvite } from "@claudemesh/protocol/wire/invite";
+import { decodeInvite, type Invite } from "@claudemesh/protocol/wire/invite";
 import { type ConnectionKind, createMeshBytes, joinBytes } from "@claudemesh/protocol/wire/signing";
 import { CannotBegin, Miss, needed, Skipped } from "../../frame/endings.ts";
 import { expectAnswer, fieldOf } from "../../frame/expect.ts";
@@ -145,8 +145,8 @@ export class BrokerWorld {
     };
   }
 
-  async dial(): Promise<SocketPeer> {
-    const peer = await SocketPeer.dial(this.url);
+  async dial(meshId = this.place.meshId): Promise<SocketPeer> {
+    const peer = await SocketPeer.dial(this.url, meshId);
     this.#peers.add(peer);
     return peer;
   }
@@ -190,8 +190,12 @@ export class BrokerWorld {
   async invite(): Promise<string> {
     const given = this.#owner === undefined ? this.#invites.shift() : undefined;
     if (given !== undefined) return decodeInvite(given).secret;
-    const owner = needed(this.#owner, "one more --invite, or an owner");
-    return decodeInvite(await inviteBy(owner)).secret;
+    return (await this.inviteRead()).secret;
+  }
+
+  /** A new invite of an owner. */
+  async inviteRead(): Promise<Invite> {
+    return decodeInvite(await inviteBy(needed(this.#owner, "one more --invite, or an owner")));
   }
 
   async join(name: string): Promise<MeshMember> {
@@ -246,7 +250,7 @@ export class BrokerWorld {
 
   async #createMember(place: MeshPlace, name: string, keys: MemberKeys): Promise<MeshMember> {
     const connect = async (kind: ConnectionKind = "daemon") => {
-      const peer = await this.dial();
+      const peer = await this.dial(place.meshId);
       await peer.sayHello({ meshId: place.meshId, keys }, kind);
       return peer;
     };

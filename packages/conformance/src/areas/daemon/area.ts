@@ -30,6 +30,12 @@ export const daemonArea = defineArea<DaemonWorld>({
       secretEnv: "CLAUDEMESH_PEER_TOKEN",
     },
     {
+      flag: "broker-key",
+      value: "<hex>",
+      help: "with --between: the secret half of the broker's key, to announce other features in its name",
+      secretEnv: "CLAUDEMESH_BROKER_KEY",
+    },
+    {
       flag: "restart",
       value: "<command>",
       help: "starts the daemon again and returns; it may end over a broken negotiation",

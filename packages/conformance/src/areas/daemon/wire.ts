@@ -71,14 +71,13 @@ function closesWith(code: number, name: string, says: string): Scenario<DaemonWo
   return scenario("1.10", name, says, async (world) => {
     const { link } = world;
     world.needRestart();
+    link.needKey();
     await world.needBroker();
     const wrong = readVectors<FeatureVectors>("features").refused.find((each) => each.close_code === code);
-    link.rule({
-      down: (frame) => (frame.type === "challenge" ? { instead: { ...frame, features: wrong?.announced } } : "pass"),
-    });
+    link.rule({ announce: () => wrong?.announced ?? {} });
     link.cut();
     try {
-      const request = `challenge with features ${JSON.stringify(wrong?.announced)}`;
+      const request = `proof with features ${JSON.stringify(wrong?.announced)}`;
       // A connection that is cut has no code of its own.
       const isOwn = (each: number) => each !== 1005 && each !== 1006;
       const closed = await eventually(
@@ -107,11 +106,11 @@ const negotiation: readonly Scenario<DaemonWorld>[] = [
       "a hello",
       async () => {
         const text = link.said.find((each) => each.includes('"hello"'));
-        return text === undefined ? { got: link.said, request: "challenge" } : { found: JSON.parse(text) as Frame };
+        return text === undefined ? { got: link.said, request: "proof" } : { found: JSON.parse(text) as Frame };
       },
       reconnectBoundMs,
     );
-    expectAnswer({ status: 200, body: hello, request: "challenge" }, 200, {
+    expectAnswer({ status: 200, body: hello, request: "proof" }, 200, {
       type: "hello",
       kind: "daemon",
       pubkey: await world.ownKey(),

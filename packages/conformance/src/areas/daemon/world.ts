@@ -18,6 +18,7 @@ import {
   readHttpUrl,
 } from "../../transport/http.ts";
 import { LinkProxy } from "../../transport/link-proxy.ts";
+import { brokerKeysFrom } from "../../transport/member-keys.ts";
 
 /** One way to the daemon. */
 export type Door = { readonly target: HttpTarget; readonly token: string | undefined };
@@ -32,6 +33,7 @@ export class DaemonWorld {
   readonly #broker: string | undefined;
   readonly #peerToken: string | undefined;
   readonly #restart: string | undefined;
+  readonly #brokerKey: string | undefined;
   readonly #streams = new Set<EventStream>();
   readonly #run = randomBytes(5).toString("hex");
   #link: LinkProxy | undefined;
@@ -51,6 +53,7 @@ export class DaemonWorld {
     this.#broker = options.one("broker");
     this.#peerToken = options.one("peer-token");
     this.#restart = options.one("restart");
+    this.#brokerKey = options.one("broker-key");
   }
 
   static async open(options: OptionValues): Promise<DaemonWorld> {
@@ -208,12 +211,9 @@ export class DaemonWorld {
   ): Promise<void> {
     const { link } = this;
     await this.needBroker();
+    link.needKey();
     link.rule({
-      down: (frame) => {
-        if (frame.type !== "challenge") return "pass";
-        const features = frame.features as Record<string, object>;
-        return { instead: { ...frame, features: { ...features, [feature]: { ...features[feature], ...parameters } } } };
-      },
+      announce: (features) => ({ ...features, [feature]: { ...features[feature], ...parameters } }),
     });
     link.cut();
     try {
@@ -281,7 +281,9 @@ export class DaemonWorld {
     if (match?.[1] === undefined)
       throw new CannotBegin("--between takes host:port, where the daemon looks for its broker.");
     try {
-      this.#link = await LinkProxy.start(match[1].replace(/^\[(.*)\]$/, "$1"), Number(match[2]), this.#broker);
+      const host = match[1].replace(/^\[(.*)\]$/, "$1");
+      const keys = this.#brokerKey === undefined ? undefined : brokerKeysFrom(this.#brokerKey);
+      this.#link = await LinkProxy.start(host, Number(match[2]), this.#broker, keys);
       await this.untilOnline();
     } catch (error) {
       await this.#link?.stop();
