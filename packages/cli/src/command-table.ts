@@ -77,6 +77,11 @@ export const commandEntries: readonly CommandEntry[] = [
   entry("broker stats", "what a store holds, mesh by mesh", () => import("./commands/broker-stats.ts")),
   entry("broker migrate", "bring a store up to this version", () => import("./commands/broker-migrate.ts")),
   entry("broker backup", "copy a SQLite store while it is used", () => import("./commands/broker-backup.ts")),
+  entry(
+    "mesh trust-broker",
+    "trust another key of the broker, on purpose",
+    () => import("./commands/mesh-trust-broker.ts"),
+  ),
   entry("mesh create", "create a mesh; this home becomes its owner", () => import("./commands/mesh-create.ts")),
   entry("mesh settings", "what is set for the whole mesh", () => import("./commands/mesh-settings.ts")),
   entry("mesh set", "set something for the whole mesh", () => import("./commands/mesh-set.ts")),

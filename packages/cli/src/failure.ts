@@ -49,7 +49,7 @@ function refusalOf(error: unknown): { readonly status: number; readonly body: Er
 }
 
 function exitCodeOf(status: number, code: string): number {
-  if (code === "broker_unreachable" || code === "daemon_unreachable") return exitCodes.unreachable;
+  if (["broker_unreachable", "not_our_broker", "daemon_unreachable"].includes(code)) return exitCodes.unreachable;
   if (status === 404) return exitCodes.notFound;
   if (status === 409) return exitCodes.conflict;
   if (status === 429) return exitCodes.busy;

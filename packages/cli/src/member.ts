@@ -1,6 +1,8 @@
 // Calls to the broker as the member of this home, for commands that the daemon does not carry.
 import { type BrokerCall, withBroker } from "@claudemesh/client/broker";
-import { type MeshPaths, readMeshConfig } from "@claudemesh/client/home";
+import type { BrokerTrust } from "@claudemesh/client/broker-trust";
+import { type MeshConfig, type MeshPaths, readMeshConfig } from "@claudemesh/client/home";
+import { trustOfHome } from "@claudemesh/client/home-trust";
 import { identityOf, readKeyFile } from "@claudemesh/client/keys";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { isPublicKey } from "@claudemesh/protocol/messages/names";
@@ -9,7 +11,18 @@ import type { Shell } from "./shell.ts";
 export async function asMember<T>(shell: Shell, paths: MeshPaths, use: (call: BrokerCall) => Promise<T>): Promise<T> {
   const config = readMeshConfig(paths);
   const identity = identityOf(readKeyFile(paths.keypair), config.id);
-  return withBroker({ broker: config.broker, identity, agent: `claudemesh-cli/${shell.version}` }, use);
+  const trust = homeTrust(shell, paths, config);
+  return withBroker({ broker: config.broker, identity, agent: `claudemesh-cli/${shell.version}`, trust }, use);
+}
+
+/** Which broker this home believes; the first one that it meets is kept, and the user hears of it. */
+export function homeTrust(shell: Shell, paths: MeshPaths, config: MeshConfig): BrokerTrust {
+  const tell = (key: string, end: string) =>
+    shell.err(`This home knew no key of its broker. It is ${key}; compare it with an owner's. ${end}`);
+  return trustOfHome(paths, config, {
+    onKept: (key) => tell(key, "From now on no other one is trusted."),
+    onUnkept: (key) => tell(key, `It could not be written to ${paths.config}.`),
+  });
 }
 
 type PageBody<Item> = { readonly items: readonly Item[]; readonly next_cursor: string | null };

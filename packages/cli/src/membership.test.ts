@@ -1,5 +1,5 @@
 // A home and the meshes that it belongs to: one name is one mesh, whatever a command says later.
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { meshPaths, readMeshConfig } from "@claudemesh/client/home";
 import { describe, expect, test } from "vitest";
@@ -42,17 +42,33 @@ describe("creating a mesh", () => {
   });
 
   test("that the broker answers with another mesh than the home knows is refused and leaves the home as it was", async () => {
-    const [home, broker] = [makeTemporaryFolder(), await startTestBroker()];
+    const [home, folder, broker] = [makeTemporaryFolder(), makeTemporaryFolder(), await startTestBroker()];
     await create(home, broker);
     const url = broker.url;
     await broker.stop();
-    // The same address with an empty store behind it.
-    const emptied = await startTestBroker({ flags: { listen: new URL(url).host } });
+    // The same address and key with an empty store behind it.
+    copyFileSync(`${broker.storePath}.broker-key`, join(folder, "broker.db.broker-key"));
+    const emptied = await startTestBroker({ folder, flags: { listen: new URL(url).host } });
     const paths = meshPaths(home, "acme");
     const before = readFileSync(paths.config, "utf8");
     const refusal = await create(home, emptied).catch((error: unknown) => error);
     expect(refusal).toMatchObject({ code: "exists_with_other_content" });
     expect((refusal as Error).message).toContain("another name");
+    expect(readFileSync(paths.config, "utf8")).toBe(before);
+  });
+
+  test("keeps the broker's key, and tells a broker with another one nothing", async () => {
+    const [home, broker] = [makeTemporaryFolder(), await startTestBroker()];
+    await create(home, broker);
+    const paths = meshPaths(home, "acme");
+    expect(readMeshConfig(paths).broker_key).toBe(broker.brokerKey);
+    const before = readFileSync(paths.config, "utf8");
+    await broker.stop();
+    const other = await startTestBroker({ flags: { listen: new URL(broker.url).host } });
+    await expect(create(home, other)).rejects.toMatchObject({
+      code: "not_our_broker",
+      details: { expected_key: broker.brokerKey, seen_key: other.brokerKey },
+    });
     expect(readFileSync(paths.config, "utf8")).toBe(before);
   });
 

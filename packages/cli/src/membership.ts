@@ -2,7 +2,7 @@
 // known here. A crash anywhere leaves something that the same command finishes: the keys are the identity of the call.
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
-import { createMesh, joinMesh, type Membership } from "@claudemesh/client/broker";
+import { createMesh, joinMesh, type NewMembership } from "@claudemesh/client/broker";
 import { brokerHttpUrl } from "@claudemesh/client/broker-url";
 import { ensureMeshDir, findMeshConfig, type MeshPaths, meshPaths, writeMeshConfig } from "@claudemesh/client/home";
 import { generateMemberKeys, type MemberKeys, readKeyFile, writeKeyFile } from "@claudemesh/client/keys";
@@ -20,7 +20,9 @@ export async function createMembership(options: {
   readonly name: string;
   /** Certificates that the home trusts from now on. */
   readonly ca?: string | undefined;
-}): Promise<Membership> {
+  /** The key that the broker must prove before the admin token is sent; absent: whatever it proves is kept. */
+  readonly brokerKey?: string | undefined;
+}): Promise<NewMembership> {
   const { home, mesh, broker, adminToken, name, ca } = options;
   const paths = meshPaths(home, mesh);
   const known = findMeshConfig(paths);
@@ -29,18 +31,21 @@ export async function createMembership(options: {
     throw otherMesh(mesh, `This home has a mesh called ${mesh} on the broker ${known.broker}; ${next}.`);
   }
   if (ca !== undefined) keepCertificates(home, ca);
-  const membership = await createMesh({ broker, adminToken, name: mesh, ownerName: name, keys: ensureKeys(paths) });
+  const brokerKey = known?.broker_key ?? options.brokerKey;
+  const keys = ensureKeys(paths);
+  const membership = await createMesh({ broker, adminToken, name: mesh, ownerName: name, keys, brokerKey });
   // Only the answer tells that the broker has lost the mesh that this home knows.
   if (known !== undefined && known.id !== membership.mesh_id) {
     const found = `The broker at ${broker} has another mesh called ${mesh} than this home`;
     throw otherMesh(mesh, `${found}: put the broker's store back, or choose another name for a new mesh.`);
   }
-  writeMeshConfig(paths, { id: membership.mesh_id, name: mesh, broker, member_name: membership.name });
+  const { mesh_id, name: member_name, broker_key } = membership;
+  writeMeshConfig(paths, { id: mesh_id, name: mesh, broker, member_name, broker_key });
   return membership;
 }
 
 /** `name`: the one that the invite fixes, or else the user's own, where none is given. */
-export async function joinMembership(home: string, invite: Invite, name?: string): Promise<Membership> {
+export async function joinMembership(home: string, invite: Invite, name?: string): Promise<NewMembership> {
   const paths = meshPaths(home, invite.mesh);
   const known = findMeshConfig(paths);
   if (known !== undefined && known.id !== invite.mesh_id) {
@@ -50,7 +55,8 @@ export async function joinMembership(home: string, invite: Invite, name?: string
   const wanted = name ?? invite.name ?? defaultMemberName();
   const membership = await joinMesh({ invite, name: wanted, keys: ensureKeys(paths) });
   const { broker, mesh, mesh_id } = invite;
-  writeMeshConfig(paths, { id: mesh_id, name: mesh, broker, member_name: membership.name });
+  const { name: member_name, broker_key } = membership;
+  writeMeshConfig(paths, { id: mesh_id, name: mesh, broker, member_name, broker_key });
   return membership;
 }
 

@@ -15,16 +15,18 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import type { Command } from "commander";
 import type { Outcome } from "./command.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { homeTrust } from "./member.ts";
 import { readSecret } from "./secret-input.ts";
 import { pathsFor, type Shell } from "./shell.ts";
 
 export function registrarOf(shell: Shell, options: { readonly mesh?: string }): RegistrarClient {
   const paths = pathsFor(shell, options);
-  const { broker, id } = readMeshConfig(paths);
+  const config = readMeshConfig(paths);
+  const { broker, id } = config;
   const keys = readKeyFile(paths.keypair);
   const agent = `claudemesh-cli/${shell.version}`;
   return createRegistrarClient({
-    call: connectingCall({ broker, identity: identityOf(keys, id), agent }),
+    call: connectingCall({ broker, identity: identityOf(keys, id), agent, trust: homeTrust(shell, paths, config) }),
     sign: signerOf(keys),
   });
 }

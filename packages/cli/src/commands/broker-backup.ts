@@ -22,7 +22,7 @@ async function backUp(shell: Shell, file: string, options: StoreOptions): Promis
   const place = placeOf(store);
   if (outcome.type === "copied") {
     const { file: target, bytes } = outcome;
-    const text = `${target} holds ${place} (${bytes} bytes). Keep the admin token file apart: it is not in it.`;
+    const text = `${target} holds ${place} (${bytes} bytes). Keep the admin token file and ${place}.broker-key apart: they are not in it.`;
     return { value: { store: place, file: target, bytes }, text };
   }
   process.exitCode = exitCodes.usage;

@@ -44,7 +44,8 @@ async function serve(shell: Shell, options: Options): Promise<undefined> {
   if (broker.url.startsWith("https:")) process.on("SIGHUP", broker.reloadTls);
   if (options.json === true) {
     const { url, publicUrl: public_url, adminTokenFile: admin_token_file, storePath: store } = broker;
-    shell.out(jsonText({ event: "ready", url, public_url, admin_token_file, store, pid: process.pid }));
+    const ready = { event: "ready", url, public_url, admin_token_file, store, broker_key: broker.brokerKey };
+    shell.out(jsonText({ ...ready, pid: process.pid }));
   } else {
     shell.out(`Broker at ${broker.url}\nStore       ${broker.storePath}\nAdmin token ${broker.adminTokenFile}`);
     if (broker.publicUrl !== broker.url) shell.out(`Invites say ${broker.publicUrl}`);

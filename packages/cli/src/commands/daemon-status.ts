@@ -12,11 +12,16 @@ export function define(command: Command, shell: Shell): void {
       const health = await withDaemon(shell, pathsFor(shell, options), async (daemon) =>
         expectBody(await daemon.health()),
       );
-      return { value: health, text: formatTable(["WHAT", "IS"], flatten(health), shell.columns) };
+      const table = formatTable(["WHAT", "IS"], flatten(health), shell.columns);
+      const isStranger = health.broker.reason === "not_our_broker";
+      return { value: health, text: isStranger ? `${stranger}\n${table}` : table };
     }),
   );
   examples(command, "claudemesh daemon status", "claudemesh daemon status --json");
 }
+
+const stranger =
+  "OFFLINE, NOT OUR BROKER: what answers at its address has not proven the key that this home trusts. Sends are kept.";
 
 function flatten(value: object, prefix = ""): string[][] {
   return Object.entries(value).flatMap(([key, inner]) => {

@@ -6,7 +6,14 @@ import { asMember } from "../member.ts";
 import { createMembership, defaultMemberName } from "../membership.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
-type Options = { broker: string; name?: string; adminTokenFile?: string; ca?: string; json?: boolean };
+type Options = {
+  broker: string;
+  name?: string;
+  adminTokenFile?: string;
+  brokerKey?: string;
+  ca?: string;
+  json?: boolean;
+};
 
 export function define(command: Command, shell: Shell): void {
   withJson(command)
@@ -14,6 +21,7 @@ export function define(command: Command, shell: Shell): void {
     .requiredOption("--broker <url>", "where the broker is, for example ws://127.0.0.1:7600")
     .option("--name <member>", "your name in the mesh (default: your user name)")
     .option("--admin-token-file <path>", adminTokenHelp)
+    .option("--broker-key <hex>", "the key that it must prove to hold (default: whatever it holds is trusted)")
     .option("--ca <path>", "certificates in PEM that this home trusts from now on (or CLAUDEMESH_CA)")
     .action((mesh: string, options: Options) => run(shell, options, () => createAndInvite(shell, mesh, options)));
   examples(
@@ -30,6 +38,7 @@ async function createAndInvite(shell: Shell, mesh: string, options: Options) {
     adminToken: readAdminToken(shell, options.adminTokenFile, "Creating a mesh"),
     name: options.name ?? defaultMemberName(),
     ca: options.ca,
+    brokerKey: options.brokerKey,
   });
   const { invite } = (await asMember(shell, pathsFor(shell, { mesh }), (call) => call("invite.create", {}))) as {
     invite: string;
@@ -38,7 +47,7 @@ async function createAndInvite(shell: Shell, mesh: string, options: Options) {
   return {
     value: { mesh, mesh_id, member_pubkey, invite },
     text: [
-      `Mesh ${mesh} is there, and ${name} owns it.`,
+      `Mesh ${mesh} is there, and ${name} owns it. Its broker has the key ${membership.broker_key}.`,
       "Let somebody in (once): hand over this invite in private,",
       `  ${invite}`,
       "to be joined by, on standard input:  claudemesh mesh join - --name <name>",

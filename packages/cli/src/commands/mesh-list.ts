@@ -9,8 +9,8 @@ export function define(command: Command, shell: Shell): void {
   withJson(command).action((options: CommonOptions) =>
     run(shell, options, async () => {
       const items = listMeshes(shell.home).map((mesh) => {
-        const { id, broker, member_name } = readMeshConfig(meshPaths(shell.home, mesh));
-        return { mesh, mesh_id: id, broker, name: member_name };
+        const { id, broker, member_name, broker_key = null } = readMeshConfig(meshPaths(shell.home, mesh));
+        return { mesh, mesh_id: id, broker, name: member_name, broker_key };
       });
       const rows = items.map((item) => [item.mesh, item.name, item.broker]);
       const none = `No mesh in ${shell.home} yet. Start one with \`claudemesh up\`.`;

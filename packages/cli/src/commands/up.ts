@@ -108,7 +108,10 @@ async function ensureMesh(shell: Shell, options: Options, broker: RunningBroker)
         `This home's mesh ${options.mesh} lives on another broker (${config.broker}); run \`claudemesh daemon up --mesh ${options.mesh}\`, or choose another name with --mesh.`,
       );
     }
-    if (config.broker !== localUrl(broker)) writeMeshConfig(paths, { ...config, broker: localUrl(broker) });
+    const { brokerKey: broker_key } = broker;
+    const isKnown = config.broker === localUrl(broker) && config.broker_key === broker_key;
+    // It is our own broker, in this very process: there is nobody to ask about its key.
+    if (!isKnown) writeMeshConfig(paths, { ...config, broker: localUrl(broker), broker_key });
     return;
   }
   await createMembership({
@@ -117,6 +120,7 @@ async function ensureMesh(shell: Shell, options: Options, broker: RunningBroker)
     broker: localUrl(broker),
     adminToken: readFileSync(broker.adminTokenFile, "utf8").trim(),
     name: options.name ?? defaultMemberName(),
+    brokerKey: broker.brokerKey,
   });
 }
 

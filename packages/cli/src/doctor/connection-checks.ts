@@ -78,6 +78,11 @@ function judgeBroker({ broker, brokerUrl, mesh }: MeshFindings): Judgement[] {
       const fix = "npm install --global claudemesh, here or where the broker runs";
       return [{ check, status: "fail", means: `It cannot work with this version: ${broker.detail}.`, fix }];
     }
+    case "stranger": {
+      const means = `What answers at ${brokerUrl ?? "its address"} is not our broker: ${broker.detail}. Nothing is sent to it.`;
+      const fix = `look what runs there; if an owner says that the key was changed: claudemesh mesh trust-broker --mesh ${mesh}`;
+      return [{ check, status: "fail", means, fix }];
+    }
     case "away": {
       const fix = `check that it runs: curl ${brokerUrl?.replace(/^ws/, "http") ?? ""}/healthz`;
       return [{ check, status: "fail", means: `${brokerUrl ?? "It"} cannot be reached: ${broker.detail}.`, fix }];

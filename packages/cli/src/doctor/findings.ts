@@ -33,7 +33,7 @@ export type PortFindings =
 
 export type BrokerFindings =
   | { readonly type: "negotiated" }
-  | { readonly type: "refused" | "incompatible" | "away"; readonly detail: string }
+  | { readonly type: "refused" | "incompatible" | "stranger" | "away"; readonly detail: string }
   /** Only the daemon has the keys for it. */
   | { readonly type: "not asked" };
 

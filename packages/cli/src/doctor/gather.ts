@@ -6,6 +6,7 @@ import { withBroker } from "@claudemesh/client/broker";
 import { measureClockOffset } from "@claudemesh/client/broker-time";
 import { DaemonUnreachable } from "@claudemesh/client/daemon";
 import { type MeshConfig, type MeshPaths, meshPaths, readMeshConfig } from "@claudemesh/client/home";
+import { trustOfHome } from "@claudemesh/client/home-trust";
 import { identityOf, type MemberKeys, readKeyFile } from "@claudemesh/client/keys";
 import { probeLoopback } from "@claudemesh/client/loopback-probe";
 import { LocalFileError } from "@claudemesh/client/private-files";
@@ -45,7 +46,7 @@ export async function gatherMesh(shell: Shell, mesh: string): Promise<MeshFindin
   const [folder, daemon, broker, clockAheadMs] = await Promise.all([
     examineFolder(paths, shell.env),
     askDaemon(paths),
-    isConfig && keys !== undefined && !("problem" in keys) ? askBroker(shell, config, keys) : noBroker,
+    isConfig && keys !== undefined && !("problem" in keys) ? askBroker(shell, paths, config, keys) : noBroker,
     isConfig ? measureClockOffset(config.broker) : undefined,
   ]);
   return {
@@ -142,18 +143,29 @@ async function askPort(paths: MeshPaths): Promise<PortFindings> {
 }
 
 /** As a client, beside the daemon's own connection, which is left alone. */
-async function askBroker(shell: Shell, config: MeshConfig, keys: MemberKeys): Promise<BrokerFindings> {
+async function askBroker(
+  shell: Shell,
+  paths: MeshPaths,
+  config: MeshConfig,
+  keys: MemberKeys,
+): Promise<BrokerFindings> {
+  // The doctor changes nothing: a key that the home does not know yet is not kept.
+  const { key } = trustOfHome(paths, config);
+  const trust = { key, keep: () => true };
   const agent = `claudemesh-cli/${shell.version}`;
   try {
     const identity = identityOf(keys, config.id);
-    await withBroker({ broker: config.broker, identity, agent, connectTimeoutMs }, async () => undefined);
+    await withBroker({ broker: config.broker, identity, agent, trust, connectTimeoutMs }, async () => undefined);
     return { type: "negotiated" };
   } catch (error) {
     if (!(error instanceof MeshError)) throw error;
     const { reason, detail } = error.details;
     const said = typeof detail === "string" ? detail : error.message;
+    if (error.code === "not_our_broker") return { type: "stranger", detail: said };
     if (error.code === "unauthorized") return { type: "refused", detail: said };
-    const isIncompatible = typeof reason === "string" && (reason.startsWith("feature_") || reason === "protocol_error");
+    const isIncompatible =
+      typeof reason === "string" &&
+      (reason.startsWith("feature_") || reason === "protocol_error" || reason === "broker_too_old");
     return { type: isIncompatible ? "incompatible" : "away", detail: said };
   }
 }

@@ -19,8 +19,10 @@ function describeEvent(event: DaemonEvent): string {
     case "peer_leave":
       return `${event.data.name ?? "?"}  ${event.data.pubkey}`;
     case "broker_status": {
-      const { state, detail } = event.data;
-      return detail === undefined ? state : `${state}: ${detail}`;
+      const { state, reason, detail, note } = event.data;
+      const shown = reason === "not_our_broker" ? `${state}, NOT OUR BROKER` : state;
+      const more = detail ?? note;
+      return more === undefined ? shown : `${shown}: ${more}`;
     }
     case "outbox":
       return `${event.data.client_message_id}  ${event.data.status}`;

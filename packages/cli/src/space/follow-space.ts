@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { refusalFrom } from "@claudemesh/client/broker";
 import { type MeshPaths, readMeshConfig } from "@claudemesh/client/home";
+import { trustOfHome } from "@claudemesh/client/home-trust";
 import { identityOf, readKeyFile } from "@claudemesh/client/keys";
 import { openLink } from "@claudemesh/client/link";
 import type { Link, LinkStatus } from "@claudemesh/client/link-contract";
@@ -61,6 +62,7 @@ export async function followSpace(
     identity: identityOf(readKeyFile(paths.keypair), config.id),
     kind: "client",
     agent,
+    trust: trustOfHome(paths, config),
     onPush: (push) => {
       if (push.type !== "sync") return;
       seenSeq = Math.max(seenSeq ?? 0, push.toSeq);
@@ -85,6 +87,9 @@ export async function followSpace(
 function refusedBy(status: LinkStatus): MeshError | undefined {
   if (status.state === "offline" && (status.reason === "unauthorized" || status.reason === "member_revoked")) {
     return new MeshError("unauthorized", status.detail);
+  }
+  if (status.state === "offline" && status.reason === "not_our_broker") {
+    return new MeshError("not_our_broker", `What answers there is not our broker: ${status.detail}.`);
   }
   const isOver = status.state === "stopped" && status.reason !== "closed";
   return isOver ? new MeshError("broker_unreachable", `The broker ended the connection: ${status.detail}`) : undefined;
