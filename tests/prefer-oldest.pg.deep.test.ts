@@ -22,7 +22,7 @@ describe.skipIf(!servers.found)("prefer_oldest on brokers side by side", () => {
     };
     const older = await connectAt(a.url);
     // The refusal comes from the other broker, before its hello is answered or after it.
-    const newer = await RawPeer.dial(b.url);
+    const newer = await RawPeer.dial(b.url, bob.meshId);
     newer.sendText(JSON.stringify({ ...newer.helloOf(bob, "daemon"), type: "hello", id: 1 }));
     expect(await newer.closed).toEqual({ code: 4004, reason: "older_connection_kept" });
     await alice.send("m1", bob);

@@ -1,10 +1,12 @@
 // docs/protocol.md is a contract for other implementations: every example on the page is what the code accepts.
 import { readFileSync } from "node:fs";
 import { createSchemaCompiler } from "@claudemesh/http/validation";
-import { negotiate } from "@claudemesh/protocol/features";
+import { verifySignature } from "@claudemesh/members/credentials";
+import { type AnnouncedFeatures, negotiate } from "@claudemesh/protocol/features";
 import { type JsonObject, parseStrictJsonText } from "@claudemesh/protocol/json";
-import { helloFrameSchema } from "@claudemesh/protocol/wire/frames";
+import { connectFrameSchema, helloFrameSchema } from "@claudemesh/protocol/wire/frames";
 import { type OperationName, operations } from "@claudemesh/protocol/wire/operations";
+import { type ConnectionKind, helloBytes, proofBytes } from "@claudemesh/protocol/wire/signing";
 import { describe, expect, test } from "vitest";
 
 const page = readFileSync(new URL("../docs/protocol.md", import.meta.url), "utf8");
@@ -39,7 +41,9 @@ describe("docs/protocol.md", () => {
     expect(frame.type).toBe(kind);
     if (kind === "hello") {
       expect(compile(helloFrameSchema)(frame)).toBeUndefined();
-    } else if (kind === "challenge") {
+    } else if (kind === "connect") {
+      expect(compile(connectFrameSchema)(frame)).toBeUndefined();
+    } else if (kind === "proof") {
       expect(negotiate(frame.features as never)).toMatchObject({ ok: true });
     } else if (kind === "reply") {
       expect(frame).toMatchObject({ id: expect.any(Number), status: expect.any(Number), body: expect.any(Object) });
@@ -61,6 +65,21 @@ describe("docs/protocol.md", () => {
       expect(id).toEqual(expect.any(Number));
       expect(compile(operations[kind as OperationName].input)(input)).toBeUndefined();
     }
+  });
+
+  test("shows three frames of one connection, each signed by the key that it names", () => {
+    const [connect, proof, hello] = ["connect", "proof", "hello"].map(
+      (kind) => examples.find((example) => example.kind === kind)?.frame as Readonly<Record<string, string>>,
+    );
+    const { nonce = "", mesh_id = "" } = connect ?? {};
+    const { broker_key = "" } = proof ?? {};
+    const session = { client_nonce: nonce, broker_nonce: proof?.nonce ?? "", mesh_id, broker_key };
+    const { pubkey = "", kind } = hello ?? {};
+    const features = proof?.features as unknown as AnnouncedFeatures;
+    expect(verifySignature(broker_key, proofBytes({ ...session, features }), proof?.signature ?? "")).toBe(true);
+    const signed = helloBytes({ ...session, pubkey, kind: kind as ConnectionKind });
+    expect(verifySignature(pubkey, signed, hello?.signature ?? "")).toBe(true);
+    expect(hello).toMatchObject({ mesh_id });
   });
 
   test("lists every operation's route", () => {

@@ -1,7 +1,8 @@
-// A member's socket with as little of its own as possible: answers the challenge, numbers requests, and hands over what
+// A member's socket with as little of its own as possible: asks for the broker's proof and believes any, numbers requests, and hands over what
 // comes back. Loses nothing silently; knows nothing about reconnecting, features or time-outs.
+import { randomBytes } from "node:crypto";
 import { type MemberKeys, signerOf } from "@claudemesh/client/keys";
-import { connectPath, type PushFrame } from "@claudemesh/protocol/wire/frames";
+import { connectPath, type ProofFrame, type PushFrame, protocolVersion } from "@claudemesh/protocol/wire/frames";
 import { type ConnectionKind, helloBytes } from "@claudemesh/protocol/wire/signing";
 import { WebSocket } from "ws";
 
@@ -39,10 +40,16 @@ export class MemberSocket {
       };
       webSocket.once("error", (error) => fail(`a socket that failed: ${error.message}`));
       webSocket.once("close", (code) => fail(`the end of a socket (${code})`));
+      const client_nonce = randomBytes(32).toString("hex");
+      webSocket.once("open", () => {
+        const connect = { type: "connect", protocol: protocolVersion, mesh_id: meshId, nonce: client_nonce };
+        webSocket.send(JSON.stringify(connect));
+      });
       webSocket.once("message", (data) => {
-        const { nonce } = JSON.parse(String(data)) as { nonce: string };
+        const { nonce: broker_nonce, broker_key } = JSON.parse(String(data)) as ProofFrame;
         const pubkey = keys.ed25519.public_key;
-        const signature = signerOf(keys)(helloBytes({ nonce, mesh_id: meshId, pubkey, kind }));
+        const session = { client_nonce, broker_nonce, mesh_id: meshId, broker_key };
+        const signature = signerOf(keys)(helloBytes({ ...session, pubkey, kind }));
         const hello = { mesh_id: meshId, pubkey, kind, signature: Buffer.from(signature).toString("hex") };
         webSocket.on("message", (frame) => opened.#hear(String(frame)));
         opened.request(`"hello",${JSON.stringify(hello).slice(1)}`, (status, text) => {

@@ -31,9 +31,12 @@ server.server.on("upgrade", (request, socket, head) => {
     return;
   }
   sockets.handleUpgrade(request, socket, head, (webSocket) => {
-    webSocket.send(JSON.stringify({ type: "challenge", nonce: "" }));
     webSocket.on("message", (data) => {
       const { type, id, ...input } = JSON.parse(String(data)) as Record<string, unknown>;
+      if (type === "connect") {
+        webSocket.send(JSON.stringify({ type: "proof", nonce: "", broker_key: "" }));
+        return;
+      }
       if (type === "hello") {
         webSocket.send(JSON.stringify({ type: "reply", id, status: 200, body: {} }));
         return;

@@ -1,6 +1,7 @@
 // One agent at the board: node examples/task-board/agent.ts <name> [task …]. Start it in two terminals. Uses the mesh of
 // this machine, as `claudemesh up` made it.
 import { chooseMesh, homeDir, meshPaths, readMeshConfig } from "@claudemesh/client/home";
+import { trustOfHome } from "@claudemesh/client/home-trust";
 import { identityOf, readKeyFile } from "@claudemesh/client/keys";
 import { connectSpaces } from "@claudemesh/client/space";
 import { fillBoard, type Task, workThrough } from "./board.ts";
@@ -17,6 +18,7 @@ const config = readMeshConfig(paths);
 const client = connectSpaces({
   url: config.broker,
   identity: identityOf(readKeyFile(paths.keypair), config.id),
+  trust: trustOfHome(paths, config),
   agent: `task-board/${name}`,
 });
 const board = await client.space("board", { create: true });

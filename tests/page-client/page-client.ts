@@ -1,6 +1,15 @@
 // A client in one file, written from docs/protocol.md and nothing else: Node's own modules and a WebSocket. If it cannot
 // do something, the page does not say how. Shows other implementations what there is to do; no retries, no reconnecting.
-import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+  verify,
+} from "node:crypto";
 import { once } from "node:events";
 import { WebSocket } from "ws";
 
@@ -61,15 +70,22 @@ export function createMesh(
   );
 }
 
-export function joinMesh(inviteLine: string, name: string, keys: Keys): Promise<Reply> {
+export async function joinMesh(inviteLine: string, name: string, keys: Keys): Promise<Reply> {
   const invite = JSON.parse(Buffer.from(inviteLine.slice("cmi1.".length), "base64url").toString("utf8")) as {
     broker: string;
     mesh_id: string;
     secret: string;
+    broker_key: string;
   };
+  const url = invite.broker.replace(/^ws/, "http");
+  const nonce = randomBytes(32).toString("hex");
+  const { body } = await postJson(`${url}/v1/broker/prove`, { nonce, mesh_id: invite.mesh_id });
+  const signed = ["claudemesh-http-proof-1", nonce, invite.mesh_id, invite.broker_key].join("\0");
+  if (!isSignedBy(invite.broker_key, signed, String(body.signature)))
+    throw new Error("this is not the invite's broker");
   const signature = keys.sign("claudemesh-join-1", invite.mesh_id, invite.secret, name, keys.publicKey);
   const request = { secret: invite.secret, name, pubkey: keys.publicKey, signature };
-  return postJson(`${invite.broker.replace(/^ws/, "http")}/v1/meshes/${invite.mesh_id}/join`, request);
+  return postJson(`${url}/v1/meshes/${invite.mesh_id}/join`, request);
 }
 
 /** SHA-256 over the fields of a send, as the broker computes it. Meta here is flat, so that sorting its keys is enough. */
@@ -104,6 +120,36 @@ export function refusalOf(features: Readonly<Record<string, Json | undefined>>):
   return Number(days) < 7 || sizes.some((bytes) => Number(bytes) < 1024) ? 4012 : undefined;
 }
 
+type Proof = {
+  readonly type: string;
+  readonly protocol: number;
+  readonly nonce: string;
+  readonly broker_key: string;
+  readonly features: Record<string, Json>;
+  readonly signature: string;
+};
+
+function isSignedBy(publicKey: string, signed: string, signature: string): boolean {
+  const x = Buffer.from(publicKey, "hex").toString("base64url");
+  const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
+  return verify(null, Buffer.from(signed), key, Buffer.from(signature, "hex"));
+}
+
+function isProven(proof: Proof, nonce: string, meshId: string, expected?: string): boolean {
+  const { broker_key: key, nonce: brokerNonce, features, signature } = proof;
+  if (expected !== undefined && expected !== key) return false;
+  const signed = ["claudemesh-proof-2", nonce, brokerNonce, meshId, key, canonical(features)].join("\0");
+  return isSignedBy(key, signed, signature);
+}
+
+/** RFC 8785 of what brokers announce: keys in order, no spaces. */
+function canonical(value: unknown): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${fields.map(([key, each]) => `${JSON.stringify(key)}:${canonical(each)}`).join(",")}}`;
+}
+
 export class PageClient {
   readonly features: Readonly<Record<string, Json>>;
   /** Resolves with the close code. */
@@ -123,24 +169,33 @@ export class PageClient {
 
   static async connect(
     broker: string,
-    member: { readonly meshId: string; readonly keys: Keys; readonly kind: "daemon" | "client" },
+    member: {
+      readonly meshId: string;
+      readonly keys: Keys;
+      readonly kind: "daemon" | "client";
+      /** From the invite; undefined: whatever the broker proves to hold. */
+      readonly brokerKey?: string;
+    },
   ): Promise<PageClient> {
+    const { meshId, keys, kind, brokerKey } = member;
     const socket = new WebSocket(`${broker.replace(/^http/, "ws")}/v1/connect`);
+    await once(socket, "open");
+    const nonce = randomBytes(32).toString("hex");
+    socket.send(JSON.stringify({ type: "connect", protocol: 2, mesh_id: meshId, nonce }));
     const [data] = (await once(socket, "message")) as [Buffer];
-    const challenge = JSON.parse(String(data)) as {
-      type: string;
-      protocol: number;
-      nonce: string;
-      features: Record<string, Json>;
-    };
-    const refusal = challenge.type === "challenge" && challenge.protocol === 1 ? refusalOf(challenge.features) : 4002;
+    const proof = JSON.parse(String(data)) as Proof;
+    if (proof.type !== "proof" || proof.protocol !== 2 || !isProven(proof, nonce, meshId, brokerKey)) {
+      socket.close(1000);
+      throw new Error("this is not our broker");
+    }
+    const refusal = refusalOf(proof.features);
     if (refusal !== undefined) {
       socket.close(refusal);
       throw new Error(`this broker is not for us: ${refusal}`);
     }
-    const client = new PageClient(socket, challenge.features);
-    const { meshId, keys, kind } = member;
-    const signature = keys.sign("claudemesh-hello-1", challenge.nonce, meshId, keys.publicKey, kind);
+    const client = new PageClient(socket, proof.features);
+    const session = [nonce, proof.nonce, meshId, proof.broker_key];
+    const signature = keys.sign("claudemesh-hello-2", ...session, keys.publicKey, kind);
     const hello = { mesh_id: meshId, pubkey: keys.publicKey, kind, signature, agent: "page-client/1" };
     const { status } = await client.ask("hello", hello);
     if (status !== 200) throw new Error(`the hello was answered with ${status}`);

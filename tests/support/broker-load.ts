@@ -1,5 +1,6 @@
 // A mesh under load on brokers side by side: members that send through whichever broker answers, and receivers that
 // stay connected to whichever lives. Both write down what they were told, for the audit.
+import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import type { TestMember } from "./broker-harness.ts";
@@ -110,10 +111,11 @@ export class LoadReceiver {
     this.#socket = socket;
     let lastPushed = 0;
     let requests = 1;
+    const nonce = randomBytes(32).toString("hex");
     const ask = (frame: object) => socket.send(JSON.stringify({ ...frame, id: requests++ }));
     socket.on("message", (data: Buffer) => {
-      const frame = JSON.parse(data.toString()) as { type: string; nonce?: string };
-      if (frame.type === "challenge") ask(this.#helloTo(String(frame.nonce)));
+      const frame = JSON.parse(data.toString()) as { type: string; nonce?: string; broker_key?: string };
+      if (frame.type === "proof") ask(this.#helloTo(nonce, String(frame.nonce), String(frame.broker_key)));
       if (frame.type !== "message") return;
       const pushed = frame as unknown as Pushed;
       this.#take(pushed, lastPushed);
@@ -128,15 +130,18 @@ export class LoadReceiver {
         resolve();
       });
       socket.on("open", () => {
+        const { meshId: mesh_id } = this.#member;
+        socket.send(JSON.stringify({ type: "connect", protocol: 2, mesh_id, nonce }));
         this.connections += 1;
         this.connectedTo = broker;
       });
     });
   }
 
-  #helloTo(nonce: string): object {
+  #helloTo(clientNonce: string, brokerNonce: string, brokerKey: string): object {
     const { meshId, keys } = this.#member;
-    const signed = ["claudemesh-hello-1", nonce, meshId, keys.pubkey, "daemon"].join("\0");
+    const session = [clientNonce, brokerNonce, meshId, brokerKey];
+    const signed = ["claudemesh-hello-2", ...session, keys.pubkey, "daemon"].join("\0");
     return {
       type: "hello",
       mesh_id: meshId,

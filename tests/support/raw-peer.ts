@@ -1,6 +1,7 @@
 // A WebSocket peer written against the protocol's page and nothing else: it signs with node:crypto, sends the frames it
 // is told to, right or wrong, and keeps what comes back. No retries, no negotiation.
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
@@ -14,9 +15,15 @@ export type PeerReply = { readonly status: number; readonly body: Readonly<Recor
 export type PeerClose = { readonly code: number; readonly reason: string };
 export type PeerMember = { readonly meshId: string; readonly keys: PeerKeys };
 
+/** No mesh has this id, and no broker tells. */
+const noMesh = "0198c0de-0000-7000-8000-000000000001";
+
 export class RawPeer {
   readonly socket: WebSocket;
-  readonly challenge: Frame;
+  /** What the broker has proven itself with. */
+  readonly proof: Frame;
+  /** What both sides sign: the client's nonce, the broker's, the mesh, the broker's key. */
+  readonly session: readonly string[];
   readonly closed: Promise<PeerClose>;
   readonly #arrived: Frame[] = [];
   readonly #waiting: {
@@ -27,9 +34,10 @@ export class RawPeer {
   #end: PeerClose | undefined;
   #nextId = 1;
 
-  private constructor(socket: WebSocket, challenge: Frame) {
+  private constructor(socket: WebSocket, proof: Frame, session: readonly string[]) {
     this.socket = socket;
-    this.challenge = challenge;
+    this.proof = proof;
+    this.session = session;
     socket.on("message", (data) => this.#receive(readFrame(data as Buffer)));
     this.closed = new Promise((resolve) => {
       socket.on("close", (code, reason) => {
@@ -40,27 +48,36 @@ export class RawPeer {
     });
   }
 
-  /** Resolves when the broker has sent its challenge; nothing has been said to it yet. Dropped when the test ends. */
-  static async dial(url: string): Promise<RawPeer> {
-    const socket = new WebSocket(`${url.replace(/^http/, "ws")}/v1/connect`, { perMessageDeflate: false });
-    onTestFinished(() => socket.terminate());
-    // A close follows every error and is what tests look at.
-    socket.on("error", () => undefined);
+  /** Resolves when the broker has proven itself for this mesh; no member has been named. Dropped when the test ends. */
+  static async dial(url: string, meshId = noMesh): Promise<RawPeer> {
+    const socket = openSocket(url);
+    await once(socket, "open");
+    const nonce = randomBytes(32).toString("hex");
+    socket.send(JSON.stringify({ type: "connect", protocol: 2, mesh_id: meshId, nonce }));
     const [data] = (await once(socket, "message")) as [Buffer];
-    return new RawPeer(socket, readFrame(data));
+    const proof = readFrame(data);
+    return new RawPeer(socket, proof, [nonce, String(proof.nonce), meshId, String(proof.broker_key)]);
+  }
+
+  /** A socket on which nothing has been said by anybody. */
+  static async open(url: string): Promise<RawPeer> {
+    const socket = openSocket(url);
+    await once(socket, "open");
+    return new RawPeer(socket, {}, []);
   }
 
   /** Dials and says hello as a member; fails unless the broker agrees. */
   static async connect(url: string, member: PeerMember, kind: "daemon" | "client"): Promise<RawPeer> {
-    const peer = await RawPeer.dial(url);
+    const peer = await RawPeer.dial(url, member.meshId);
     const reply = await peer.request("hello", peer.helloOf(member, kind));
     assert.equal(reply.status, 200, `the hello was refused: ${JSON.stringify(reply.body)}`);
     return peer;
   }
 
-  /** The fields of a hello that answers this socket's challenge. */
+  /** The fields of a hello that answers this socket's proof. */
   helloOf({ meshId, keys }: PeerMember, kind: "daemon" | "client"): Record<string, unknown> {
-    const fields = ["claudemesh-hello-1", this.challenge.nonce, meshId, keys.pubkey, kind];
+    const [clientNonce, brokerNonce, , brokerKey] = this.session;
+    const fields = ["claudemesh-hello-2", clientNonce, brokerNonce, meshId, brokerKey, keys.pubkey, kind];
     const signature = keys.sign(Buffer.from(fields.join("\0")));
     return { mesh_id: meshId, pubkey: keys.pubkey, kind, signature };
   }
@@ -122,6 +139,14 @@ export class RawPeer {
   #lost(): Error {
     return new Error(`the connection ended with ${this.#end?.code} ${this.#end?.reason}`);
   }
+}
+
+function openSocket(url: string): WebSocket {
+  const socket = new WebSocket(`${url.replace(/^http/, "ws")}/v1/connect`, { perMessageDeflate: false });
+  onTestFinished(() => socket.terminate());
+  // A close follows every error and is what tests look at.
+  socket.on("error", () => undefined);
+  return socket;
 }
 
 function readFrame(data: Buffer): Frame {

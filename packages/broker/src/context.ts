@@ -10,6 +10,7 @@ import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type { Logger } from "pino";
 import type { Housekeeping } from "./background/housekeeping.ts";
+import type { BrokerKey } from "./broker-key.ts";
 import type { BrokerConfig } from "./config.ts";
 import type { BrokerMetrics } from "./metrics.ts";
 import type { MeshCaps } from "./operations/mesh-caps.ts";
@@ -42,6 +43,8 @@ export type BrokerContext = {
   readonly nowMs: () => number;
   readonly nextId: () => string;
   readonly adminToken: string;
+  /** By which members know this broker; goes into invites. */
+  readonly key: BrokerKey;
   /** Where clients reach this broker; goes into invites. */
   readonly publicUrl: () => string;
 };

@@ -138,7 +138,7 @@ describe("a stop", () => {
   test("closes also sockets that have not said hello", async () => {
     const broker = await startTestBroker();
     const { socket, heard } = await upgradeByHand(broker.url);
-    await heard("challenge");
+    await heard("101 Switching Protocols");
     const stopped = broker.stop();
     await heard("stopping");
     socket.destroy();
@@ -148,7 +148,7 @@ describe("a stop", () => {
   test("does not wait for a peer that never answers the close", async () => {
     const broker = await startTestBroker();
     const { socket, heard } = await upgradeByHand(broker.url);
-    await heard("challenge");
+    await heard("101 Switching Protocols");
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const stopped = broker.stop();
     await heard("stopping");

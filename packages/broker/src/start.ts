@@ -18,6 +18,7 @@ import { ensureAdminToken } from "./admin-token.ts";
 import { startBackgroundWork } from "./background/background-work.ts";
 import { BrokerDirectory } from "./background/broker-directory.ts";
 import { Housekeeping } from "./background/housekeeping.ts";
+import { brokerKeyOf } from "./broker-key.ts";
 import type { BrokerConfig } from "./config.ts";
 import type { BrokerContext } from "./context.ts";
 import { createBrokerMetrics } from "./metrics.ts";
@@ -46,6 +47,8 @@ export type RunningBroker = {
   /** What invites say: `--public-url`, else the address above, or one of this host that others can reach. */
   readonly publicUrl: string;
   readonly adminTokenFile: string;
+  /** By which members know this broker, in hex. */
+  readonly brokerKey: string;
   /** The path of the SQLite file, or the address of the database without its password. */
   readonly storePath: string;
   /** Whether this broker's store holds the mesh with this id. */
@@ -89,6 +92,7 @@ export async function startBroker(config: BrokerConfig, options: StartBrokerOpti
   let directory: BrokerDirectory | undefined;
   try {
     const { adminTokenFile, place } = backend;
+    const key = brokerKeyOf(backend.brokerSeed);
     const { nowMs } = backend;
     const nextId = createUuidV7Generator({ nowMs, randomBytes });
     joined = await joinBrokers(backend.sideBySide, { nextId, log });
@@ -121,6 +125,7 @@ export async function startBroker(config: BrokerConfig, options: StartBrokerOpti
       nextId,
       adminToken: ensureAdminToken(adminTokenFile),
       checkReady,
+      key,
     });
     await announced.start();
     const { url, reloadTls, stop } = await serve(broker, { place, lingerMs, strangers });
@@ -130,6 +135,7 @@ export async function startBroker(config: BrokerConfig, options: StartBrokerOpti
       url,
       publicUrl: broker.publicUrl(),
       adminTokenFile,
+      brokerKey: key.publicKey,
       storePath: place,
       reloadTls,
       hasMesh: async (meshId) => (await broker.members.findMesh(meshId))?.id === meshId,
@@ -202,7 +208,16 @@ function createContext(
   connections: ConnectionRegistry,
   rest: Pick<
     BrokerContext,
-    "failpoints" | "registrar" | "watchers" | "strangers" | "metrics" | "log" | "nextId" | "adminToken" | "checkReady"
+    | "failpoints"
+    | "registrar"
+    | "watchers"
+    | "strangers"
+    | "metrics"
+    | "log"
+    | "nextId"
+    | "adminToken"
+    | "checkReady"
+    | "key"
   >,
 ): WiredBroker {
   let url = "";
@@ -285,7 +300,7 @@ async function serve(broker: WiredBroker, { place, lingerMs, strangers }: Servin
   const url = urlOf(config, (server.server.address() as AddressInfo).port);
   broker.setUrl(url);
   sayWhatInvitesSay(broker);
-  log.info({ event: "listening", url, store: place }, "the broker serves");
+  log.info({ event: "listening", url, store: place, broker_key: broker.key.publicKey }, "the broker serves");
   const background = startBackgroundWork(broker);
   const sweep = setInterval(() => {
     broker.messages.sweepLimiter(broker.nowMs(), limiterSweepRows).catch((error: unknown) => {

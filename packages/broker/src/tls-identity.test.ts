@@ -59,11 +59,13 @@ describe("a broker with --tls-cert and --tls-key", () => {
     await expect(fetch(broker.url.replace("https:", "http:"))).rejects.toThrow();
 
     const socket = new WebSocket(`${broker.url.replace("https:", "wss:")}/v1/connect`, { ca });
+    const connect = { type: "connect", protocol: 2, mesh_id: "0".repeat(36), nonce: "0a".repeat(32) };
+    socket.once("open", () => socket.send(JSON.stringify(connect)));
     const first = await new Promise<string>((resolve, reject) => {
       socket.once("message", (data) => resolve(String(data)));
       socket.once("error", reject);
     });
-    expect(JSON.parse(first)).toMatchObject({ type: "challenge", protocol: 1 });
+    expect(JSON.parse(first)).toMatchObject({ type: "proof", protocol: 2, broker_key: broker.brokerKey });
     socket.terminate();
   });
 

@@ -96,6 +96,7 @@ const meshSchema = section({
   name: { type: "string" },
   broker: { type: "string" },
   member_name: { type: "string" },
+  broker_key: { type: "string", pattern: "^[0-9a-f]{64}$" },
 });
 
 const fileSchema = section({ ...settingsSchema.properties, mesh: meshSchema });

@@ -54,6 +54,7 @@ export async function openEphemeralMember(
     name: invite.mesh,
     broker: invite.broker,
     member_name: membership.name,
+    broker_key: membership.broker_key,
   };
   writeMeshConfig(paths, mesh);
   const own = (file: string) => join(folder, file);

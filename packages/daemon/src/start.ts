@@ -2,6 +2,7 @@
 // rules here; each is in the service it belongs to.
 import process from "node:process";
 import { type MeshConfig, type MeshPaths, meshPaths } from "@claudemesh/client/home";
+import { trustOfHome } from "@claudemesh/client/home-trust";
 import { identityOf, type MemberKeys } from "@claudemesh/client/keys";
 import { openLink } from "@claudemesh/client/link";
 import type { Link, LinkOptions } from "@claudemesh/client/link-contract";
@@ -98,6 +99,11 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
   const farewell = ephemeral === undefined ? undefined : createFarewell(stores.outbox);
   resources.push(() => farewell?.countUnsent());
 
+  const trust = trustOfHome(paths, mesh, {
+    onUnkept: (broker_key, err) =>
+      log.error({ event: "broker_key_not_kept", broker_key, err }, "config.toml cannot be written"),
+  });
+
   let exit: (end: DaemonExit) => void = () => undefined;
   const exiting = new Promise<DaemonExit>((resolve) => {
     exit = resolve;
@@ -111,7 +117,7 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
     log,
     failpoints,
     stores,
-    openLink: (events) => connect(linkOptions(mesh, keys, version, config, events)),
+    openLink: (events) => connect({ ...linkOptions(mesh, keys, version, config, events), trust }),
     onFatal: ({ reason, message }) => exit({ reason, exitCode: 1, message }),
   });
   resources.push(() => services.stop());

@@ -30,6 +30,7 @@ export type Control = {
   readonly events: EventHub;
   readonly onTryEnd: NonNullable<DrainPorts["onTryEnd"]>;
   readonly onStored: (delivery: StoredDelivery) => void;
+  readonly onNotOurBroker: () => void;
   readonly api: Pick<LocalApi, "events" | "counters" | "metrics" | "compat" | "askBroker">;
 };
 
@@ -50,6 +51,9 @@ export function wireControl(options: ControlWiringOptions): Control {
   return {
     events,
     onTryEnd: (end) => countTry(counters, end),
+    onNotOurBroker: () => {
+      counters.notOurBroker++;
+    },
     onStored: (delivery) => {
       countDelivery(counters, delivery);
       if (delivery.isNews) events.messageStored(delivery.bytes);

@@ -87,7 +87,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const { maxStreams } = config.ipc;
   const given = { mesh, stores, link, directory, limits, gauge, clock, log, maxStreams, requestTimeoutMs };
   const control = wireControl(given);
-  const { events, onTryEnd, onStored } = control;
+  const { events, onTryEnd, onStored, onNotOurBroker } = control;
   const { inlineBytes, expiredAtOrBefore } = limits;
   const drain = new Drain(
     { outbox, link, clock, random, log, failpoints, expiredAtOrBefore, onTryEnd },
@@ -99,7 +99,8 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const rebuild = new InboxRebuild(restoring);
   const { noticeSleep } = clock;
   const { onFatal } = options;
-  const followed = { limits, directory, drain, expiry, receiver, rebuild, events, noticeSleep, log, onFatal };
+  const work = { limits, directory, drain, expiry, receiver, rebuild, events };
+  const followed = { ...work, noticeSleep, onNotOurBroker, log, onFatal };
   const follower = followLink(followed);
   const heart = createHeart(options, { noticeSleep, expiry, rebuild, linkStatus: link.status, log });
   const startedAt = clock.nowMs();

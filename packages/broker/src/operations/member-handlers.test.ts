@@ -41,7 +41,7 @@ describe("revoking a member", () => {
       });
       expect(await peer.closed).toEqual({ code: 4005, reason: "member_revoked" });
     }
-    const dialled = await RawPeer.dial(bob.url);
+    const dialled = await RawPeer.dial(bob.url, bob.meshId);
     expect((await dialled.request("hello", dialled.helloOf(bob, "daemon"))).status).toBe(401);
     expect((await dialled.closed).code).toBe(4001);
     expect((await callBroker(bob.url, "GET", "/v1/meshes/acme/history", { token })).status).toBe(401);
@@ -73,7 +73,7 @@ describe("revoking a member", () => {
 
   test("is not escaped by a hello that was under way", async () => {
     const { alice, bob } = await start();
-    const waiting = await Promise.all(Array.from({ length: 20 }, () => RawPeer.dial(bob.url)));
+    const waiting = await Promise.all(Array.from({ length: 20 }, () => RawPeer.dial(bob.url, bob.meshId)));
     const hellos = waiting.map((peer) => peer.request("hello", peer.helloOf(bob, "client")).catch(() => "cut"));
     await revoke(alice, bob);
     await Promise.all(hellos);

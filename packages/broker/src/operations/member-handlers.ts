@@ -46,7 +46,7 @@ export const memberHandlers = {
     const ports = { ...issuingPorts(broker), admit: (id: string) => admitCreation(broker, mesh.id, "invites", id) };
     const { id, secret, expiresAt } = await createInvite(ports, member, { lifetimeSeconds, memberName });
     const named = memberName === undefined ? {} : { name: memberName };
-    const place = { broker: broker.publicUrl(), mesh: mesh.name, mesh_id: mesh.id };
+    const place = { broker: broker.publicUrl(), mesh: mesh.name, mesh_id: mesh.id, broker_key: broker.key.publicKey };
     const invite = encodeInvite({ ...place, secret, ...named });
     return { status: 201, body: { invite, invite_id: id, expires_at: expiresAt, ...named } };
   },

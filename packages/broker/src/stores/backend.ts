@@ -29,6 +29,8 @@ export type Backend = {
   readonly place: string;
   /** A path that holds for whoever reads it, wherever that program runs. */
   readonly adminTokenFile: string;
+  /** Of the store's key, by which members know its brokers: the ed25519 seed in hex. */
+  readonly brokerSeed: string;
   /** The brokers on this store; writing a row of it proves that the store takes writes. */
   readonly brokers: BrokersStore;
   /** True once the limiter has taken a write. */

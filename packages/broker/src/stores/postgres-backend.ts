@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { createPostgresBrokersStore } from "@claudemesh/members/brokers-postgres";
 import { createPostgresMembersStore, postgresMembersMigrations } from "@claudemesh/members/postgres";
+import { ensureBrokerSeed } from "@claudemesh/members/postgres-broker-key";
 import type { SendToAccept } from "@claudemesh/messages/ports";
 import {
   createPostgresMessagesStore,
@@ -29,6 +30,7 @@ import type { Migration } from "@claudemesh/storage/migrations";
 import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import type { RuleStore } from "@claudemesh/storage/row-rules";
+import { mintBrokerSeed } from "../broker-key.ts";
 import { placeOf } from "../config.ts";
 import { hidingPasswordOf } from "../shown-address.ts";
 import type { Backend, BackendSurroundings } from "./backend.ts";
@@ -71,8 +73,10 @@ export async function openPostgresBackend(
   const closePools = async () => {
     await Promise.all([accepting, committing, looking, queueing, common].map((pool) => pool.close()));
   };
+  let brokerSeed: string;
   try {
     await migratePostgres(common, postgresMigrations());
+    brokerSeed = await ensureBrokerSeed(common, mintBrokerSeed);
   } catch (error) {
     await closePools();
     throw error;
@@ -101,6 +105,7 @@ export async function openPostgresBackend(
     sendLimits: { limiter, limits },
     place: placeOf({ kind: "postgres", url }),
     adminTokenFile: resolve(config.adminTokenFile ?? "broker.admin-token"),
+    brokerSeed,
     brokers: createPostgresBrokersStore(common),
     writeLimiter: () => limiter.available(),
     // Brokers side by side agree on the time by their hosts' clocks.

@@ -24,6 +24,7 @@ import type { RuleStore } from "@claudemesh/storage/row-rules";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { Checkpointer, checkpointPagesBesideThread } from "@claudemesh/storage/sqlite-checkpointer";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
+import { ensureBrokerSeedFile } from "../broker-key.ts";
 import type { Backend, BackendSurroundings } from "./backend.ts";
 import { createQuietLog } from "./quiet-log.ts";
 import { createStoreClock } from "./store-clock.ts";
@@ -44,10 +45,12 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const lock = await lockStore(path);
   let db: Sqlite | undefined;
+  let brokerSeed: string;
   try {
     refuseForeignFile(path);
     db = openSqlite({ path, cacheBytes, checkpointPages: checkpointPagesBesideThread });
     await migrateSqlite(db, sqliteMigrations());
+    brokerSeed = ensureBrokerSeedFile(`${path}.broker-key`);
   } catch (error) {
     db?.close();
     lock.release();
@@ -81,6 +84,7 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
     },
     place: path,
     adminTokenFile: resolve(config.adminTokenFile ?? `${path}.admin-token`),
+    brokerSeed,
     brokers,
     // It shares the store's file.
     writeLimiter: async () => true,

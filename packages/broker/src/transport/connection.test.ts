@@ -1,157 +1,19 @@
-// A socket's life against a real broker: the challenge, who may say hello, what frames are answered, and what ends the
-// connection. Pushing has its own tests.
+// A socket's life against a real broker once its hello is answered: what frames are answered, and what ends the
+// connection. The hello and pushing have their own tests.
 import { once } from "node:events";
-import { DatabaseSync } from "node:sqlite";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { operations } from "@claudemesh/protocol/wire/operations";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import {
-  callBroker,
   createTestMesh,
   joinTestMesh,
   startTestBroker,
   type TestMember,
 } from "../../../../tests/support/broker-harness.ts";
-import { createPeerKeys } from "../../../../tests/support/peer-keys.ts";
 import { RawPeer } from "../../../../tests/support/raw-peer.ts";
 
 afterEach(() => {
   vi.useRealTimers();
-});
-
-describe("the challenge", () => {
-  test("carries a fresh nonce and what the broker can do", async () => {
-    const flags = { "max-inline-bytes": "2048", "dedupe-retention-days": "30", "connection-policy": "prefer_oldest" };
-    const broker = await startTestBroker({ flags });
-    const [first, second] = [await RawPeer.dial(broker.url), await RawPeer.dial(broker.url)];
-    expect(first.challenge).toEqual({
-      type: "challenge",
-      protocol: 1,
-      nonce: expect.stringMatching(/^[0-9a-f]{64}$/),
-      features: {
-        client_message_id_dedupe: {
-          version: 2,
-          request_fingerprint: true,
-          mode: "retention_scoped",
-          dedupe_retention_days: 30,
-        },
-        concurrent_connection_policy: { version: 1, default_policy: "prefer_oldest" },
-        max_payload: { version: 1, inline_bytes: 2048, blob_bytes: 2048 },
-      },
-    });
-    expect(second.challenge.nonce).not.toBe(first.challenge.nonce);
-  });
-
-  test("is given at one path only", async () => {
-    const broker = await startTestBroker();
-    await expect(RawPeer.dial(`${broker.url}/v2`)).rejects.toThrow("404");
-    const plain = await callBroker(broker.url, "GET", "/v1/connect");
-    expect(plain.status).toBe(404);
-  });
-
-  test("that nobody answers in time ends the connection", async () => {
-    const broker = await startTestBroker();
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    const peer = await RawPeer.dial(broker.url);
-    vi.advanceTimersByTime(10_000);
-    expect(await peer.closed).toEqual({ code: 4002, reason: "no hello in time" });
-  });
-});
-
-describe("a hello", () => {
-  test("of a member who signed the nonce opens the connection", async () => {
-    const broker = await startTestBroker();
-    const alice = await createTestMesh(broker);
-    const peer = await RawPeer.dial(broker.url);
-    expect(await peer.request("hello", { ...peer.helloOf(alice, "client"), agent: "test/1" })).toEqual({
-      status: 200,
-      body: {
-        mesh: "acme",
-        mesh_id: alice.meshId,
-        member: { pubkey: alice.pubkey, name: "alice", role: "owner" },
-      },
-    });
-  });
-
-  test("is refused in one way, whatever is wrong with it: 401, then 4001", async () => {
-    const broker = await startTestBroker();
-    const alice = await createTestMesh(broker);
-    const bob = await joinTestMesh(alice, "bob");
-    revokeMember(broker.storePath, bob);
-    const other = await createTestMesh(broker, "other", "olga");
-    const named = await createTestMesh(broker, "a-name-that-is-as-long-as-an-id-36ch", "nora");
-    expect(named.mesh).toHaveLength(named.meshId.length);
-    const elsewhere = await RawPeer.dial(broker.url);
-    const stranger = { meshId: alice.meshId, keys: createPeerKeys() };
-    const attempts: ((peer: RawPeer) => object)[] = [
-      (peer) => ({ ...peer.helloOf(alice, "client"), signature: "0".repeat(128) }),
-      (peer) => ({ ...peer.helloOf(alice, "client"), kind: "daemon" }),
-      (peer) => ({ ...peer.helloOf(alice, "client"), pubkey: other.pubkey }),
-      (peer) => ({ ...peer.helloOf(alice, "client"), pubkey: "f".repeat(64) }),
-      (peer) => ({ ...peer.helloOf(alice, "client"), mesh_id: other.meshId }),
-      () => elsewhere.helloOf(alice, "client"),
-      (peer) => peer.helloOf(stranger, "client"),
-      (peer) => peer.helloOf(bob, "client"),
-      (peer) => peer.helloOf({ ...alice, meshId: other.meshId, keys: alice.keys }, "client"),
-      (peer) => peer.helloOf({ meshId: "0".repeat(36), keys: alice.keys }, "client"),
-      (peer) => peer.helloOf({ meshId: named.mesh, keys: named.keys }, "client"),
-    ];
-    for (const attempt of attempts) {
-      const peer = await RawPeer.dial(broker.url);
-      expect(await peer.request("hello", attempt(peer))).toEqual({
-        status: 401,
-        body: { error: "unauthorized", message: "The credentials are missing, wrong or revoked.", retryable: false },
-      });
-      expect(await peer.closed).toEqual({ code: 4001, reason: "unauthorized" });
-    }
-  });
-
-  test("that is malformed ends the connection and says what is wrong", async () => {
-    const broker = await startTestBroker();
-    const alice = await createTestMesh(broker);
-    const attempts: [change: object, reason: string][] = [
-      [{ extra: 1 }, '"extra"'],
-      [{ pubkey: alice.pubkey.toUpperCase() }, '"pubkey"'],
-      [{ kind: "server" }, '"kind"'],
-      [{ signature: "00" }, '"signature"'],
-      [{ mesh_id: "acme" }, '"mesh_id"'],
-      [{ mesh_id: undefined }, '"mesh_id"'],
-      [{ id: 0 }, '"id"'],
-      [{ id: "1" }, '"id"'],
-      [{ type: "send" }, "the first frame is a hello"],
-      // A close frame holds 123 bytes, and a name that is longer must neither break it nor the broker.
-      [{ ["€".repeat(200)]: 1 }, "€€€"],
-    ];
-    for (const [change, reason] of attempts) {
-      const peer = await RawPeer.dial(broker.url);
-      const hello = { type: "hello", id: 1, ...peer.helloOf(alice, "client"), ...change };
-      peer.sendText(JSON.stringify(hello));
-      const closed = await peer.closed;
-      expect(closed).toEqual({ code: 4002, reason: expect.stringContaining(reason) });
-      expect(Buffer.byteLength(closed.reason)).toBeLessThanOrEqual(123);
-    }
-    expect((await callBroker(broker.url, "GET", "/healthz")).status).toBe(200);
-  });
-
-  test("must come first, and nothing may follow before its answer", async () => {
-    const broker = await startTestBroker();
-    const alice = await createTestMesh(broker);
-    const early = await RawPeer.dial(broker.url);
-    early.sendText('{"type":"history","id":1}');
-    expect(await early.closed).toEqual({ code: 4002, reason: "the first frame is a hello" });
-
-    const eager = await RawPeer.dial(broker.url);
-    eager.sendText(JSON.stringify({ type: "hello", id: 1, ...eager.helloOf(alice, "client") }));
-    eager.sendText('{"type":"history","id":2}');
-    expect(await eager.closed).toEqual({ code: 4002, reason: "a frame before the hello was answered" });
-  });
-
-  test("is said once: again it is a frame type that nobody knows", async () => {
-    const broker = await startTestBroker();
-    const alice = await createTestMesh(broker);
-    const peer = await alice.connect("client");
-    expect((await peer.request("hello", peer.helloOf(alice, "client"))).status).toBe(400);
-  });
 });
 
 type Asked = [type: keyof typeof operations, input: object, status: number, body: object];
@@ -402,7 +264,7 @@ describe("several connections of one member", () => {
 
   test("prefer_oldest: the newer daemon gets 4004, until the older one is gone", async () => {
     const { alice, first } = await allDaemons("prefer_oldest");
-    const second = await RawPeer.dial(alice.url);
+    const second = await RawPeer.dial(alice.url, alice.meshId);
     second.sendText(JSON.stringify({ type: "hello", id: 1, ...second.helloOf(alice, "daemon") }));
     expect(await second.closed).toEqual({ code: 4004, reason: "older_connection_kept" });
     await alice.send("m1", alice);
@@ -476,10 +338,4 @@ describe("a peer that went silent", () => {
 function sendTo(to: TestMember, clientMessageId: string, body = "hello") {
   const destination = { kind: "dm", ref: to.pubkey };
   return { client_message_id: clientMessageId, destination, envelope_version: "2", body };
-}
-
-function revokeMember(storePath: string, member: TestMember): void {
-  const db = new DatabaseSync(storePath);
-  db.prepare("UPDATE member SET revoked_at = 1 WHERE pubkey = ?").run(member.pubkey);
-  db.close();
 }

@@ -1,27 +1,26 @@
-// One socket's life: challenge, hello, then frames in and replies out. What a frame does is decided by the operation
+// One socket's life: connect, proof, hello, then frames in and replies out. What a frame does is decided by the operation
 // that it names; pushing is the delivery pump's work.
-import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import process from "node:process";
 import { createSchemaCompiler } from "@claudemesh/http/validation";
 import type { PlainMember } from "@claudemesh/members/ports";
 import { MeshError } from "@claudemesh/protocol/errors";
-import { announceFeatures, closeCodes } from "@claudemesh/protocol/features";
+import { closeCodes } from "@claudemesh/protocol/features";
 import { writeStrictJson } from "@claudemesh/protocol/json";
 import { type Answer, answerError } from "@claudemesh/protocol/messages/accept-result";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { fitsBytes } from "@claudemesh/protocol/spaces/entity";
 import { closeReason } from "@claudemesh/protocol/wire/close-reason";
 import {
-  type ChallengeFrame,
   type HelloFrame,
   type HelloReplyBody,
   helloFrameSchema,
+  type ProofFrame,
   type PushFrame,
-  protocolVersion,
   type ReplyFrame,
 } from "@claudemesh/protocol/wire/frames";
 import type { AckInput } from "@claudemesh/protocol/wire/operations";
+import type { HelloSession } from "@claudemesh/protocol/wire/signing";
 import type { RawData, WebSocket } from "ws";
 import type { BrokerContext } from "../context.ts";
 import type { Caller } from "../operations/handler.ts";
@@ -33,10 +32,13 @@ import type { RegisteredConnection } from "./connection-registry.ts";
 import { DeliveryPump } from "./delivery-pump.ts";
 import { LastHeard } from "./last-heard.ts";
 import type { PresenceKeeper, PresentDaemon } from "./presence-keeper.ts";
+import { proveBroker, upgradeClient } from "./prove-broker.ts";
 import { FrameTooLarge, readFrame } from "./read-frame.ts";
 
 /** A socket that takes longer to say who it is, or whose word takes longer to look up, is closed. */
 const helloTimeoutMs = 10_000;
+/** A client that has said nothing by then waits for a challenge, as earlier ones did, and hears why before it gives up. */
+const connectTimeoutMs = 5_000;
 /** How long a peer may take to answer that the broker is stopping: one that hangs must not make every stop a long one. */
 const farewellMs = 2_000;
 const requestsInFlightMax = 1_024;
@@ -60,8 +62,10 @@ export class Connection {
   readonly #broker: BrokerContext;
   readonly #run: RunOperation;
   readonly #presence: PresenceKeeper;
-  readonly #nonce = randomBytes(32).toString("hex");
   readonly #helloTimer: NodeJS.Timeout;
+  readonly #connectTimer: NodeJS.Timeout;
+  /** Undefined: the broker has not proven itself yet, because no client has asked it to. */
+  #session: HelloSession | undefined;
   #helloSeen = false;
   #unknownBytes = 0;
   #registered: RegisteredConnection | undefined;
@@ -87,6 +91,7 @@ export class Connection {
     this.#presence = presence;
     this.#lastHeard = new LastHeard(broker.nowMs);
     this.#helloTimer = setTimeout(() => this.#giveUpHello(), helloTimeoutMs);
+    this.#connectTimer = setTimeout(() => this.#giveUpConnect(), connectTimeoutMs);
     stream.on("data", this.#boundUnknown);
     socket.on("message", (data, isBinary) => this.#onMessage(data, isBinary));
     socket.on("pong", () => this.#hear());
@@ -94,9 +99,6 @@ export class Connection {
     socket.on("ping", () => this.#dropIfSlow());
     socket.on("close", () => this.#onClose());
     socket.on("error", (error) => broker.log.debug({ event: "socket_error", err: error }, error.message));
-    const { dedupe, inlineBytes, connectionPolicy } = broker.config;
-    const features = announceFeatures({ dedupe, inlineBytes, connectionPolicy });
-    this.#write({ type: "challenge", protocol: protocolVersion, nonce: this.#nonce, features });
   }
 
   /** Called at intervals: a peer that answered nothing since the last call is gone. */
@@ -150,7 +152,8 @@ export class Connection {
       this.#close(closeCodes.protocol_error, toMeshError(error).code);
       return;
     }
-    if (!this.#helloSeen) this.#onHello(frame);
+    if (this.#session === undefined) this.#onConnect(frame);
+    else if (!this.#helloSeen) this.#onHello(frame, this.#session);
     else if (this.#open === undefined) this.#close(closeCodes.protocol_error, "a frame before the hello was answered");
     else this.#onRequest(this.#open, frame);
   }
@@ -163,15 +166,33 @@ export class Connection {
     this.#socket.terminate();
   };
 
+  /** After a stall of this process the frame may lie unread: sockets are read before immediates run. */
+  #giveUpConnect(): void {
+    setImmediate(() => {
+      if (this.#session === undefined) this.#close(closeCodes.feature_unavailable, upgradeClient);
+    });
+  }
+
   #giveUpHello(): void {
     // A peer that has said who it is did its part: what is missing is the store's word.
     if (this.#helloSeen) this.#close(standardCodes.internalError, "storage_unavailable");
     else this.#close(closeCodes.protocol_error, "no hello in time");
   }
 
-  #onHello(frame: Record<string, unknown>): void {
+  #onConnect(frame: Record<string, unknown>): void {
+    clearTimeout(this.#connectTimer);
+    const proving = proveBroker(this.#broker, frame);
+    if (proving.type === "refused") {
+      this.#close(proving.code, proving.reason);
+      return;
+    }
+    this.#session = proving.session;
+    this.#write(proving.proof);
+  }
+
+  #onHello(frame: Record<string, unknown>, session: HelloSession): void {
     if (frame.type !== "hello") {
-      this.#close(closeCodes.protocol_error, "the first frame is a hello");
+      this.#close(closeCodes.protocol_error, "behind the connect comes a hello");
       return;
     }
     const refusal = refuseHello(frame);
@@ -180,15 +201,15 @@ export class Connection {
       return;
     }
     this.#helloSeen = true;
-    this.#authenticate(frame as HelloFrame).catch((error: unknown) => {
+    this.#authenticate(frame as HelloFrame, session).catch((error: unknown) => {
       const failure = toMeshError(error);
       this.#broker.log.error({ event: "hello_failed", err: failure.cause ?? failure }, failure.message);
       this.#close(standardCodes.internalError, failure.code);
     });
   }
 
-  async #authenticate(hello: HelloFrame): Promise<void> {
-    const caller = await authenticateHello(this.#broker.members, this.#nonce, hello);
+  async #authenticate(hello: HelloFrame, session: HelloSession): Promise<void> {
+    const caller = await authenticateHello(this.#broker.members, session, hello);
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     if (caller === undefined) {
       this.#refuse(hello);
@@ -312,7 +333,7 @@ export class Connection {
   }
 
   /** How large the frame is, sent or not. `onTaken` is called when the peer's host has taken it, or never will. */
-  #write(frame: ChallengeFrame | PushFrame, onTaken?: () => void): number {
+  #write(frame: ProofFrame | PushFrame, onTaken?: () => void): number {
     return this.#send(writeStrictJson(frame), onTaken);
   }
 
@@ -359,6 +380,7 @@ export class Connection {
 
   #onClose(): void {
     clearTimeout(this.#helloTimer);
+    clearTimeout(this.#connectTimer);
     if (this.#registered !== undefined) this.#broker.connections.remove(this.#registered);
     if (this.#present !== undefined) this.#presence.leave(this.#present);
     this.#open?.pump?.stop();

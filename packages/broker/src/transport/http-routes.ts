@@ -6,6 +6,12 @@ import { createMesh } from "@claudemesh/members/services/create-mesh";
 import { joinMesh } from "@claudemesh/members/services/join-mesh";
 import { MeshError } from "@claudemesh/protocol/errors";
 import {
+  type ProveReplyBody,
+  type ProveRequest,
+  provePath,
+  proveRequestSchema,
+} from "@claudemesh/protocol/wire/frames";
+import {
   type CreateMeshRequest,
   createMeshRequestSchema,
   type JoinRequest,
@@ -21,7 +27,20 @@ import { registerOperationRoutes } from "./operation-routes.ts";
 
 export function registerHttpRoutes(server: FastifyInstance, broker: BrokerContext, run: RunOperation): void {
   registerOperationRoutes(server, broker.members, run, (name) => lookAheadOf(broker, name));
+  registerProveRoute(server, broker);
   registerMeshRoutes(server, broker);
+}
+
+/** For who is about to send a secret: one signature over a nonce of theirs. It tells nothing about any mesh. */
+function registerProveRoute(server: FastifyInstance, broker: BrokerContext): void {
+  server.post<{ Body: ProveRequest }>(provePath, { schema: { body: proveRequestSchema } }, async (request, reply) => {
+    const { nonce, mesh_id = "" } = request.body;
+    const body: ProveReplyBody = {
+      broker_key: broker.key.publicKey,
+      signature: broker.key.proveOverHttp(nonce, mesh_id),
+    };
+    return reply.send(body);
+  });
 }
 
 function registerMeshRoutes(server: FastifyInstance, broker: BrokerContext): void {

@@ -9,6 +9,7 @@ import { pino } from "pino";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { createPeerKeys } from "../../../../tests/support/peer-keys.ts";
 import { RawPeer } from "../../../../tests/support/raw-peer.ts";
+import { brokerKeyOf, mintBrokerSeed } from "../broker-key.ts";
 import { readBrokerConfig } from "../config.ts";
 import type { BrokerContext } from "../context.ts";
 import type { RunOperation } from "../operations/run-operation.ts";
@@ -27,6 +28,7 @@ const knowing: Members = { findMesh: async () => ({ id: meshId, name: "acme" }),
 function contextOf(members: Members): BrokerContext {
   const parts = {
     config: readBrokerConfig({}, {}, undefined),
+    key: brokerKeyOf(mintBrokerSeed()),
     members: members as Partial<BrokerContext["members"]> as BrokerContext["members"],
     connections: new ConnectionRegistry(),
     strangers: new Strangers(100),
@@ -144,7 +146,7 @@ describe("a hello", () => {
       onTestFinished(() => void vi.useRealTimers());
       const { members, silent } = fallSilentAfter(n);
       const { url } = await serve(neverAsked, members);
-      const peer = await RawPeer.dial(url);
+      const peer = await RawPeer.dial(url, meshId);
       const refused = expect(peer.request("hello", peer.helloOf({ meshId, keys }, "client"))).rejects.toThrow();
       await silent;
       vi.advanceTimersByTime(10_000);

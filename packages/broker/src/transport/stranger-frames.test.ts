@@ -13,7 +13,7 @@ describe("a frame", () => {
   test("of a peer that has not said who it is may have 8 KiB, and no more", async () => {
     const broker = await startTestBroker();
     const alice = await createTestMesh(broker);
-    const peer = await RawPeer.dial(broker.url);
+    const peer = await RawPeer.dial(broker.url, alice.meshId);
     const hello = JSON.stringify({ ...peer.helloOf(alice, "client"), type: "hello", id: 1 });
     peer.sendText(hello.padEnd(limits.helloFrameBytes));
     expect((await peer.next((frame) => frame.type === "reply")).status).toBe(200);

@@ -1,9 +1,11 @@
-import { createPublicKey, verify } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createMeshBytes, joinBytes } from "@claudemesh/protocol/wire/signing";
+import { encodeHex } from "@claudemesh/protocol/encoding/hex";
+import { provePath } from "@claudemesh/protocol/wire/frames";
+import { createMeshBytes, httpProofBytes, joinBytes } from "@claudemesh/protocol/wire/signing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { generateMemberKeys, identityOf } from "../keys/member-keys.ts";
+import { generateMemberKeys, identityOf, type MemberKeys, signerOf } from "../keys/member-keys.ts";
+import { isSignedBy } from "../keys/verify-signature.ts";
 import { FakeBroker } from "../testing/fake-broker.ts";
 import { BrokerRefusal, createMesh, joinMesh, withBroker } from "./broker-client.ts";
 
@@ -12,10 +14,14 @@ const pubkey = keys.ed25519.public_key;
 const mesh_id = "01890000-0000-7000-8000-000000000001";
 const membership = { mesh: "acme", mesh_id, member_pubkey: pubkey, name: "alice", role: "owner" };
 
-function isSignedBy(publicKey: string, bytes: Uint8Array, signature: string): boolean {
-  const spki = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), Buffer.from(publicKey, "hex")]);
-  const key = createPublicKey({ key: spki, format: "der", type: "spki" });
-  return verify(null, bytes, key, Buffer.from(signature, "hex"));
+const brokerKeys = generateMemberKeys();
+const broker_key = brokerKeys.ed25519.public_key;
+
+/** What a broker with these keys says to who asks it to prove itself. */
+function proofBy({ ed25519, x25519 }: MemberKeys, asked: Readonly<Record<string, string>>): object {
+  const { nonce = "", mesh_id: mesh = "" } = asked;
+  const bytes = httpProofBytes({ nonce, mesh_id: mesh, broker_key: ed25519.public_key });
+  return { broker_key: ed25519.public_key, signature: encodeHex(signerOf({ ed25519, x25519 })(bytes)) };
 }
 
 type Seen = { readonly request: IncomingMessage; readonly body: string };
@@ -25,6 +31,7 @@ describe("over HTTP", () => {
   let broker: string;
   let seen: Seen[];
   let answer: (response: ServerResponse, request: IncomingMessage) => void;
+  let prove: (asked: Readonly<Record<string, string>>, response: ServerResponse) => void;
 
   const answerJson = (status: number, body: unknown) => (response: ServerResponse) => {
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
@@ -33,9 +40,14 @@ describe("over HTTP", () => {
   beforeEach(async () => {
     seen = [];
     answer = answerJson(201, membership);
+    prove = (asked, response) => answerJson(200, proofBy(brokerKeys, asked))(response);
     server = createServer(async (request, response) => {
       let body = "";
       for await (const chunk of request) body += chunk;
+      if (request.url === provePath) {
+        prove(JSON.parse(body), response);
+        return;
+      }
       seen.push({ request, body });
       answer(response, request);
     });
@@ -49,10 +61,11 @@ describe("over HTTP", () => {
   });
 
   const create = () => createMesh({ broker, adminToken: "admin-secret", name: "acme", ownerName: "alice", keys });
-  const join = () => joinMesh({ invite: { broker, mesh: "acme", mesh_id, secret: "s3cret" }, name: "bob", keys });
+  const join = (more: { readonly broker_key?: string } = { broker_key }) =>
+    joinMesh({ invite: { broker, mesh: "acme", mesh_id, secret: "s3cret", ...more }, name: "bob", keys });
 
   it("a mesh is created with the admin token and the owner's signature", async () => {
-    expect(await create()).toEqual(membership);
+    expect(await create()).toEqual({ ...membership, broker_key });
     const [call] = seen;
     expect(call?.request).toMatchObject({ method: "POST", url: "/v1/meshes" });
     expect(call?.request.headers).toMatchObject({
@@ -67,7 +80,7 @@ describe("over HTTP", () => {
 
   it("an invite is joined with its secret and the new member's signature, and without any token", async () => {
     answer = answerJson(200, { ...membership, name: "bob", role: "member", later: "unknown" });
-    expect(await join()).toEqual({ ...membership, name: "bob", role: "member" });
+    expect(await join()).toEqual({ ...membership, name: "bob", role: "member", broker_key });
     const [call] = seen;
     expect(call?.request).toMatchObject({ method: "POST", url: `/v1/meshes/${mesh_id}/join` });
     expect(call?.request.headers.authorization).toBeUndefined();
@@ -82,7 +95,7 @@ describe("over HTTP", () => {
       if (seen.length < 3) request.socket.destroy();
       else answerJson(200, membership)(response);
     };
-    expect(await create()).toEqual(membership);
+    expect(await create()).toEqual({ ...membership, broker_key });
     expect(new Set(seen.map(({ body }) => body)).size).toBe(1);
     expect(seen).toHaveLength(3);
   });
@@ -91,6 +104,54 @@ describe("over HTTP", () => {
     answer = (_, request) => request.socket.destroy();
     await expect(join()).rejects.toMatchObject({ code: "broker_unreachable", details: { broker } });
     expect(seen).toHaveLength(4);
+  });
+
+  it("an invite without a broker's key is joined at whatever broker proves to hold one, which is told", async () => {
+    expect(await join({})).toMatchObject({ broker_key });
+  });
+
+  const strangers: [string, typeof prove][] = [
+    ["has another key", (asked, response) => answerJson(200, proofBy(generateMemberKeys(), asked))(response)],
+    [
+      "names the key and cannot sign with it",
+      (asked, response) => answerJson(200, { ...proofBy(generateMemberKeys(), asked), broker_key })(response),
+    ],
+    [
+      "repeats a signature that it saw",
+      (_, response) => answerJson(200, proofBy(brokerKeys, { nonce: "0a".repeat(32), mesh_id }))(response),
+    ],
+    [
+      "passes on a proof for another mesh",
+      (asked, response) => answerJson(200, proofBy(brokerKeys, { ...asked, mesh_id: "" }))(response),
+    ],
+    ["proves nothing", (_, response) => answerJson(200, {})(response)],
+    [
+      "cannot prove anything, as before 0.2",
+      (_, response) => answerJson(404, { error: "not_found", message: "?" })(response),
+    ],
+  ];
+  it.each(strangers)("the secret of an invite is not sent to what %s", async (_, stranger) => {
+    prove = stranger;
+    await expect(join()).rejects.toMatchObject({ code: "not_our_broker" });
+    expect(seen).toEqual([]);
+  });
+
+  it("an admin token is not sent to what proves another key than is expected, or none", async () => {
+    const expected = {
+      broker,
+      adminToken: "admin-secret",
+      name: "acme",
+      ownerName: "alice",
+      keys,
+      brokerKey: "0b".repeat(32),
+    };
+    await expect(createMesh(expected)).rejects.toMatchObject({
+      code: "not_our_broker",
+      details: { seen_key: broker_key },
+    });
+    prove = (_, response) => answerJson(404, { error: "not_found", message: "?" })(response);
+    await expect(create()).rejects.toMatchObject({ code: "not_our_broker" });
+    expect(seen).toEqual([]);
   });
 
   it("a refusal that the catalogue knows is its MeshError, asked for once", async () => {

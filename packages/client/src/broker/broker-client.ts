@@ -11,9 +11,11 @@ import type { CreateMeshRequest, Invite, JoinRequest } from "@claudemesh/protoco
 import type { OperationName } from "@claudemesh/protocol/wire/operations";
 import { createMeshBytes, joinBytes } from "@claudemesh/protocol/wire/signing";
 import { type MemberKeys, signerOf } from "../keys/member-keys.ts";
+import type { BrokerTrust } from "../link/broker-trust.ts";
 import { connectOnce } from "../link/link.ts";
 import type { Link, LinkOutcome, MemberIdentity } from "../link/link-contract.ts";
 import { brokerHttpUrl } from "./broker-url.ts";
+import { proveBroker } from "./prove-broker.ts";
 
 /** A member's place in a mesh, as the broker has recorded it. */
 export type Membership = {
@@ -23,6 +25,9 @@ export type Membership = {
   readonly name: string;
   readonly role: "owner" | "member";
 };
+
+/** With the key of the broker that the caller was, or is from now on, known to. */
+export type NewMembership = Membership & { readonly broker_key: string };
 
 const httpTimeoutMs = 10_000;
 const httpTries = 4;
@@ -35,8 +40,11 @@ export async function createMesh(options: {
   readonly name: string;
   readonly ownerName: string;
   readonly keys: MemberKeys;
-}): Promise<Membership> {
+  /** What the broker must prove to hold before the admin token is sent; absent: whatever it holds is taken for its key. */
+  readonly brokerKey?: string | undefined;
+}): Promise<NewMembership> {
   const { broker, adminToken, name, ownerName, keys } = options;
+  const broker_key = await proveBroker({ broker, expected: options.brokerKey, post });
   const pubkey = keys.ed25519.public_key;
   const signed = createMeshBytes({ name, owner_name: ownerName, owner_pubkey: pubkey });
   const request: CreateMeshRequest = {
@@ -45,7 +53,7 @@ export async function createMesh(options: {
     signature: encodeHex(signerOf(keys)(signed)),
   };
   const headers = { authorization: `Bearer ${adminToken}` };
-  return membershipFrom(await post(broker, "/v1/meshes", request, headers), pubkey);
+  return { ...membershipFrom(await post(broker, "/v1/meshes", request, headers), pubkey), broker_key };
 }
 
 /** Safe to call again with the same keys: the invite answers its own key with the same membership. */
@@ -53,14 +61,24 @@ export async function joinMesh(options: {
   readonly invite: Invite;
   readonly name: string;
   readonly keys: MemberKeys;
-}): Promise<Membership> {
+}): Promise<NewMembership> {
   const { invite, name, keys } = options;
   const { broker, mesh_id, secret } = invite;
+  // The secret lets in whoever shows it first, so that nothing but the invite's own broker may see it.
+  const broker_key = await proveBroker({ broker, meshId: mesh_id, expected: invite.broker_key, post });
   const pubkey = keys.ed25519.public_key;
   const signed = joinBytes({ mesh_id, secret, name, pubkey });
   const request: JoinRequest = { secret, name, pubkey, signature: encodeHex(signerOf(keys)(signed)) };
   const path = `/v1/meshes/${encodeURIComponent(mesh_id)}/join`;
-  return membershipFrom(await post(broker, path, request, {}), pubkey);
+  return { ...membershipFrom(await post(broker, path, request, {}), pubkey), broker_key };
+}
+
+/** The key that what answers there proves to hold; rejects with `not_our_broker` where another one is expected. */
+export function proveBrokerAt(
+  broker: string,
+  { meshId, expected }: { readonly meshId?: string; readonly expected?: string | undefined } = {},
+): Promise<string> {
+  return proveBroker({ broker, meshId, expected, post });
 }
 
 /** An answer that got lost is asked for again: every request that comes here is idempotent. */
@@ -143,6 +161,8 @@ export type BrokerOptions = {
   readonly identity: MemberIdentity;
   /** Program and version, for the broker's log. */
   readonly agent: string;
+  /** Absent: the broker may have any key. */
+  readonly trust?: BrokerTrust;
   readonly connectTimeoutMs?: number;
   readonly requestTimeoutMs?: number;
 };
@@ -151,13 +171,14 @@ const defaultRequestTimeoutMs = 30_000;
 
 /** Connects, lets `use` make its calls, and hangs up, however that ends. */
 export async function withBroker<T>(options: BrokerOptions, use: (call: BrokerCall) => Promise<T>): Promise<T> {
-  const { broker, identity, agent, connectTimeoutMs, requestTimeoutMs = defaultRequestTimeoutMs } = options;
+  const { broker, identity, agent, trust, connectTimeoutMs, requestTimeoutMs = defaultRequestTimeoutMs } = options;
   const link = await connectOnce({
     url: broker,
     identity,
     kind: "client",
     agent,
     onPush: () => undefined,
+    ...(trust === undefined ? {} : { trust }),
     ...(connectTimeoutMs === undefined ? {} : { connectTimeoutMs }),
   });
   try {

@@ -20,6 +20,13 @@ export type BrokerStatusBody = {
   readonly state: "connecting" | "online" | "offline" | "stopped";
   readonly reason?: string;
   readonly detail?: string;
+  /** While it is online: the key that it has proven. */
+  readonly broker_key?: string;
+  /** Where it is offline because another key was shown than this home trusts. */
+  readonly expected_key?: string;
+  readonly seen_key?: string;
+  /** What somebody should know once. */
+  readonly note?: string;
 };
 
 export type DrainStatusBody =

@@ -5,7 +5,7 @@ import { chmodSync, closeSync, fchmodSync, mkdirSync, readdirSync, readFileSync 
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { MeshError } from "@claudemesh/protocol/errors";
-import { isName } from "@claudemesh/protocol/messages/names";
+import { isName, isPublicKey } from "@claudemesh/protocol/messages/names";
 import { parse as parseToml, TomlError, type TomlTable } from "smol-toml";
 import { checkOurs, fsyncDir, hasCode, LocalFileError, openPrivately, replacePrivateFile } from "./private-files.ts";
 import { setTomlSection } from "./toml-section.ts";
@@ -34,6 +34,8 @@ export type MeshConfig = {
   readonly name: string;
   readonly broker: string;
   readonly member_name: string;
+  /** The key by which the broker is known, in hex. A home of before 0.2 has none until it meets a broker with one. */
+  readonly broker_key?: string;
 };
 
 /** What fits into the address of a Unix socket, less its final NUL. */
@@ -177,11 +179,13 @@ export function readMeshConfig(paths: MeshPaths): MeshConfig {
     throw new LocalFileError("missing", paths.config, message);
   }
   const section = parseConfig(text, paths.config).mesh;
+  const { broker_key } = (section ?? {}) as TomlTable;
   return {
     id: readText(section, "id", paths.config),
     name: readText(section, "name", paths.config),
     broker: readText(section, "broker", paths.config),
     member_name: readText(section, "member_name", paths.config),
+    ...(broker_key !== undefined && { broker_key: checkBrokerKey(broker_key, paths.config) }),
   };
 }
 
@@ -189,8 +193,9 @@ export function readMeshConfig(paths: MeshPaths): MeshConfig {
 export function writeMeshConfig(paths: MeshPaths, config: MeshConfig): void {
   const text = readConfigText(paths.config) ?? "";
   parseConfig(text, paths.config);
-  const { id, name, broker, member_name } = config;
-  replacePrivateFile(paths.config, setTomlSection(text, "mesh", { id, name, broker, member_name }));
+  const { id, name, broker, member_name, broker_key } = config;
+  const values = { id, name, broker, member_name, ...(broker_key !== undefined && { broker_key }) };
+  replacePrivateFile(paths.config, setTomlSection(text, "mesh", values));
 }
 
 function readConfigText(path: string): string | undefined {
@@ -210,6 +215,12 @@ function parseConfig(text: string, path: string): TomlTable {
     const where = `line ${error.line}, column ${error.column}`;
     throw new LocalFileError("unreadable", path, `${path} is not valid TOML at ${where}; correct it there.`, error);
   }
+}
+
+function checkBrokerKey(value: unknown, path: string): string {
+  if (typeof value === "string" && isPublicKey(value)) return value;
+  const message = `${path} says a [mesh] broker_key that is not 64 characters of lower-case hex; correct it there.`;
+  throw new LocalFileError("unreadable", path, message);
 }
 
 function readText(section: unknown, key: string, path: string): string {

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { FakeBroker, workingFeatures } from "../testing/fake-broker.ts";
+import { generateMemberKeys } from "../keys/member-keys.ts";
+import { FakeBroker, fakeBrokerKey, workingFeatures } from "../testing/fake-broker.ts";
 import { patiently, testIdentity } from "../testing/link-testbed.ts";
+import { trustInMemory } from "./broker-trust.ts";
 import { connectOnce } from "./link.ts";
 
 let broker: FakeBroker;
@@ -18,6 +20,7 @@ const connect = () =>
     kind: "client",
     agent: "connect-once-test/1",
     connectTimeoutMs: 5_000,
+    trust: trustInMemory(fakeBrokerKey),
     onPush: () => undefined,
   });
 
@@ -48,7 +51,7 @@ describe("connectOnce", () => {
   it("rejects with unauthorized when the broker refuses the member", async () => {
     const link = connect();
     const peer = await broker.peers.next();
-    peer.challenge();
+    await peer.prove();
     peer.reply(await peer.frames.next(), 401, { error: "unauthorized", message: "unknown member", retryable: false });
     await expect(link).rejects.toMatchObject({ name: "MeshError", code: "unauthorized" });
   });
@@ -62,11 +65,24 @@ describe("connectOnce", () => {
   it("rejects with broker_unreachable and the reason when the features don't fit", async () => {
     const link = connect();
     const peer = await broker.peers.next();
-    peer.challenge({ ...workingFeatures, max_payload: { version: 7 } });
+    await peer.prove({ ...workingFeatures, max_payload: { version: 7 } });
     await expect(link).rejects.toMatchObject({
       code: "broker_unreachable",
       details: { broker: broker.url, reason: "feature_param_invalid" },
     });
+  });
+
+  it("rejects with not_our_broker and both keys where another key is proven, and has said nothing of the member", async () => {
+    const link = connect();
+    const peer = await broker.peers.next();
+    const keys = generateMemberKeys();
+    await peer.prove(workingFeatures, { keys });
+    await expect(link).rejects.toMatchObject({
+      code: "not_our_broker",
+      details: { broker: broker.url, expected_key: fakeBrokerKey, seen_key: keys.ed25519.public_key },
+    });
+    await peer.closeCode;
+    expect(peer.received).toBe(1);
   });
 
   it("rejects with invalid_request when the address is no broker's", async () => {

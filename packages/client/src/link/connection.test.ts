@@ -142,6 +142,15 @@ describe("requests", () => {
   });
 });
 
+const proof = {
+  type: "proof",
+  protocol: 2,
+  nonce: "0a".repeat(32),
+  broker_key: "0b".repeat(32),
+  features: {},
+  signature: "0c".repeat(64),
+};
+
 const message = {
   type: "message",
   history_id: 1,
@@ -219,7 +228,8 @@ describe("ends", () => {
     ["a reply without an id", (peer) => peer.send({ type: "reply", status: 200 })],
     ["a reply without a status", (peer) => peer.send({ type: "reply", id: 2 })],
     ["a binary frame", (peer) => peer.socket.send(Buffer.from("{}"))],
-    ["a second challenge", (peer) => peer.challenge()],
+    ["a challenge", (peer) => peer.send({ type: "challenge", protocol: 1, nonce: "n", features: {} })],
+    ["a second proof", (peer) => peer.send({ ...proof })],
     ["a message without a body", (peer) => peer.send({ ...message, body_base64: undefined })],
     ["a message with two bodies", (peer) => peer.send({ ...message, body: "x" })],
     ["a message with a wrong history_id", (peer) => peer.send({ ...message, history_id: "1" })],
@@ -242,21 +252,23 @@ describe("ends", () => {
   const beforeHello: [string, (peer: FakePeer) => void][] = [
     ["a push", (peer) => peer.send(message)],
     ["a reply", (peer) => peer.reply({ id: 1 }, 200, {})],
-    ["a challenge without a nonce", (peer) => peer.send({ type: "challenge", protocol: 1, features: {} })],
-    ["a challenge without features", (peer) => peer.send({ type: "challenge", protocol: 1, nonce: "n" })],
+    ["text that is not JSON", (peer) => peer.socket.send("{")],
+    ["a proof without a nonce", (peer) => peer.send({ ...proof, nonce: undefined })],
+    ["a proof without features", (peer) => peer.send({ ...proof, features: undefined })],
+    ["a proof with a key in capitals", (peer) => peer.send({ ...proof, broker_key: "A0".repeat(32) })],
   ];
-  it.each(beforeHello)("%s before the hello closes with protocol_error", async (_, misbehave) => {
+  it.each(beforeHello)("%s before the proof is not our broker, and the link comes back", async (_, misbehave) => {
     const { reach } = bed.open();
     const peer = await bed.broker.peers.next();
     misbehave(peer);
-    expect(await reach("offline")).toMatchObject({ reason: "protocol_error" });
+    expect(await reach("offline")).toMatchObject({ reason: "not_our_broker" });
     expect(await peer.closeCode).toBe(4002);
   });
 
   it("a welcome for another mesh or member is a protocol_error", async () => {
     const { reach } = bed.open();
     const peer = await bed.broker.peers.next();
-    peer.challenge();
+    await peer.prove();
     const hello = await peer.frames.next();
     peer.reply(hello, 200, peer.welcomeBody({ ...hello, mesh_id: "01890000-0000-7000-8000-00000000000f" }));
     expect(await reach("offline")).toMatchObject({ reason: "protocol_error" });
@@ -280,18 +292,18 @@ describe("ends", () => {
       },
     ],
   ];
-  it.each(tooMuch)("%s before the hello is answered is a protocol_error", async (_, misbehave) => {
+  it.each(tooMuch)("%s before the proof is not our broker", async (_, misbehave) => {
     const { reach } = bed.open();
     const peer = await bed.broker.peers.next();
     misbehave(peer);
-    const detail = "the broker sent too much before it answered the hello";
-    expect(await reach("offline")).toMatchObject({ reason: "protocol_error", detail });
+    const detail = expect.stringContaining("the broker sent too much before it answered the hello");
+    expect(await reach("offline")).toMatchObject({ reason: "not_our_broker", detail });
   });
 
   it("a large push right behind the hello's answer is none", async () => {
     const { reach, pushes } = bed.open();
     const peer = await bed.broker.peers.next();
-    peer.challenge();
+    await peer.prove();
     const hello = await peer.frames.next();
     const raw = (peer.socket as unknown as { _socket: Socket })._socket;
     raw.cork();

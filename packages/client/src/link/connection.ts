@@ -1,5 +1,6 @@
-// One socket's life: connect, challenge, negotiation, hello, requests and pushes, liveness, end. It ends exactly once
-// and never comes back; reconnecting is link.ts's business, what an end means is decided in ended-status.ts.
+// One socket's life: connect, the broker's proof, negotiation, hello, requests and pushes, liveness, end. Until the broker
+// has proven its key nothing that it says counts. It ends exactly once and never comes back; reconnecting is link.ts's business, what an end means is decided in ended-status.ts.
+import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import { encodeHex } from "@claudemesh/protocol/encoding/hex";
 import { MeshError } from "@claudemesh/protocol/errors";
@@ -7,18 +8,28 @@ import { closeCodes, type NegotiatedFeatures, negotiate } from "@claudemesh/prot
 import { writeStrictJson } from "@claudemesh/protocol/json";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import {
-  type ChallengeFrame,
+  type ConnectFrame,
   type HelloFrame,
   type HelloReplyBody,
+  type ProofFrame,
   type PushFrame,
   protocolVersion,
   type ReplyFrame,
 } from "@claudemesh/protocol/wire/frames";
 import { type OperationName, type OperationSpec, operations } from "@claudemesh/protocol/wire/operations";
-import { type ConnectionKind, helloBytes } from "@claudemesh/protocol/wire/signing";
+import { type ConnectionKind, type HelloSession, helloBytes, proofBytes } from "@claudemesh/protocol/wire/signing";
 import { type RawData, WebSocket } from "ws";
-import { type EndedStatus, statusAfterClose, statusAfterNegotiation, statusAfterRefusedHello } from "./ended-status.ts";
-import { type IncomingFrame, readHelloReply, readIncomingFrame } from "./incoming-frames.ts";
+import { isSignedBy } from "../keys/verify-signature.ts";
+import type { BrokerTrust } from "./broker-trust.ts";
+import {
+  type EndedStatus,
+  notOurBroker,
+  statusAfterChallenge,
+  statusAfterClose,
+  statusAfterNegotiation,
+  statusAfterRefusedHello,
+} from "./ended-status.ts";
+import { type IncomingFrame, readHelloReply, readIncomingFrame, usableFeatures } from "./incoming-frames.ts";
 import type { LinkOutcome, MemberIdentity, RequestOptions } from "./link-contract.ts";
 import { RequestTable } from "./request-table.ts";
 
@@ -28,15 +39,19 @@ export type ConnectionOptions = {
   readonly identity: MemberIdentity;
   readonly kind: ConnectionKind;
   readonly agent: string;
+  readonly trust: BrokerTrust;
   /** From the first packet to the hello's answer. */
   readonly connectTimeoutMs: number;
   /** Silence after which the broker is pinged; as much silence again ends the connection. */
   readonly pingIdleMs: number;
 };
 
+/** `isFirst`: none was known before, and this one is kept. */
+export type ProvenKey = { readonly brokerKey: string; readonly isFirst: boolean };
+
 /** Each is called synchronously; none after `onEnd`. */
 export type ConnectionEvents = {
-  readonly onOnline: (hello: HelloReplyBody, features: NegotiatedFeatures) => void;
+  readonly onOnline: (hello: HelloReplyBody, features: NegotiatedFeatures, key: ProvenKey) => void;
   readonly onPush: (push: PushFrame) => void;
   readonly onEnd: (status: EndedStatus) => void;
 };
@@ -51,7 +66,14 @@ const tooMuchBeforeHello = "the broker sent too much before it answered the hell
 
 type Phase =
   | { readonly name: "opening" }
-  | { readonly name: "greeting"; readonly helloId: number; readonly features: NegotiatedFeatures }
+  /** The broker's signature over this nonce is awaited. */
+  | { readonly name: "proving"; readonly nonce: string }
+  | {
+      readonly name: "greeting";
+      readonly helloId: number;
+      readonly features: NegotiatedFeatures;
+      readonly session: HelloSession;
+    }
   | { readonly name: "online" }
   | { readonly name: "ended" };
 
@@ -65,6 +87,10 @@ export class Connection {
   readonly #connectTimer: NodeJS.Timeout;
   readonly #livenessTimer: NodeJS.Timeout;
   #phase: Phase = { name: "opening" };
+  /** The key that the broker must prove, as it was known when this connection began. */
+  readonly #pinnedKey: string | undefined;
+  /** The other side is our broker: it has proven the pinned key, or it was taken for ours when it took this member. */
+  #believed = false;
   #opened = false;
   #socketError: string | undefined;
   #pinged = false;
@@ -76,6 +102,7 @@ export class Connection {
   constructor(options: ConnectionOptions, events: ConnectionEvents) {
     this.#options = options;
     this.#events = events;
+    this.#pinnedKey = options.trust.key();
     this.#socket = new WebSocket(options.socketUrl, {
       perMessageDeflate: false,
       maxPayload: limits.largeFrameBytes,
@@ -129,6 +156,7 @@ export class Connection {
     socket.on("open", () => {
       this.#opened = true;
       this.#wire?.on("data", this.#boundUnproven);
+      this.#askForProof();
     });
     socket.on("message", (data, isBinary) => {
       this.#heard();
@@ -144,7 +172,8 @@ export class Connection {
     return new Promise((resolve) => {
       socket.on("close", (code, reason) => {
         const error = this.#socketError;
-        this.#end(statusAfterClose({ code, reason: reason.toString(), opened: this.#opened, error }));
+        const end = { code, reason: reason.toString(), opened: this.#opened, error, believed: this.#believed };
+        this.#end(statusAfterClose(end));
         resolve();
       });
     });
@@ -160,8 +189,12 @@ export class Connection {
       ? { type: "malformed", detail: "a frame is binary" }
       : readIncomingFrame(data.toString());
     switch (frame.type) {
+      case "proof":
+        this.#greet(frame.proof);
+        break;
       case "challenge":
-        this.#greet(frame.challenge);
+        if (this.#isUnproven) this.#end(statusAfterChallenge(this.#pinnedKey !== undefined), normalClosure);
+        else this.#protocolError("a challenge came behind the proof");
         break;
       case "reply":
         this.#answer(frame.reply);
@@ -189,26 +222,57 @@ export class Connection {
     if (this.#unprovenBytes > limits.helloBytes) this.#protocolError(tooMuchBeforeHello);
   };
 
-  #greet(challenge: ChallengeFrame): void {
-    if (this.#phase.name !== "opening") {
-      this.#protocolError("a second challenge came");
+  get #isUnproven(): boolean {
+    return this.#phase.name === "opening" || this.#phase.name === "proving";
+  }
+
+  #askForProof(): void {
+    if (this.#phase.name !== "opening") return;
+    const nonce = randomBytes(32).toString("hex");
+    this.#phase = { name: "proving", nonce };
+    const { meshId: mesh_id } = this.#options.identity;
+    const connect: ConnectFrame = { type: "connect", protocol: protocolVersion, mesh_id, nonce };
+    this.#socket.send(JSON.stringify(connect));
+  }
+
+  #greet(proof: ProofFrame): void {
+    const phase = this.#phase;
+    if (phase.name !== "proving") {
+      this.#protocolError("a proof came that nothing asked for");
       return;
     }
-    if (challenge.protocol !== protocolVersion) {
-      this.#protocolError(`the broker speaks protocol ${challenge.protocol}, this side ${protocolVersion}`);
-      return;
-    }
-    const negotiation = negotiate(challenge.features);
+    const session = this.#judgeProof(proof, phase.nonce);
+    if (session === undefined) return;
+    this.#believed = this.#pinnedKey !== undefined;
+    const features = usableFeatures(proof.features);
+    const negotiation = negotiate(features);
     if (!negotiation.ok) {
-      this.#end(statusAfterNegotiation(negotiation, challenge.features), closeCodes[negotiation.code]);
+      const status = statusAfterNegotiation(negotiation, features, this.#believed);
+      this.#end(status, closeCodes[negotiation.code]);
       return;
     }
-    const hello = this.#signHello(challenge.nonce);
-    this.#phase = { name: "greeting", helloId: hello.id, features: negotiation.features };
+    const hello = this.#signHello(session);
+    this.#phase = { name: "greeting", helloId: hello.id, features: negotiation.features, session };
     this.#socket.send(JSON.stringify(hello));
   }
 
-  #signHello(nonce: string): HelloFrame {
+  /** What both sides have put into this connection, where the broker has signed it with the key that it must have. */
+  #judgeProof(proof: ProofFrame, client_nonce: string): HelloSession | undefined {
+    const { protocol, nonce: broker_nonce, broker_key, features, signature } = proof;
+    const expected = this.#pinnedKey;
+    const session = { client_nonce, broker_nonce, mesh_id: this.#options.identity.meshId, broker_key };
+    if (protocol !== protocolVersion) {
+      this.#protocolError(`the broker speaks protocol ${protocol}, this side ${protocolVersion}`);
+    } else if (expected !== undefined && expected !== broker_key) {
+      const detail = `it has the key ${broker_key}, and this home trusts ${expected}`;
+      this.#end(notOurBroker(detail, { expected, seen: broker_key }), normalClosure);
+    } else if (!isSignedBy(broker_key, proofBytes({ ...session, features }), signature)) {
+      this.#end(notOurBroker(`it does not hold the key that it names (${broker_key})`), normalClosure);
+    } else return session;
+    return undefined;
+  }
+
+  #signHello(session: HelloSession): HelloFrame {
     const { identity, kind, agent } = this.#options;
     const { meshId: mesh_id, publicKey: pubkey } = identity;
     return {
@@ -217,7 +281,7 @@ export class Connection {
       mesh_id,
       pubkey,
       kind,
-      signature: encodeHex(identity.sign(helloBytes({ nonce, mesh_id, pubkey, kind }))),
+      signature: encodeHex(identity.sign(helloBytes({ ...session, pubkey, kind }))),
       agent: agent.slice(0, agentCharacters),
     };
   }
@@ -227,13 +291,13 @@ export class Connection {
     if (phase.name === "online") {
       this.#requests.answer(reply);
     } else if (phase.name === "greeting" && reply.id === phase.helloId) {
-      this.#finishHello(reply, phase.features);
+      this.#finishHello(reply, phase.features, phase.session.broker_key);
     } else {
       this.#protocolError("a reply came that nothing asked for");
     }
   }
 
-  #finishHello(reply: ReplyFrame, features: NegotiatedFeatures): void {
+  #finishHello(reply: ReplyFrame, features: NegotiatedFeatures, brokerKey: string): void {
     if (reply.status !== 200) {
       this.#end(statusAfterRefusedHello(reply.status, reply.body), normalClosure);
       return;
@@ -244,9 +308,15 @@ export class Connection {
       this.#protocolError("the hello's answer is not about this mesh and member");
       return;
     }
+    const isFirst = !this.#believed;
+    if (isFirst && !this.#options.trust.keep(brokerKey)) {
+      this.#end(notOurBroker(`it has the key ${brokerKey}, and another one was kept in the meantime`), normalClosure);
+      return;
+    }
+    this.#believed = true;
     clearTimeout(this.#connectTimer);
     this.#phase = { name: "online" };
-    this.#events.onOnline(hello, features);
+    this.#events.onOnline(hello, features, { brokerKey, isFirst });
   }
 
   #heard(): void {
@@ -275,12 +345,16 @@ export class Connection {
   }
 
   #connectTimedOut(): void {
-    const waitedFor = this.#phase.name === "greeting" ? "the answer to the hello" : "the connection and its challenge";
+    const waitedFor = this.#isUnproven ? "the connection and the broker's proof" : "the answer to the hello";
     const detail = `${waitedFor} did not come within ${this.#options.connectTimeoutMs} ms`;
     this.#end({ state: "offline", reason: "unreachable", detail });
   }
 
   #protocolError(detail: string): void {
+    if (this.#isUnproven) {
+      this.#end(notOurBroker(`${detail}, before it had proven its key`), closeCodes.protocol_error);
+      return;
+    }
     this.#end({ state: "offline", reason: "protocol_error", detail }, closeCodes.protocol_error);
   }
 

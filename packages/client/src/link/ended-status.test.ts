@@ -12,7 +12,7 @@ describe("failuresAfterEnd", () => {
 
 describe("statusAfterClose", () => {
   it("tells a socket that never opened from one that was lost", () => {
-    const close = { code: 1006, reason: "", error: "connect ECONNREFUSED" };
+    const close = { code: 1006, reason: "", error: "connect ECONNREFUSED", believed: true };
     expect(statusAfterClose({ ...close, opened: false })).toEqual({
       state: "offline",
       reason: "unreachable",

@@ -2,7 +2,7 @@
 // takes it down until the next try. Pure; connection.ts reports the ends, link.ts acts on them.
 import { isErrorBody } from "@claudemesh/protocol/errors";
 import { closeCodes, type NegotiationFailure } from "@claudemesh/protocol/features";
-import type { LinkStatus } from "./link-contract.ts";
+import type { LinkStatus, SeenKeys } from "./link-contract.ts";
 
 export type EndedStatus = Extract<LinkStatus, { state: "offline" | "stopped" }>;
 
@@ -11,6 +11,8 @@ const brokerStoppingCode = 1012;
 
 /** No close frame arrived: the socket broke or was cut. */
 const brokenSocketCode = 1006;
+/** From here on codes are an application's own. */
+const firstOwnCode = 4000;
 
 export type SocketClose = {
   readonly code: number;
@@ -19,10 +21,16 @@ export type SocketClose = {
   readonly opened: boolean;
   /** What the socket itself complained about, if it did. */
   readonly error: string | undefined;
+  /** Whether the other side has proven to be our broker: until then its close codes mean nothing. */
+  readonly believed: boolean;
 };
 
 export function statusAfterClose(close: SocketClose): EndedStatus {
   const detail = describeClose(close);
+  if (!close.believed) {
+    if (close.code >= firstOwnCode) return notOurBroker(`${detail}, before it had proven its key`);
+    return { state: "offline", reason: close.opened ? "lost" : "unreachable", detail };
+  }
   switch (close.code) {
     case closeCodes.replaced_by_newer:
       return { state: "stopped", reason: "replaced_by_newer", detail };
@@ -51,6 +59,17 @@ function describeClose(close: SocketClose): string {
   return `the broker closed the connection with code ${close.code}${close.reason === "" ? "" : `: ${close.reason}`}`;
 }
 
+export function notOurBroker(detail: string, keys?: SeenKeys): EndedStatus {
+  return { state: "offline", reason: "not_our_broker", detail, ...(keys !== undefined && { keys }) };
+}
+
+/** What spoke before it was asked to. A home that has met a broker with a key does not go back to one without. */
+export function statusAfterChallenge(isPinned: boolean): EndedStatus {
+  const what = "it speaks first (challenge), as brokers before 0.2 do, and proves no key";
+  if (isPinned) return notOurBroker(`${what}; if it is ours after all, its upgrade was taken back`);
+  return { state: "offline", reason: "broker_too_old", detail: `${what}; upgrade the broker` };
+}
+
 /** After a hello that was answered with anything but 200. */
 export function statusAfterRefusedHello(status: number, body: unknown): EndedStatus {
   const detail = isErrorBody(body) ? `${body.error}: ${body.message}` : `the hello was answered with status ${status}`;
@@ -61,7 +80,16 @@ export function statusAfterRefusedHello(status: number, body: unknown): EndedSta
   return { state: "offline", reason: mayPass ? "unreachable" : "protocol_error", detail };
 }
 
-export function statusAfterNegotiation(failure: NegotiationFailure, announced: unknown): EndedStatus {
+/** A broker that is not known yet ends nothing: the next one at its address may be ours. */
+export function statusAfterNegotiation(
+  failure: NegotiationFailure,
+  announced: unknown,
+  believed: boolean,
+): EndedStatus {
+  if (!believed) {
+    const detail = `${failure.code}: ${failure.feature}: ${failure.detail}`;
+    return { state: "offline", reason: "protocol_error", detail };
+  }
   return {
     state: "stopped",
     reason: failure.code,

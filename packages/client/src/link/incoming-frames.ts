@@ -7,17 +7,19 @@ import { parseOwnJsonText, StrictJsonError } from "@claudemesh/protocol/json";
 import { destinationKinds } from "@claudemesh/protocol/messages/addresses";
 import { envelopeVersions, priorities } from "@claudemesh/protocol/messages/envelope";
 import type {
-  ChallengeFrame,
   HelloReplyBody,
   MessagePush,
   PeerJoinPush,
+  ProofFrame,
   PushFrame,
   ReplyFrame,
 } from "@claudemesh/protocol/wire/frames";
 import type { SessionRevokedPush, SyncPush } from "@claudemesh/protocol/wire/spaces-operations";
 
 export type IncomingFrame =
-  | { readonly type: "challenge"; readonly challenge: ChallengeFrame }
+  | { readonly type: "proof"; readonly proof: ProofFrame }
+  /** What brokers of the earlier handshake begin with. */
+  | { readonly type: "challenge" }
   | { readonly type: "reply"; readonly reply: ReplyFrame }
   | { readonly type: "push"; readonly push: PushFrame }
   | { readonly type: "unknown" }
@@ -44,8 +46,10 @@ export function readIncomingFrame(text: string): IncomingFrame {
     case "sync":
     case "session.revoked":
       return readSpacePush(frame);
+    case "proof":
+      return readProof(frame);
     case "challenge":
-      return readChallenge(frame);
+      return { type: "challenge" };
     default:
       return typeof frame.type === "string" ? { type: "unknown" } : malformed("a frame has no type");
   }
@@ -78,15 +82,17 @@ function readReply(frame: Fields): IncomingFrame {
   return { type: "reply", reply: { type: "reply", id, status, body } };
 }
 
-function readChallenge(frame: Fields): IncomingFrame {
-  const { protocol, nonce, features } = frame;
-  if (!isWhole(protocol) || typeof nonce !== "string" || nonce === "" || !isFields(features)) {
-    return malformed("the challenge has a wrong shape");
-  }
-  // A feature without parameters of the form we know is one that we can't use: the same as not having it.
-  const usable = Object.entries(features).filter(([, parameters]) => isFields(parameters));
-  const announced = Object.fromEntries(usable) as AnnouncedFeatures;
-  return { type: "challenge", challenge: { type: "challenge", protocol, nonce, features: announced } };
+function readProof(frame: Fields): IncomingFrame {
+  const { protocol, nonce, broker_key, features, signature } = frame;
+  const isComplete = isWhole(protocol) && isHex(nonce, 64) && isHex(broker_key, 64) && isHex(signature, 128);
+  if (!isComplete || !isFields(features)) return malformed("the proof has a wrong shape");
+  const announced = features as AnnouncedFeatures;
+  return { type: "proof", proof: { type: "proof", protocol, nonce, broker_key, features: announced, signature } };
+}
+
+/** A feature without parameters of the form we know is one that we can't use: the same as not having it. */
+export function usableFeatures(features: AnnouncedFeatures): AnnouncedFeatures {
+  return Object.fromEntries(Object.entries(features).filter(([, parameters]) => isFields(parameters)));
 }
 
 function readPeerJoin(frame: Fields): IncomingFrame {
@@ -137,6 +143,10 @@ function malformed(detail: string): IncomingFrame {
 
 function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isHex(value: unknown, characters: number): value is string {
+  return typeof value === "string" && value.length === characters && /^[0-9a-f]+$/.test(value);
 }
 
 function isWhole(value: unknown): value is number {

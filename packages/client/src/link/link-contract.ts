@@ -4,6 +4,7 @@ import type { NegotiatedFeatures, NegotiationFailure } from "@claudemesh/protoco
 import type { HelloReplyBody, PushFrame } from "@claudemesh/protocol/wire/frames";
 import type { OperationName } from "@claudemesh/protocol/wire/operations";
 import type { ConnectionKind } from "@claudemesh/protocol/wire/signing";
+import type { BrokerTrust } from "./broker-trust.ts";
 
 /** Who connects. `sign` makes an ed25519 signature of 64 bytes. */
 export type MemberIdentity = {
@@ -24,8 +25,20 @@ export type LinkOutcome =
 
 export type LinkStatus =
   | { readonly state: "connecting" }
-  | { readonly state: "online"; readonly hello: HelloReplyBody; readonly features: NegotiatedFeatures }
-  /** Down, and being tried again with backoff. `unauthorized`: the broker refuses this member. */
+  | {
+      readonly state: "online";
+      readonly hello: HelloReplyBody;
+      readonly features: NegotiatedFeatures;
+      /** What the broker has proven to hold. */
+      readonly brokerKey: string;
+      /** No key was known until now, and this one is trusted from here on. */
+      readonly isFirstKey?: boolean;
+    }
+  /**
+   * Down, and being tried again with backoff. `unauthorized`: the broker refuses this member. `not_our_broker`: what
+   * answers there has not proven to hold our broker's key, and nothing that it says counts. `broker_too_old`: it speaks
+   * first, as brokers did that could not prove anything.
+   */
   | {
       readonly state: "offline";
       readonly reason:
@@ -34,8 +47,12 @@ export type LinkStatus =
         | "unauthorized"
         | "member_revoked"
         | "protocol_error"
-        | "broker_stopping";
+        | "broker_stopping"
+        | "not_our_broker"
+        | "broker_too_old";
       readonly detail: string;
+      /** Where the keys are what differs. */
+      readonly keys?: SeenKeys;
     }
   /** Down for good: reconnecting by itself would be wrong. */
   | {
@@ -52,6 +69,9 @@ export type LinkStatus =
       readonly negotiation?: { readonly failure: NegotiationFailure; readonly announced: unknown };
     };
 
+/** The key that was expected, and the one that the other side has shown instead. */
+export type SeenKeys = { readonly expected: string; readonly seen: string };
+
 export type LinkOptions = {
   /** ws://, wss://, http:// or https://; the path is ours. */
   readonly url: string;
@@ -59,6 +79,8 @@ export type LinkOptions = {
   readonly kind: ConnectionKind;
   /** Program and version, for the broker's log. */
   readonly agent: string;
+  /** Absent: the first key that is proven is believed for as long as the link lives. */
+  readonly trust?: BrokerTrust;
   readonly onStatus: (status: LinkStatus) => void;
   /** Called in the order of arrival. */
   readonly onPush: (push: PushFrame) => void;

@@ -13,7 +13,7 @@ beforeEach(async () => {
 afterEach(() => bed.stop());
 
 describe("connecting", () => {
-  it("signs the challenge and is online once the hello is answered with 200", async () => {
+  it("asks for the proof, signs the hello and is online once the hello is answered with 200", async () => {
     const { link, reach } = bed.open();
     expect(link.status()).toEqual({ state: "connecting" });
     const peer = await bed.broker.peers.next();
@@ -43,7 +43,7 @@ describe("connecting", () => {
     const { link, reach } = bed.open();
     const peer = await bed.broker.peers.next();
     expect(await link.request("history", {}, patiently)).toEqual({ type: "not_sent" });
-    peer.challenge();
+    await peer.prove();
     const hello = await peer.frames.next();
     expect(await link.request("history", {}, patiently)).toEqual({ type: "not_sent" });
     peer.reply(hello, 200, peer.welcomeBody(hello));
@@ -57,7 +57,7 @@ describe("connecting", () => {
   it("is offline as unauthorized after a hello answered with 401, and tries again", async () => {
     const { reach } = bed.open();
     const peer = await bed.broker.peers.next();
-    peer.challenge();
+    await peer.prove();
     peer.reply(await peer.frames.next(), 401, { error: "unauthorized", message: "no", retryable: false });
     expect(await reach("offline")).toMatchObject({ reason: "unauthorized" });
     await bed.broker.welcomeNext();
@@ -71,7 +71,7 @@ describe("connecting", () => {
   ])("is offline after a hello answered with %i, and tries again", async (status, body, reason) => {
     const { reach } = bed.open();
     const peer = await bed.broker.peers.next();
-    peer.challenge();
+    await peer.prove();
     peer.reply(await peer.frames.next(), status, body);
     expect(await reach("offline")).toMatchObject({ reason });
     await bed.broker.welcomeNext();
@@ -98,12 +98,12 @@ describe("connecting", () => {
     await new Promise((resolve) => mute.close(resolve));
   });
 
-  it("gives up on a broker that sends no challenge, and on one that does not answer the hello", async () => {
+  it("gives up on a broker that sends no proof, and on one that does not answer the hello", async () => {
     const { reach } = bed.open({ connectTimeoutMs: 50 });
     await bed.broker.peers.next();
     expect(await reach("offline")).toMatchObject({ reason: "unreachable" });
     const peer = await bed.broker.peers.next();
-    peer.challenge();
+    await peer.prove();
     expect(await reach("offline")).toMatchObject({ reason: "unreachable" });
     await peer.closeCode;
   });
@@ -176,7 +176,7 @@ describe("negotiation", () => {
   ])("stops with %s and close code %i, and stays away", async (reason, code, features) => {
     const { link, reach } = bed.open();
     const peer = await bed.broker.peers.next();
-    peer.challenge(features);
+    await peer.prove(features);
     const stopped = await reach("stopped");
     expect(stopped).toMatchObject({ reason, negotiation: { failure: { code: reason } } });
     expect(await peer.closeCode).toBe(code);
@@ -189,18 +189,18 @@ describe("negotiation", () => {
   it("takes a broker that announces features and parameters that nobody knows", async () => {
     const { reach } = bed.open({ kind: "client" });
     const peer = await bed.broker.peers.next();
-    peer.challenge({ ...workingFeatures, teleport: { version: 9 }, later: true });
+    await peer.prove({ ...workingFeatures, teleport: { version: 9 }, later: true });
     const hello = await peer.frames.next();
     expect(hello.kind).toBe("client");
     peer.reply(hello, 200, peer.welcomeBody(hello));
     await reach("online");
   });
 
-  it("is offline as protocol_error when the broker speaks another protocol", async () => {
+  it("is offline when the broker speaks another protocol, which proves nothing", async () => {
     const { reach } = bed.open();
     const peer = await bed.broker.peers.next();
-    peer.challenge(workingFeatures, 2);
-    expect(await reach("offline")).toMatchObject({ reason: "protocol_error" });
+    await peer.prove(workingFeatures, { change: { protocol: 3 } });
+    expect(await reach("offline")).toMatchObject({ reason: "not_our_broker" });
     expect(await peer.closeCode).toBe(4002);
   });
 });

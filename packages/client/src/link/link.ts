@@ -4,6 +4,7 @@
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type BackoffBounds, backoffDelayMs, defaultReconnect } from "@claudemesh/protocol/messages/backoff";
 import { brokerSocketUrl } from "../broker/broker-url.ts";
+import { trustInMemory } from "./broker-trust.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import { type EndedStatus, failuresAfterEnd } from "./ended-status.ts";
 import type { Link, LinkOptions, LinkStatus } from "./link-contract.ts";
@@ -17,6 +18,9 @@ export type LinkTiming = {
 
 const defaultTiming: LinkTiming = { pingIdleMs: 15_000, steadyMs: 5_000 };
 const defaultConnectTimeoutMs = 10_000;
+/** For people who meet a key that they did not expect. */
+export const notOursAdvice =
+  "Nothing was sent to it. Look what runs there; if an owner says that the key was changed on purpose: claudemesh mesh trust-broker.";
 
 /**
  * Starts connecting at once. `onStatus` is told of every change after the first "connecting", never before this
@@ -40,6 +44,8 @@ class ReconnectingLink {
   readonly #connectionOptions: ConnectionOptions;
   readonly #backoff: BackoffBounds;
   readonly #steadyMs: number;
+  /** It was this link that met the first key of its home. */
+  #hasMetFirst = false;
   #failures = 0;
   #onlineAtMs: number | undefined;
   #reconnectTimer: NodeJS.Timeout | undefined;
@@ -64,9 +70,10 @@ class ReconnectingLink {
   #connect(): Connection {
     this.#onlineAtMs = undefined;
     return new Connection(this.#connectionOptions, {
-      onOnline: (hello, features) => {
+      onOnline: (hello, features, { brokerKey, isFirst }) => {
         this.#onlineAtMs = performance.now();
-        this.#change({ state: "online", hello, features });
+        this.#hasMetFirst ||= isFirst;
+        this.#change({ state: "online", hello, features, brokerKey, isFirstKey: this.#hasMetFirst });
       },
       onPush: this.#options.onPush,
       onEnd: (ended) => this.#connectionEnded(ended),
@@ -103,8 +110,8 @@ export function connectOnce(options: Omit<LinkOptions, "onStatus" | "backoff" | 
   return new Promise((resolve, reject) => {
     let status: LinkStatus = { state: "connecting" };
     const connection = new Connection(connectionOptions(options, defaultTiming), {
-      onOnline: (hello, features) => {
-        status = { state: "online", hello, features };
+      onOnline: (hello, features, { brokerKey, isFirst }) => {
+        status = { state: "online", hello, features, brokerKey, isFirstKey: isFirst };
         resolve(link);
       },
       onPush: options.onPush,
@@ -130,6 +137,11 @@ function connectFailure(ended: EndedStatus, broker: string): MeshError {
   if (ended.reason === "unauthorized" || ended.reason === "member_revoked") {
     return new MeshError("unauthorized", `The broker at ${broker} refuses this member: ${ended.detail}.`, details);
   }
+  if (ended.reason === "not_our_broker") {
+    const keys = { expected_key: ended.keys?.expected, seen_key: ended.keys?.seen };
+    const message = `What answers at ${broker} is not our broker: ${ended.detail}. ${notOursAdvice}`;
+    return new MeshError("not_our_broker", message, { ...details, ...keys });
+  }
   return new MeshError("broker_unreachable", `No connection to the broker at ${broker}: ${ended.detail}.`, details);
 }
 
@@ -142,6 +154,7 @@ function connectionOptions(
     identity: options.identity,
     kind: options.kind,
     agent: options.agent,
+    trust: options.trust ?? trustInMemory(),
     connectTimeoutMs: options.connectTimeoutMs ?? defaultConnectTimeoutMs,
     pingIdleMs: timing.pingIdleMs,
   };

@@ -16,7 +16,8 @@ export function isTransient(error: unknown): boolean {
 
 /** Only a connection that never came about proves that a request was not carried out. */
 export function mayBeCarriedOut(error: unknown): boolean {
-  return !(error instanceof MeshError && error.code === "broker_unreachable" && error.details.sent !== true);
+  if (!(error instanceof MeshError)) return true;
+  return error.code !== "not_our_broker" && !(error.code === "broker_unreachable" && error.details.sent !== true);
 }
 
 /** Tries again, with growing pauses, until so much time has passed as is worth it after the latest failure. */

@@ -1,11 +1,13 @@
 // The other end of a link, for tests: a WebSocket server that does only what a test tells it to, frame by frame, so
 // that it can also do what a real broker never should. Nothing here knows what an operation means.
-import { createPublicKey, verify } from "node:crypto";
 import type { AddressInfo } from "node:net";
-import { announceFeatures } from "@claudemesh/protocol/features";
+import { encodeHex } from "@claudemesh/protocol/encoding/hex";
+import { type AnnouncedFeatures, announceFeatures } from "@claudemesh/protocol/features";
 import { connectPath, protocolVersion } from "@claudemesh/protocol/wire/frames";
-import { helloBytes } from "@claudemesh/protocol/wire/signing";
+import { type HelloSession, helloBytes, proofBytes } from "@claudemesh/protocol/wire/signing";
 import { type WebSocket, WebSocketServer } from "ws";
+import { generateMemberKeys, signerOf } from "../keys/member-keys.ts";
+import { isSignedBy } from "../keys/verify-signature.ts";
 
 export type Frame = Readonly<Record<string, unknown>>;
 
@@ -40,28 +42,52 @@ export const workingFeatures = announceFeatures({
   connectionPolicy: "prefer_newest",
 });
 
-const testNonce = "a-nonce-for-tests";
+const testNonce = "0e".repeat(32);
+/** The key that every fake broker has, unless a test gives it another one. */
+export const fakeBrokerKeys = generateMemberKeys();
+export const fakeBrokerKey = fakeBrokerKeys.ed25519.public_key;
 
 export class FakePeer {
   readonly socket: WebSocket;
   readonly frames = new Queue<Frame>();
   readonly pings = new Queue<"ping">();
+  /** How many frames have come, read by the test or not. */
+  received = 0;
+  /** Every frame that was sent, in order. */
+  readonly sent: object[] = [];
   /** The close code that the client sent, 1006 if it sent none. */
   readonly closeCode: Promise<number>;
+  #session: HelloSession | undefined;
 
   constructor(socket: WebSocket) {
     this.socket = socket;
-    socket.on("message", (data) => this.frames.push(JSON.parse(data.toString()) as Frame));
+    socket.on("message", (data) => {
+      this.received++;
+      this.frames.push(JSON.parse(data.toString()) as Frame);
+    });
     socket.on("ping", () => this.pings.push("ping"));
     this.closeCode = new Promise((resolve) => socket.on("close", resolve));
   }
 
   send(frame: object): void {
+    this.sent.push(frame);
     this.socket.send(JSON.stringify(frame));
   }
 
-  challenge(features: object = workingFeatures, protocol: number = protocolVersion): void {
-    this.send({ type: "challenge", protocol, nonce: testNonce, features });
+  /** Reads the client's first frame and answers it with a proof; `change` comes on top of what would be right. */
+  async prove(features: object = workingFeatures, { keys = fakeBrokerKeys, change = {} } = {}): Promise<Frame> {
+    const connect = await this.frames.next();
+    if (connect.type !== "connect") throw new Error(`the first frame is no connect, but ${String(connect.type)}`);
+    const broker_key = keys.ed25519.public_key;
+    const [client_nonce, mesh_id] = [String(connect.nonce), String(connect.mesh_id)];
+    const session = { client_nonce, broker_nonce: testNonce, mesh_id, broker_key };
+    this.#session = session;
+    // As it will be read: what JSON drops is not signed either.
+    const announced = JSON.parse(JSON.stringify(features)) as AnnouncedFeatures;
+    const signature = encodeHex(signerOf(keys)(proofBytes({ ...session, features: announced })));
+    const proof = { type: "proof", protocol: protocolVersion, nonce: testNonce, broker_key, features, signature };
+    this.send({ ...proof, ...change });
+    return connect;
   }
 
   reply(request: Frame, status: number, body: unknown): void {
@@ -73,24 +99,21 @@ export class FakePeer {
     return { mesh: "acme", mesh_id: hello.mesh_id, member };
   }
 
-  /** Challenge, hello with a checked signature, 200. */
+  /** Proof, hello with a checked signature, 200. */
   async welcome(): Promise<Frame> {
-    this.challenge();
+    await this.prove();
     const hello = await this.frames.next();
-    if (!isSigned(hello)) throw new Error("the hello's signature is wrong");
+    if (!isSigned(hello, this.#session)) throw new Error("the hello's signature is wrong");
     this.reply(hello, 200, this.welcomeBody(hello));
     return hello;
   }
 }
 
-function isSigned(hello: Frame): boolean {
+function isSigned(hello: Frame, session: HelloSession | undefined): boolean {
   const { mesh_id, pubkey, kind, signature } = hello as Record<string, string>;
-  if (mesh_id === undefined || pubkey === undefined || signature === undefined) return false;
+  if (session === undefined || mesh_id !== session.mesh_id || pubkey === undefined) return false;
   if (kind !== "daemon" && kind !== "client") return false;
-  const spki = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), Buffer.from(pubkey, "hex")]);
-  const key = createPublicKey({ key: spki, format: "der", type: "spki" });
-  const bytes = helloBytes({ nonce: testNonce, mesh_id, pubkey, kind });
-  return verify(null, bytes, key, Buffer.from(signature, "hex"));
+  return isSignedBy(pubkey, helloBytes({ ...session, pubkey, kind }), signature ?? "");
 }
 
 export class FakeBroker {

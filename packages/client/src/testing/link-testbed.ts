@@ -1,9 +1,10 @@
 // A fake broker and the links that a test opens to it, with what they report in queues; everything is closed together.
 import type { PushFrame } from "@claudemesh/protocol/wire/frames";
 import { generateMemberKeys, identityOf } from "../keys/member-keys.ts";
+import { trustInMemory } from "../link/broker-trust.ts";
 import { type LinkTiming, openLink } from "../link/link.ts";
 import type { Link, LinkOptions, LinkStatus } from "../link/link-contract.ts";
-import { FakeBroker, type FakePeer, Queue } from "./fake-broker.ts";
+import { FakeBroker, type FakePeer, fakeBrokerKey, Queue } from "./fake-broker.ts";
 
 export const testMeshId = "01890000-0000-7000-8000-000000000001";
 export const testIdentity = identityOf(generateMemberKeys(), testMeshId);
@@ -39,6 +40,7 @@ export class LinkTestbed {
         identity: testIdentity,
         kind: "daemon",
         agent: "link-test/1",
+        trust: trustInMemory(fakeBrokerKey),
         onStatus: (status) => statuses.push(status),
         onPush: (push) => pushes.push(push),
         backoff: { minMs: 1, maxMs: 2 },

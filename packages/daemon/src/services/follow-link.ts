@@ -22,6 +22,8 @@ export type FollowPorts = {
   readonly rebuild: Pick<InboxRebuild, "run">;
   readonly events: Pick<EventHub, "brokerStatus" | "publish">;
   readonly noticeSleep: () => void;
+  /** What answers at the broker's address could not prove to be our broker. */
+  readonly onNotOurBroker: () => void;
   readonly log: Log;
   readonly onFatal: (end: FatalEnd) => void;
 };
@@ -33,6 +35,7 @@ export type LinkFollower = {
 
 export function followLink(ports: FollowPorts): LinkFollower {
   let lastOffline: string | undefined;
+  let hasToldFirstKey = false;
   const inBackground = (what: string, work: Promise<unknown>) => {
     work.catch((error: unknown) => ports.log.error({ event: "background_failed", what, err: error }, `${what} failed`));
   };
@@ -44,17 +47,18 @@ export function followLink(ports: FollowPorts): LinkFollower {
           return;
         case "online":
           lastOffline = undefined;
+          if (status.isFirstKey === true && !hasToldFirstKey) {
+            hasToldFirstKey = true;
+            ports.log.warn({ event: "broker_key_kept", broker_key: status.brokerKey }, firstKey);
+          }
           return goOnline(ports, status, inBackground);
         case "offline":
           ports.drain.linkDown();
+          if (status.reason === "not_our_broker") ports.onNotOurBroker();
           // Every failed reconnect tells the same story; it is told once.
           if (lastOffline === status.reason) return;
           lastOffline = status.reason;
-          ports.log.warn(
-            { event: "broker_offline", reason: status.reason, detail: status.detail },
-            "the broker is away",
-          );
-          return;
+          return tellOffline(ports.log, status);
         case "stopped":
           ports.drain.linkDown();
           return endForGood(ports, status);
@@ -65,6 +69,19 @@ export function followLink(ports: FollowPorts): LinkFollower {
       else if ("pubkey" in push) tellOfMember(ports, push, inBackground);
     },
   };
+}
+
+const firstKey = "this home knew no broker's key and trusts this one from now on; compare it with an owner's";
+
+function tellOffline(log: Log, { reason, detail, keys }: Extract<LinkStatus, { state: "offline" }>): void {
+  if (reason === "not_our_broker") {
+    const shown = { expected_key: keys?.expected, seen_key: keys?.seen };
+    const advice =
+      "offline, not our broker: nothing that it says counts; if its key was changed on purpose, run mesh trust-broker";
+    log.error({ event: "not_our_broker", detail, ...shown }, advice);
+    return;
+  }
+  log.warn({ event: "broker_offline", reason, detail }, "the broker is away");
 }
 
 function goOnline(

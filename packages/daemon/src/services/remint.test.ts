@@ -24,7 +24,14 @@ function openInvite() {
     const [first = ed25519.public_key] = keys;
     if (first !== ed25519.public_key) throw new MeshError("invite_refused");
     keys.push(first);
-    return { mesh: "acme", mesh_id: invite.mesh_id, member_pubkey: first, name, role: "member" };
+    return {
+      mesh: "acme",
+      mesh_id: invite.mesh_id,
+      member_pubkey: first,
+      name,
+      role: "member",
+      broker_key: "0b".repeat(32),
+    };
   };
   return { keys, join };
 }

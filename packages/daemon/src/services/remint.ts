@@ -61,7 +61,8 @@ export function remintKeys(paths: MeshPaths, order: RemintOrder, ports: RemintPo
     const oldKeys = replaceKeys(paths, ports);
     // Only now: before the keys are new, this would let a copy start with the old ones.
     writeHostRecord(paths.hostFingerprint, recordHost(ports.readHost()));
-    writeMeshConfig(paths, { ...config, broker: invite.broker, member_name: membership.name });
+    const { name: member_name, broker_key } = membership;
+    writeMeshConfig(paths, { ...config, broker: invite.broker, member_name, broker_key });
     return {
       mesh: paths.mesh,
       name: membership.name,

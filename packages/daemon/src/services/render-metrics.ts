@@ -36,7 +36,7 @@ export async function renderMetrics(ports: MetricsPorts): Promise<MetricsText> {
   return { contentType: registry.contentType, text: await registry.metrics() };
 }
 
-function countedOf({ sends, tries, inbox, unreadable, historyPruned }: DaemonCounters): Sample[] {
+function countedOf({ sends, tries, inbox, unreadable, historyPruned, notOurBroker }: DaemonCounters): Sample[] {
   const { received, duplicate, reused } = inbox;
   return [
     {
@@ -55,6 +55,11 @@ function countedOf({ sends, tries, inbox, unreadable, historyPruned }: DaemonCou
       name: "cm_daemon_dedupe_history_pruned_total",
       help: "Retries of messages that the broker had accepted and no longer keeps.",
       value: historyPruned,
+    },
+    {
+      name: "cm_daemon_not_our_broker_total",
+      help: "Connections that ended because the other side had not proven to be our broker.",
+      value: notOurBroker,
     },
     {
       name: "cm_daemon_inbox_deliveries_total",

@@ -44,13 +44,22 @@ export function reportHealth(ports: HealthPorts): HealthBody {
   };
 }
 
+const firstKeyNote = "This home knew no broker's key and trusts this one from now on; compare it with an owner's.";
+
 export function showLink(status: LinkStatus): BrokerStatusBody {
   switch (status.state) {
     case "connecting":
       return { state: "connecting" };
     case "online":
-      return { state: "online" };
-    case "offline":
+      return {
+        state: "online",
+        broker_key: status.brokerKey,
+        ...(status.isFirstKey === true && { note: firstKeyNote }),
+      };
+    case "offline": {
+      const { state, reason, detail, keys } = status;
+      return { state, reason, detail, ...(keys !== undefined && { expected_key: keys.expected, seen_key: keys.seen }) };
+    }
     case "stopped":
       return { state: status.state, reason: status.reason, detail: status.detail };
   }

@@ -17,6 +17,8 @@ export const testFeatures: NegotiatedFeatures = {
   connectionPolicy: "prefer_newest",
 };
 
+export const testBrokerKey = "0b".repeat(32);
+
 export class ScriptedLink implements Link {
   /** Every request so far, in order. */
   readonly requests: ScriptedRequest[] = [];
@@ -86,7 +88,7 @@ export class ScriptedLink implements Link {
   goOnline(features: NegotiatedFeatures = testFeatures): void {
     const member = { pubkey: this.options?.identity.publicKey ?? "00".repeat(32), name: "me", role: "owner" as const };
     const hello = { mesh: "acme", mesh_id: this.options?.identity.meshId ?? "mesh", member };
-    this.become({ state: "online", hello, features });
+    this.become({ state: "online", hello, features, brokerKey: testBrokerKey });
   }
 
   goOffline(): void {

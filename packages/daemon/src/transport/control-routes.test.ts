@@ -45,7 +45,7 @@ describe("GET /v1/compat", () => {
     const compat = async () => (await daemon.call("GET", "/v1/compat")).body;
     expect(await compat()).toEqual({
       daemon_version: "9.9.9",
-      protocol: 1,
+      protocol: 2,
       current: false,
       negotiated: null,
       limits: { inline_bytes: 65_536, max_age_hours: 144 },

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { deliver, delivery } from "../testing/deliveries.ts";
 import { EventReader } from "../testing/event-reader.ts";
 import { ManualClock } from "../testing/manual-clock.ts";
-import { settle } from "../testing/scripted-link.ts";
+import { settle, testBrokerKey } from "../testing/scripted-link.ts";
 import { startTestDaemon, type TestDaemon } from "../testing/test-daemon.ts";
 
 const historyIds = (reader: EventReader) => reader.of("message").map(({ data }) => data.history_id as number);
@@ -57,9 +57,9 @@ describe("GET /v1/events", () => {
     const states = reader.of("broker_status").map(({ data }) => data);
     expect(states).toEqual([
       { state: "connecting" },
-      { state: "online" },
+      { state: "online", broker_key: testBrokerKey },
       { state: "offline", reason: "lost", detail: "the test said so" },
-      { state: "online" },
+      { state: "online", broker_key: testBrokerKey },
     ]);
   });
 

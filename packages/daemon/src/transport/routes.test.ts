@@ -234,7 +234,7 @@ describe("GET /v1/health and /v1/version", () => {
   it("say who and where, and how things are", async () => {
     const daemon = await startTestDaemon({ version: "9.9.9" });
     const version = await daemon.call("GET", "/v1/version");
-    expect(version.body).toMatchObject({ version: "9.9.9", mesh: "acme", pid: process.pid, protocol: 1 });
+    expect(version.body).toMatchObject({ version: "9.9.9", mesh: "acme", pid: process.pid, protocol: 2 });
     const away = await daemon.call("GET", "/v1/health");
     expect(away.body).toMatchObject({ status: "degraded", broker: { state: "connecting" } });
     daemon.link.goOnline();

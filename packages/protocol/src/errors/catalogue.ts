@@ -144,6 +144,7 @@ export const errorCatalogue = {
   internal: passing(500, "Something is broken on our side; the log names it.", "error"),
   limiter_unavailable: passing(503, "The rate limiter cannot be reached; new sends wait, retries still succeed."),
   storage_unavailable: passing(503, "The store cannot be reached.", "error"),
+  not_our_broker: passing(502, "What answers at the broker's address has not proven to be our broker.", "error"),
   broker_unreachable: passing(503, "The broker cannot be reached."),
   replay_surface_not_fit: passing(503, "The registrar is closed: its tables do not prove single use.", "error"),
   stopping: passing(503, "The server is stopping.", "info"),

@@ -6,19 +6,56 @@ import type { HistoryItem } from "./history-item.ts";
 import { connectionKinds } from "./signing.ts";
 import type { SessionRevokedPush, SyncPush } from "./spaces-operations.ts";
 
-export const protocolVersion = 1;
+export const protocolVersion = 2;
 export const connectPath = "/v1/connect";
 
 /** A request id: chosen by the client, unique among its requests in flight. */
 export const requestIdSchema = { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER } as const;
 
-/** The broker speaks first: sign this nonce, and here is what I can do. */
-export type ChallengeFrame = {
-  readonly type: "challenge";
+const nonce = { type: "string", pattern: "^[0-9a-f]{64}$" } as const;
+const publicKey = { type: "string", pattern: "^[0-9a-f]{64}$" } as const;
+const signature = { type: "string", pattern: "^[0-9a-f]{128}$" } as const;
+const meshId = { type: "string", minLength: 36, maxLength: 36 } as const;
+
+/** The client speaks first: this is the mesh that I want, prove over my nonce that you are its broker. */
+export const connectFrameSchema = {
+  type: "object",
+  additionalProperties: false,
+  required: ["type", "protocol", "mesh_id", "nonce"],
+  properties: {
+    type: { type: "string", const: "connect" },
+    protocol: { type: "integer", minimum: 1, maximum: 1_000_000 },
+    mesh_id: meshId,
+    nonce,
+  },
+} as const satisfies JSONSchema;
+
+export type ConnectFrame = FromSchema<typeof connectFrameSchema>;
+
+/** The broker's answer: its key, what it can do, and its signature over `proofBytes`. */
+export type ProofFrame = {
+  readonly type: "proof";
   readonly protocol: number;
+  /** The broker's own, for the hello. */
   readonly nonce: string;
+  readonly broker_key: string;
   readonly features: AnnouncedFeatures;
+  readonly signature: string;
 };
+
+/** The same over HTTP, before an invite's secret or an admin token is sent. */
+export const proveRequestSchema = {
+  type: "object",
+  additionalProperties: false,
+  required: ["nonce"],
+  properties: { nonce, mesh_id: meshId },
+} as const satisfies JSONSchema;
+
+export type ProveRequest = FromSchema<typeof proveRequestSchema>;
+
+export type ProveReplyBody = { readonly broker_key: string; readonly signature: string };
+
+export const provePath = "/v1/broker/prove";
 
 export const helloFrameSchema = {
   type: "object",
@@ -27,10 +64,10 @@ export const helloFrameSchema = {
   properties: {
     type: { type: "string", const: "hello" },
     id: requestIdSchema,
-    mesh_id: { type: "string", minLength: 36, maxLength: 36 },
-    pubkey: { type: "string", pattern: "^[0-9a-f]{64}$" },
+    mesh_id: meshId,
+    pubkey: publicKey,
     kind: { type: "string", enum: connectionKinds },
-    signature: { type: "string", pattern: "^[0-9a-f]{128}$" },
+    signature,
     agent: { type: "string", maxLength: 128 },
   },
 } as const satisfies JSONSchema;

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { acceptRequestSchema } from "../messages/accept-request.ts";
 import { limits } from "../messages/limits.ts";
-import { helloFrameSchema } from "./frames.ts";
+import { connectFrameSchema, helloFrameSchema, proveRequestSchema } from "./frames.ts";
 import { createMeshRequestSchema, joinRequestSchema } from "./invite.ts";
 import { type OperationSpec, operations } from "./operations.ts";
 
@@ -13,7 +13,9 @@ const table: [string, OperationSpec][] = Object.entries(operations);
 const onHttp = table.flatMap(([name, { http, input }]) => (http === undefined ? [] : [{ name, http, input }]));
 const requests: [string, Schema][] = [
   ...table.map(([name, { input }]): [string, Schema] => [name, input as Schema]),
+  ["connect", connectFrameSchema],
   ["hello", helloFrameSchema],
+  ["prove", proveRequestSchema],
   ["mesh create", createMeshRequestSchema],
   ["mesh join", joinRequestSchema],
 ];
@@ -114,8 +116,9 @@ describe("an operation on HTTP", () => {
 describe("an operation on the WebSocket", () => {
   it("has a frame name that no other frame has", () => {
     const others = [
+      "connect",
+      "proof",
       "hello",
-      "challenge",
       "reply",
       "message",
       "member_revoked",

@@ -4,19 +4,30 @@ import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { canonicalJson } from "../canonical/canonical-json.ts";
 import type { JsonValue } from "../json/strict-json.ts";
-import { connectPath, helloFrameSchema, protocolVersion, requestIdSchema } from "./frames.ts";
+import {
+  connectFrameSchema,
+  connectPath,
+  helloFrameSchema,
+  protocolVersion,
+  provePath,
+  proveRequestSchema,
+  requestIdSchema,
+} from "./frames.ts";
 import { createMeshRequestSchema, joinRequestSchema } from "./invite.ts";
 import { operations } from "./operations.ts";
 
 const recorded = {
-  protocolVersion: 1,
-  sha256: "f081042a9bc37c922e0437ca649ee1fe9f9aea52c9dd4368239069ae27b6ed7a",
+  protocolVersion: 2,
+  sha256: "4c782618420021a10abfa9260b29a8fbd4c7a46613872ca5898aeb9cd9ec1567",
 };
 
 const wire = {
   connect_path: connectPath,
   request_id: requestIdSchema,
+  connect: connectFrameSchema,
   hello: helloFrameSchema,
+  prove_path: provePath,
+  prove: proveRequestSchema,
   create_mesh: createMeshRequestSchema,
   join: joinRequestSchema,
   operations,

@@ -2,21 +2,53 @@
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type ConnectionKind, connectionKinds, createMeshBytes, helloBytes, joinBytes } from "./signing.ts";
+import type { AnnouncedFeatures } from "../features/features.ts";
+import type { JsonObject } from "../json/strict-json.ts";
+import {
+  type ConnectionKind,
+  connectionKinds,
+  createMeshBytes,
+  type HelloSession,
+  helloBytes,
+  httpProofBytes,
+  joinBytes,
+  operationBytes,
+  proofBytes,
+} from "./signing.ts";
 
-type Fields = Readonly<Record<string, string>>;
-type Purpose = "hello" | "join" | "create";
+type Fields = Readonly<Record<string, unknown>>;
 
 const { signed }: { signed: { purpose: Purpose; fields: Fields; hex: string }[] } = JSON.parse(
   readFileSync(new URL("../../vectors/invites.json", import.meta.url), "utf8"),
 );
 
-const signers: Readonly<Record<Purpose, (fields: Fields) => Uint8Array>> = {
-  hello: ({ nonce = "", mesh_id = "", pubkey = "", kind }) =>
-    helloBytes({ nonce, mesh_id, pubkey, kind: kind as ConnectionKind }),
-  join: ({ mesh_id = "", secret = "", name = "", pubkey = "" }) => joinBytes({ mesh_id, secret, name, pubkey }),
-  create: ({ name = "", owner_name = "", owner_pubkey = "" }) => createMeshBytes({ name, owner_name, owner_pubkey }),
+const text = (value: unknown) => String(value);
+const sessionOf = (fields: Fields): HelloSession => ({
+  client_nonce: text(fields.client_nonce),
+  broker_nonce: text(fields.broker_nonce),
+  mesh_id: text(fields.mesh_id),
+  broker_key: text(fields.broker_key),
+});
+
+const signers = {
+  hello: (fields: Fields) =>
+    helloBytes({ ...sessionOf(fields), pubkey: text(fields.pubkey), kind: fields.kind as ConnectionKind }),
+  proof: (fields: Fields) => proofBytes({ ...sessionOf(fields), features: fields.features as AnnouncedFeatures }),
+  "http-proof": ({ nonce, mesh_id, broker_key }: Fields) =>
+    httpProofBytes({ nonce: text(nonce), mesh_id: text(mesh_id), broker_key: text(broker_key) }),
+  operation: (fields: Fields) =>
+    operationBytes({
+      ...sessionOf(fields),
+      operation: text(fields.operation),
+      id: Number(fields.id),
+      input: fields.input as JsonObject,
+    }),
+  join: ({ mesh_id, secret, name, pubkey }: Fields) =>
+    joinBytes({ mesh_id: text(mesh_id), secret: text(secret), name: text(name), pubkey: text(pubkey) }),
+  create: ({ name, owner_name, owner_pubkey }: Fields) =>
+    createMeshBytes({ name: text(name), owner_name: text(owner_name), owner_pubkey: text(owner_pubkey) }),
 };
+type Purpose = keyof typeof signers;
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
 
@@ -34,12 +66,23 @@ describe("the published bytes", () => {
 const meshId = fc.constantFrom("018f3c1e-7b2a-7c3d-9e4f-5a6b7c8d9e0f", "01890a5d-ac96-774b-bcce-b302099a8057");
 const name = fc.constantFrom("a", "b", "daemon", "claudemesh-join-1");
 const pubkey = fc.constantFrom("0a".repeat(32), "0b".repeat(32));
+const nonce = fc.constantFrom("0a".repeat(32), "0c".repeat(32));
 const freeText = fc
-  .array(fc.oneof(meshId, name, pubkey, fc.constantFrom("\0", "\0", "client", "claudemesh-hello-1")), { maxLength: 5 })
+  .array(fc.oneof(meshId, name, pubkey, fc.constantFrom("\0", "\0", "client", "claudemesh-hello-2")), { maxLength: 5 })
   .map((parts) => parts.join(""));
+const session = { client_nonce: nonce, broker_nonce: nonce, mesh_id: meshId, broker_key: pubkey };
+const freeObject = fc.record({ a: freeText, b: fc.record({ version: fc.integer({ min: 1, max: 2 }) }) });
 
 const purposes: Readonly<Record<Purpose, fc.Arbitrary<Fields>>> = {
-  hello: fc.record({ nonce: freeText, mesh_id: meshId, pubkey, kind: fc.constantFrom(...connectionKinds) }),
+  hello: fc.record({ ...session, pubkey, kind: fc.constantFrom(...connectionKinds) }),
+  proof: fc.record({ ...session, features: freeObject }),
+  "http-proof": fc.record({ nonce, mesh_id: fc.oneof(meshId, fc.constant("")), broker_key: pubkey }),
+  operation: fc.record({
+    ...session,
+    operation: fc.constantFrom("token.create", "invite.create"),
+    id: fc.integer({ min: 1, max: 3 }),
+    input: freeObject,
+  }),
   join: fc.record({ mesh_id: meshId, secret: freeText, name, pubkey }),
   create: fc.record({ name, owner_name: name, owner_pubkey: pubkey }),
 };
@@ -54,11 +97,18 @@ describe("what a member signs", () => {
       return `${purpose}: ${label}`;
     });
     expect(new Set(labels)).toEqual(
-      new Set(["hello: claudemesh-hello-1", "join: claudemesh-join-1", "create: claudemesh-create-1"]),
+      new Set([
+        "hello: claudemesh-hello-2",
+        "proof: claudemesh-proof-2",
+        "http-proof: claudemesh-http-proof-1",
+        "operation: claudemesh-operation-1",
+        "join: claudemesh-join-1",
+        "create: claudemesh-create-1",
+      ]),
     );
   });
 
-  it("for one purpose and content is never good for another, even if the nonce or the secret is chosen to deceive", () => {
+  it("for one purpose and content is never good for another, even if the secret or the input is chosen to deceive", () => {
     const seen = new Map<string, string>();
     let met = 0;
     fc.assert(
@@ -79,8 +129,13 @@ describe("what a member signs", () => {
     for (const { purpose, fields } of signed) {
       const original = hex(signers[purpose](fields));
       for (const field of Object.keys(fields)) {
-        expect(hex(signers[purpose]({ ...fields, [field]: `${fields[field]}x` })), field).not.toBe(original);
+        expect(hex(signers[purpose]({ ...fields, [field]: changed(fields[field]) })), field).not.toBe(original);
       }
     }
   });
 });
+
+function changed(value: unknown): unknown {
+  if (typeof value === "number") return value + 1;
+  return typeof value === "object" ? { ...value, more: 1 } : `${value}x`;
+}

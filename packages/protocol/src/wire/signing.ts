@@ -1,18 +1,58 @@
-// The exact bytes that a member signs to prove that it holds its key. Each purpose has its own label, so that a
-// signature made for one is never good for another. Fields are joined by 0x00; at most one of each purpose is free text
-// (the nonce, the secret) and the forms of the others exclude 0x00, so that the joining has one reading.
+// The exact bytes that a member or a broker signs to prove that it holds its key. Each purpose has its own label, so that
+// a signature made for one is never good for another. Fields are joined by 0x00. At most one field of each purpose is
+// free text (the secret, the operation's input), and it may not shift the others: their forms exclude 0x00, and canonical
+// JSON writes that character as an escape. So the joined bytes have one reading.
+import { canonicalJson } from "../canonical/canonical-json.ts";
 import { encodeUtf8 } from "../encoding/utf8.ts";
+import type { AnnouncedFeatures } from "../features/features.ts";
+import type { JsonObject } from "../json/strict-json.ts";
 
 export type ConnectionKind = "daemon" | "client";
 export const connectionKinds = ["daemon", "client"] as const satisfies readonly ConnectionKind[];
 
-export function helloBytes(hello: {
+/** What both sides of one connection have put into it. Whoever lacks either key cannot use a signature over it elsewhere. */
+export type HelloSession = {
+  /** 32 random bytes each, in lower-case hex. */
+  readonly client_nonce: string;
+  readonly broker_nonce: string;
+  readonly mesh_id: string;
+  readonly broker_key: string;
+};
+
+const sessionFields = ({ client_nonce, broker_nonce, mesh_id, broker_key }: HelloSession) =>
+  [client_nonce, broker_nonce, mesh_id, broker_key] as const;
+
+/** Signed by the broker before a member says who it is. `features` exactly as they stand in the frame. */
+export function proofBytes(proof: HelloSession & { readonly features: AnnouncedFeatures }): Uint8Array {
+  const features = canonicalJson(proof.features as JsonObject);
+  return signable("claudemesh-proof-2", ...sessionFields(proof), features);
+}
+
+/** Signed by the member once the broker has proven itself. */
+export function helloBytes(
+  hello: HelloSession & { readonly pubkey: string; readonly kind: ConnectionKind },
+): Uint8Array {
+  return signable("claudemesh-hello-2", ...sessionFields(hello), hello.pubkey, hello.kind);
+}
+
+/** Signed by the broker for who asks over HTTP. `mesh_id` is empty where none was named. */
+export function httpProofBytes(proof: {
   readonly nonce: string;
   readonly mesh_id: string;
-  readonly pubkey: string;
-  readonly kind: ConnectionKind;
+  readonly broker_key: string;
 }): Uint8Array {
-  return signable("claudemesh-hello-1", hello.nonce, hello.mesh_id, hello.pubkey, hello.kind);
+  return signable("claudemesh-http-proof-1", proof.nonce, proof.mesh_id, proof.broker_key);
+}
+
+/**
+ * Signed by the member for an operation that a relay must not be able to slip into its session. The nonces tie it to one
+ * connection and the request's id to one place in it. `input` is what the frame holds beside type, id and signature.
+ */
+export function operationBytes(
+  request: HelloSession & { readonly operation: string; readonly id: number; readonly input: JsonObject },
+): Uint8Array {
+  const { operation, id, input } = request;
+  return signable("claudemesh-operation-1", ...sessionFields(request), operation, String(id), canonicalJson(input));
 }
 
 export function joinBytes(join: {

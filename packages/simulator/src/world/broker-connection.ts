@@ -40,7 +40,7 @@ export class BrokerConnection implements EndHandlers {
     this.#heardAtMs = this.#nowMs();
     this.#lastHeard = new LastHeard(served.life.host.wallMs);
     const { dedupe, inlineBytes, connectionPolicy } = served.context.config;
-    end.send({ type: "challenge", features: announceFeatures({ dedupe, inlineBytes, connectionPolicy }) });
+    end.send({ type: "proof", features: announceFeatures({ dedupe, inlineBytes, connectionPolicy }) });
     this.#watch();
   }
 

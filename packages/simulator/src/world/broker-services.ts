@@ -134,6 +134,7 @@ export async function openServices(parts: Parts): Promise<BrokerContext> {
     nowMs,
     nextId,
     adminToken: "",
+    key: { publicKey: "", prove: () => "", proveOverHttp: () => "" },
     publicUrl: () => "",
   };
 }

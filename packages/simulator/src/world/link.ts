@@ -22,6 +22,8 @@ const connectTimeoutMs = 10_000;
 const pingIdleMs = 30_000;
 const backoff = { minMs: 500, maxMs: 60_000 };
 const helloId = 0;
+/** Nothing is signed in the simulator, where nobody but the mesh's brokers can be dialled. */
+const brokerKey = "0b".repeat(32);
 
 type Open = { readonly settle: (outcome: LinkOutcome) => void; readonly timer: Timer };
 
@@ -89,7 +91,7 @@ class SimulatedLink implements Link {
     this.#heard();
     const { pubkey, kind } = this.#options;
     const { type, id } = frame;
-    if (type === "challenge") this.#end?.send({ type: "hello", id: helloId, pubkey, kind, features: frame.features });
+    if (type === "proof") this.#end?.send({ type: "hello", id: helloId, pubkey, kind, features: frame.features });
     else if (type === "reply" && id === helloId) this.#onHello(frame);
     else if (type === "reply") this.#onReply(id as number, { status: frame.status as number, body: frame.body });
     else if (type !== "pong") this.#options.onPush(frame as unknown as PushFrame);
@@ -106,7 +108,7 @@ class SimulatedLink implements Link {
     if (!negotiated.ok) throw new Error(`the simulated broker announces what nobody takes: ${negotiated.detail}`);
     this.#connectTimer?.cancel();
     this.#failures = 0;
-    this.#become({ state: "online", hello, features: negotiated.features });
+    this.#become({ state: "online", hello, features: negotiated.features, brokerKey });
   }
 
   #onReply(id: number, answer: { readonly status: number; readonly body: unknown }): void {

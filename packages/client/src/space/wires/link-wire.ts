@@ -1,18 +1,22 @@
 // The wire over a link to a broker, for Node: the link reconnects by itself, this says so to the spaces.
+import { trustInMemory } from "../../link/broker-trust.ts";
 import { openLink } from "../../link/link.ts";
 import type { Link, LinkOptions, LinkStatus } from "../../link/link-contract.ts";
 import type { SpaceWire } from "../space-wire.ts";
 import { WireListeners } from "./wire-listeners.ts";
 
 export type LinkWireOptions = Omit<LinkOptions, "kind" | "onStatus" | "onPush"> & {
+  /** The broker's key, instead of `trust`. Without either the first one that is proven is believed. */
+  readonly brokerKey?: string;
   /** After which an unanswered request is sent again. */
   readonly requestTimeoutMs?: number;
 };
 
 const defaultRequestTimeoutMs = 30_000;
 
-export function openLinkWire({ requestTimeoutMs, ...options }: LinkWireOptions): SpaceWire {
-  return wireOver((events) => openLink({ ...options, kind: "client", ...events }), requestTimeoutMs);
+export function openLinkWire({ requestTimeoutMs, brokerKey, ...options }: LinkWireOptions): SpaceWire {
+  const { trust = trustInMemory(brokerKey) } = options;
+  return wireOver((events) => openLink({ ...options, trust, kind: "client", ...events }), requestTimeoutMs);
 }
 
 /** Over a link that is opened here with these listeners. */

@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { FakeBroker, type FakePeer, Queue } from "../../testing/fake-broker.ts";
+import { generateMemberKeys } from "../../keys/member-keys.ts";
+import { fakeBrokerKey as brokerKey, FakeBroker, type FakePeer, Queue } from "../../testing/fake-broker.ts";
 import { testIdentity } from "../../testing/link-testbed.ts";
 import type { SpaceWire } from "../space-wire.ts";
 import { openLinkWire } from "./link-wire.ts";
@@ -27,13 +28,20 @@ const wires = [
     "the browser's socket",
     (options: object = {}) => {
       const identity = { ...testIdentity, sign: async (bytes: Uint8Array) => testIdentity.sign(bytes) };
-      return openSocketWire({ url: broker.url, identity, agent: "wire-test/1", ...timing, ...options });
+      return openSocketWire({ url: broker.url, identity, agent: "wire-test/1", brokerKey, ...timing, ...options });
     },
   ],
   [
     "a link",
     (options: object = {}) =>
-      openLinkWire({ url: broker.url, identity: testIdentity, agent: "wire-test/1", ...timing, ...options }),
+      openLinkWire({
+        url: broker.url,
+        identity: testIdentity,
+        agent: "wire-test/1",
+        brokerKey,
+        ...timing,
+        ...options,
+      }),
   ],
 ] as const;
 
@@ -108,7 +116,7 @@ describe.each(wires)("a wire over %s", (_, openWire) => {
   it("stops for good when the broker refuses the member, and tells who comes later", async () => {
     open();
     const peer = await broker.peers.next();
-    peer.challenge();
+    await peer.prove();
     peer.reply(await peer.frames.next(), 401, { error: "unauthorized", message: "who?", retryable: false });
     expect(await events.nextWhere((event) => event !== "down")).toBe("stopped unauthorized");
     const late = new Queue<string>();
@@ -135,6 +143,34 @@ describe("a browser's socket", () => {
     await peer.frames.next();
     // This one stays unanswered.
     await broker.welcomeNext();
+  });
+});
+
+describe.each(wires)("over %s, what cannot prove the broker's key", (_, openWire) => {
+  it("is not talked to, ends nothing, and is tried again", async () => {
+    wire = openWire({});
+    const stops: (string | undefined)[] = [];
+    const up = new Promise<void>((resolve) => {
+      wire.listen({ onPush: () => undefined, onUp: resolve, onDown: (stopped) => stops.push(stopped) });
+    });
+    const strangers: ((peer: FakePeer) => unknown)[] = [
+      (peer) => peer.prove(undefined, { keys: generateMemberKeys() }),
+      (peer) => peer.prove(undefined, { keys: generateMemberKeys(), change: { broker_key: brokerKey } }),
+      (peer) => peer.prove(undefined, { change: { features: {} } }),
+      (peer) => peer.send({ type: "challenge", protocol: 1, nonce: "n", features: {} }),
+      (peer) => peer.reply({ id: 1 }, 401, { error: "unauthorized", message: "?", retryable: false }),
+      (peer) => peer.socket.close(4003),
+      (peer) => peer.socket.close(4001),
+    ];
+    for (const behave of strangers) {
+      const peer = await broker.peers.next();
+      await behave(peer);
+      await peer.closeCode;
+      expect(peer.received).toBeLessThanOrEqual(1);
+    }
+    await broker.welcomeNext();
+    await up;
+    expect(stops.filter((stopped) => stopped !== undefined)).toEqual([]);
   });
 });
 

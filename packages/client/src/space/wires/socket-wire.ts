@@ -1,12 +1,13 @@
-// The wire over the WebSocket that browsers have, and Node too: challenge, signed hello, requests and pushes, and coming
-// back with backoff. Uses nothing that a browser lacks.
-import { encodeHex } from "@claudemesh/protocol/encoding/hex";
-import { negotiate } from "@claudemesh/protocol/features";
+// The wire over the WebSocket that browsers have, and Node too: connect, the broker's proof, signed hello, requests and
+// pushes, and coming back with backoff. Uses nothing that a browser lacks.
+import { decodeHex, encodeHex } from "@claudemesh/protocol/encoding/hex";
+import { type AnnouncedFeatures, negotiate } from "@claudemesh/protocol/features";
 import { parseOwnJsonText, StrictJsonError, writeStrictJson } from "@claudemesh/protocol/json";
 import { type BackoffBounds, backoffDelayMs, defaultReconnect } from "@claudemesh/protocol/messages/backoff";
 import { protocolVersion } from "@claudemesh/protocol/wire/frames";
-import { helloBytes } from "@claudemesh/protocol/wire/signing";
+import { type HelloSession, helloBytes, proofBytes } from "@claudemesh/protocol/wire/signing";
 import { brokerSocketUrl } from "../../broker/broker-url.ts";
+import { type BrokerTrust, trustInMemory } from "../../link/broker-trust.ts";
 import { statusAfterClose } from "../../link/ended-status.ts";
 import { RequestTable } from "../../link/request-table.ts";
 import type { SpaceRequestType, SpaceWire, WireOutcome } from "../space-wire.ts";
@@ -26,6 +27,8 @@ export type SocketWireOptions = {
   readonly identity: SocketIdentity;
   /** Program and version, for the broker's log. */
   readonly agent: string;
+  /** The broker's key, from the invite or from `[mesh]` in config.toml. Absent: the first one that is proven is believed. */
+  readonly brokerKey?: string;
   readonly connectBackoff?: BackoffBounds;
   readonly connectTimeoutMs?: number;
   readonly requestTimeoutMs?: number;
@@ -51,7 +54,12 @@ class SocketWire implements SpaceWire {
   readonly #listeners = new WireListeners();
   #socket: WebSocket | undefined;
   #requests = new RequestTable(lateAnswersMax);
+  readonly #trust: BrokerTrust;
+  #nonce: string | undefined;
+  #session: HelloSession | undefined;
   #helloId: number | undefined;
+  /** The broker has proven the key that it must have. */
+  #isBelieved = false;
   #isUp = false;
   #isClosed = false;
   #failures = 0;
@@ -59,6 +67,7 @@ class SocketWire implements SpaceWire {
 
   constructor(options: SocketWireOptions) {
     this.#options = options;
+    this.#trust = trustInMemory(options.brokerKey);
     this.#url = brokerSocketUrl(options.url);
     this.#connect();
   }
@@ -90,16 +99,22 @@ class SocketWire implements SpaceWire {
     this.#socket = socket;
     this.#requests = new RequestTable(lateAnswersMax);
     this.#helloId = undefined;
+    this.#session = undefined;
+    this.#isBelieved = false;
     this.#wait(this.#options.connectTimeoutMs ?? timing.connectTimeoutMs, () => this.#end());
     socket.addEventListener("open", () => {
       opened = true;
+      if (this.#socket !== socket) return;
+      this.#nonce = encodeHex(crypto.getRandomValues(new Uint8Array(32)));
+      const { meshId: mesh_id } = this.#options.identity;
+      socket.send(JSON.stringify({ type: "connect", protocol: protocolVersion, mesh_id, nonce: this.#nonce }));
     });
     socket.addEventListener("message", ({ data }) => {
       if (this.#socket === socket) this.#receive(socket, data);
     });
     socket.addEventListener("close", ({ code, reason }) => {
       if (this.#socket !== socket) return;
-      const status = statusAfterClose({ code, reason, opened, error: undefined });
+      const status = statusAfterClose({ code, reason, opened, error: undefined, believed: this.#isBelieved });
       const isRefused = status.reason === "unauthorized" || status.reason === "member_revoked";
       this.#end(status.state === "stopped" || isRefused ? `${status.reason}: ${status.detail}` : undefined);
     });
@@ -109,8 +124,12 @@ class SocketWire implements SpaceWire {
     const frame = typeof data === "string" ? parseFrame(data) : undefined;
     if (frame === undefined || typeof frame.type !== "string") {
       this.#end();
-    } else if (frame.type === "challenge" && this.#helloId === undefined) {
-      void this.#greet(socket, frame);
+    } else if (frame.type === "proof" && this.#nonce !== undefined) {
+      void this.#greet(socket, frame, this.#nonce);
+      this.#nonce = undefined;
+    } else if (this.#session === undefined) {
+      // A kind that is not known yet is passed over; nothing else means anything before the proof.
+      if (["challenge", "reply"].includes(frame.type)) this.#end();
     } else if (frame.type === "reply") {
       this.#reply(frame);
     } else if (this.#isUp) {
@@ -119,21 +138,38 @@ class SocketWire implements SpaceWire {
     }
   }
 
-  async #greet(socket: WebSocket, { protocol, nonce, features }: Fields): Promise<void> {
-    const id = this.#requests.nextId();
-    this.#helloId = id;
-    const negotiation = negotiate((features ?? {}) as Parameters<typeof negotiate>[0]);
-    if (protocol !== protocolVersion || typeof nonce !== "string" || !negotiation.ok) {
-      const why = negotiation.ok ? "protocol" : negotiation.code;
-      this.#end(`${why}: the broker and this client do not understand each other`);
+  /** What cannot prove the key is not our broker: this side comes back later, and believes nothing that it says. */
+  async #greet(socket: WebSocket, proof: Fields, client_nonce: string): Promise<void> {
+    const isCurrent = () => this.#socket === socket && socket.readyState === WebSocket.OPEN;
+    const { meshId: mesh_id, publicKey: pubkey, sign } = this.#options.identity;
+    const pinned = this.#trust.key();
+    const { protocol, nonce, broker_key, signature, features } = proof;
+    const session = { client_nonce, broker_nonce: String(nonce), mesh_id, broker_key: String(broker_key) };
+    const isProven =
+      protocol === protocolVersion &&
+      isHex(nonce, 64) &&
+      (pinned === undefined || pinned === broker_key) &&
+      (await isProof({ ...session, features: (features ?? {}) as AnnouncedFeatures }, signature));
+    if (!isCurrent()) return;
+    if (!isProven) {
+      this.#end();
       return;
     }
-    const { meshId: mesh_id, publicKey: pubkey, sign } = this.#options.identity;
+    this.#session = session;
+    this.#isBelieved = pinned !== undefined;
+    const negotiation = negotiate((features ?? {}) as AnnouncedFeatures);
+    if (!negotiation.ok) {
+      const why = `${negotiation.code}: the broker and this client do not understand each other`;
+      this.#end(this.#isBelieved ? why : undefined);
+      return;
+    }
+    const id = this.#requests.nextId();
+    this.#helloId = id;
     const kind = "client";
-    const signature = encodeHex(await sign(helloBytes({ nonce, mesh_id, pubkey, kind })));
-    if (this.#socket !== socket || socket.readyState !== WebSocket.OPEN) return;
+    const signed = encodeHex(await sign(helloBytes({ ...session, pubkey, kind })));
+    if (!isCurrent()) return;
     const agent = this.#options.agent.slice(0, agentCharacters);
-    socket.send(JSON.stringify({ type: "hello", id, mesh_id, pubkey, kind, signature, agent }));
+    socket.send(JSON.stringify({ type: "hello", id, mesh_id, pubkey, kind, signature: signed, agent }));
   }
 
   #reply({ id, status, body }: Fields): void {
@@ -143,6 +179,8 @@ class SocketWire implements SpaceWire {
       this.#heard();
       this.#requests.answer({ type: "reply", id, status, body });
     } else if (id === this.#helloId && status === 200) {
+      this.#trust.keep(this.#session?.broker_key ?? "");
+      this.#isBelieved = true;
       this.#failures = 0;
       this.#isUp = true;
       this.#heard();
@@ -192,5 +230,23 @@ function parseFrame(text: string): Fields | undefined {
   } catch (error) {
     if (error instanceof StrictJsonError) return undefined;
     throw error;
+  }
+}
+
+function isHex(value: unknown, characters: number): value is string {
+  return typeof value === "string" && value.length === characters && /^[0-9a-f]+$/.test(value);
+}
+
+/** Whether the broker that is named in it has signed it. */
+async function isProof(proof: Parameters<typeof proofBytes>[0], signature: unknown): Promise<boolean> {
+  if (!isHex(proof.broker_key, 64) || !isHex(signature, 128)) return false;
+  const [key, signed] = [decodeHex(proof.broker_key), decodeHex(signature)];
+  if (key === undefined || signed === undefined) return false;
+  try {
+    const imported = await crypto.subtle.importKey("raw", key, "Ed25519", false, ["verify"]);
+    return await crypto.subtle.verify("Ed25519", imported, signed, proofBytes(proof) as Uint8Array<ArrayBuffer>);
+  } catch {
+    // Some curves' points are refused by some browsers: what cannot be checked is not proven.
+    return false;
   }
 }

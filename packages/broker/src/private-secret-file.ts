@@ -1,0 +1,41 @@
+// A secret of one line in a file that only its owner can read: made once, by whichever of several starts comes first.
+import { randomBytes } from "node:crypto";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+
+/** The secret that stands in the file, which is made where it is missing. */
+export function ensureSecretFile(path: string, mint: () => string): string {
+  if (!existsSync(path)) createSecretFile(path, mint());
+  if ((statSync(path).mode & 0o077) !== 0) {
+    throw new Error(`${path} can be read by others; run: chmod 600 ${path}, and replace it if it may have leaked.`);
+  }
+  return readFileSync(path, "utf8").trim();
+}
+
+// The file appears whole: brokers that start at once in one folder share it, and none may find it empty.
+function createSecretFile(path: string, secret: string): void {
+  const draft = `${path}.${randomBytes(6).toString("hex")}`;
+  try {
+    const file = openSync(draft, "wx", 0o600);
+    try {
+      writeSync(file, `${secret}\n`);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    linkSync(draft, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
