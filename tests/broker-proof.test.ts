@@ -9,12 +9,16 @@ import { ensureMeshDir, type MeshPaths, meshPaths, readMeshConfig, writeMeshConf
 import { generateMemberKeys, identityOf, type MemberKeys, writeKeyFile } from "@claudemesh/client/keys";
 import { openLink } from "@claudemesh/client/link";
 import { type RunningDaemon, startDaemon } from "@claudemesh/daemon/start";
+import { announceFeatures } from "@claudemesh/protocol/features";
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { FakeBroker, type FakePeer } from "../packages/client/src/testing/fake-broker.ts";
 import { makeTemporaryFolder, readAdminToken, startTestBroker } from "./support/broker-harness.ts";
+import { createPeerKeys } from "./support/peer-keys.ts";
+import { PortThief, type Victim } from "./support/port-thief.ts";
 
 const soon = { timeout: 20_000, interval: 20 };
+
+const thiefKeys = createPeerKeys();
 
 class World {
   readonly folder = makeTemporaryFolder();
@@ -69,16 +73,10 @@ class World {
   }
 
   /** Another program takes the port that the broker had. */
-  async takePort(behave: (peer: FakePeer) => void | Promise<void>): Promise<FakeBroker> {
+  async takePort(behave: (victim: Victim) => unknown): Promise<PortThief> {
     await this.stopBroker();
-    const thief = await FakeBroker.start(Number(new URL(this.url).port));
+    const thief = await PortThief.start(Number(new URL(this.url).port), thiefKeys, behave);
     onTestFinished(() => thief.stop());
-    void (async () => {
-      for (;;) {
-        const peer = await thief.peers.next();
-        void Promise.resolve(behave(peer)).catch(() => undefined);
-      }
-    })();
     return thief;
   }
 
@@ -116,32 +114,32 @@ const push = {
   accepted_at: 1_700_000_000_000,
 };
 
-const thiefKeys = generateMemberKeys();
+const features = announceFeatures({
+  dedupe: { mode: "permanent" },
+  inlineBytes: 65_536,
+  connectionPolicy: "prefer_newest",
+});
 const challenge = { type: "challenge", protocol: 1, nonce: "0a".repeat(32) };
 
 /** What a program on the broker's port might say to a daemon. */
-const thieves: readonly [string, (peer: FakePeer) => void | Promise<void>][] = [
-  ...[4001, 4003, 4004, 4005, 4010, 4011, 4012].map((code): [string, (peer: FakePeer) => void] => [
+const thieves: readonly [string, (victim: Victim) => unknown][] = [
+  ...[4001, 4003, 4004, 4005, 4010, 4011, 4012].map((code): [string, (victim: Victim) => void] => [
     `closes with ${code}`,
-    (peer) => peer.socket.close(code, "go away"),
+    (victim) => victim.socket.close(code, "go away"),
   ]),
-  ["announces nothing, as the earlier handshake could", (peer) => peer.send({ ...challenge, features: {} })],
-  ["proves a key of its own, and announces nothing", async (peer) => void (await peer.prove({}, { keys: thiefKeys }))],
+  ["announces nothing, as the earlier handshake could", (victim) => victim.send({ ...challenge, features: {} })],
+  ["proves a key of its own, and announces nothing", (victim) => victim.prove({})],
   [
     "proves a key of its own, welcomes the member and pushes",
-    async (peer) => {
-      await peer.prove(undefined, { keys: thiefKeys });
-      const hello = await peer.frames.next();
-      peer.reply(hello, 200, peer.welcomeBody(hello));
-      peer.send(push);
+    async (victim) => {
+      await victim.prove(features);
+      await victim.welcome();
+      victim.send(push);
     },
   ],
-  [
-    "names the broker's key without having it",
-    async (peer) => void (await peer.prove(undefined, { keys: thiefKeys, change: { broker_key: knownKey } })),
-  ],
-  ["pushes a message at once", (peer) => peer.send(push)],
-  ["answers a hello that was not said", (peer) => peer.reply({ id: 1 }, 200, {})],
+  ["names the broker's key without having it", (victim) => victim.prove(features, { broker_key: knownKey })],
+  ["pushes a message at once", (victim) => victim.send(push)],
+  ["answers a hello that was not said", (victim) => victim.send({ type: "reply", id: 1, status: 200, body: {} })],
 ];
 /** Set by the test that runs: the broker's key is public, and a thief knows it. */
 let knownKey = "";
@@ -155,20 +153,17 @@ describe("a program that has taken the broker's port", () => {
     await expect.poll(async () => (await client.inbox()).body, soon).toMatchObject({ items: [{ body: "before" }] });
     knownKey = world.brokerKey;
 
-    const peers: FakePeer[] = [];
-    const thief = await world.takePort((peer) => {
-      peers.push(peer);
-      return behave(peer);
-    });
+    const thief = await world.takePort(behave);
     await expect.poll(async () => (await brokerOf(client)).reason, soon).toBe("not_our_broker");
     // It tries again, with backoff, and goes on doing so.
-    const connections = thief.connections;
-    await expect.poll(() => thief.connections, soon).toBeGreaterThan(connections + 1);
+    const tries = thief.victims.length;
+    await expect.poll(() => thief.victims.length, soon).toBeGreaterThan(tries + 1);
     expect((await client.send({ to: "@self", message: "kept", client_message_id: "kept" })).status).toBe(202);
     expect((await client.message("kept")).body).toMatchObject({ state: "queued", fate: "unsent" });
     expect((await client.inbox()).body).toMatchObject({ items: [{ body: "before" }] });
     // Nothing but the question was ever said to it.
-    for (const peer of peers) expect(peer.received).toBeLessThanOrEqual(1);
+    for (const { heard } of thief.victims)
+      expect(heard.map(({ type }) => type)).toEqual(heard.length > 0 ? ["connect"] : []);
     expect(world.events("not_our_broker")).toHaveLength(1);
     expect(world.events("daemon_stopping")).toEqual([]);
     const { body: metrics } = await client.metrics();
@@ -187,8 +182,8 @@ describe("a program that has taken the broker's port", () => {
     const world = await World.open();
     const client = await world.startDaemon();
     await untilOnline(client);
-    await world.takePort(async (peer) => void (await peer.prove(undefined, { keys: thiefKeys })));
-    const seen = thiefKeys.ed25519.public_key;
+    await world.takePort((victim) => victim.prove(features));
+    const seen = thiefKeys.pubkey;
     await expect
       .poll(() => brokerOf(client), soon)
       .toMatchObject({ state: "offline", reason: "not_our_broker", expected_key: world.brokerKey, seen_key: seen });
@@ -205,7 +200,7 @@ describe("a home of before brokers had keys", () => {
     expect(readMeshConfig(world.paths).broker_key).toBe(world.brokerKey);
     expect(await brokerOf(client)).toMatchObject({ broker_key: world.brokerKey, note: expect.stringContaining("key") });
     expect(world.events("broker_key_kept")).toMatchObject([{ broker_key: world.brokerKey }]);
-    const thief = await world.takePort(async (peer) => void (await peer.prove(undefined, { keys: thiefKeys })));
+    const thief = await world.takePort((victim) => victim.prove(features));
     await expect.poll(async () => (await brokerOf(client)).reason, soon).toBe("not_our_broker");
     await thief.stop();
     await world.startBroker();
@@ -220,9 +215,9 @@ describe("a home of before brokers had keys", () => {
 
   test("waits for a broker that speaks first to be upgraded, whatever that announces or closes with", async () => {
     const world = await World.open({ pinned: false });
-    const thief = await world.takePort((peer) => {
-      peer.send({ ...challenge, features: {} });
-      peer.socket.close(4003);
+    const thief = await world.takePort((victim) => {
+      victim.send({ ...challenge, features: {} });
+      victim.socket.close(4003);
     });
     const client = await world.startDaemon();
     await expect
@@ -236,10 +231,10 @@ describe("a home of before brokers had keys", () => {
 
   test("ends for no features of a broker that it does not know yet", async () => {
     const world = await World.open({ pinned: false });
-    const thief = await world.takePort(async (peer) => void (await peer.prove({}, { keys: thiefKeys })));
+    const thief = await world.takePort((victim) => victim.prove({}));
     const client = await world.startDaemon();
     await expect.poll(async () => (await brokerOf(client)).reason, soon).toBe("protocol_error");
-    expect(thief.connections).toBeGreaterThan(0);
+    expect(thief.victims.length).toBeGreaterThan(0);
     expect(readMeshConfig(world.paths).broker_key).toBeUndefined();
     await thief.stop();
     await world.startBroker();

@@ -47,7 +47,7 @@ export type ConnectionOptions = {
 };
 
 /** `isFirst`: none was known before, and this one is kept. */
-export type ProvenKey = { readonly brokerKey: string; readonly isFirst: boolean };
+type ProvenKey = { readonly brokerKey: string; readonly isFirst: boolean };
 
 /** Each is called synchronously; none after `onEnd`. */
 export type ConnectionEvents = {

@@ -44,7 +44,7 @@ export const workingFeatures = announceFeatures({
 
 const testNonce = "0e".repeat(32);
 /** The key that every fake broker has, unless a test gives it another one. */
-export const fakeBrokerKeys = generateMemberKeys();
+const fakeBrokerKeys = generateMemberKeys();
 export const fakeBrokerKey = fakeBrokerKeys.ed25519.public_key;
 
 export class FakePeer {
