@@ -120,10 +120,18 @@ const health = object(
     member: object({ name: text, pubkey: text }),
     pid: count,
     started_at: time,
-    broker: object({ state: word("connecting", "online", "offline", "stopped"), reason: text, detail: text }, [
-      "reason",
-      "detail",
-    ]),
+    broker: object(
+      {
+        state: word("connecting", "online", "offline", "stopped"),
+        reason: text,
+        detail: text,
+        broker_key: text,
+        note: text,
+        expected_key: text,
+        seen_key: text,
+      },
+      ["reason", "detail", "broker_key", "note", "expected_key", "seen_key"],
+    ),
     drain: object(
       {
         state: word("running", "waiting_for_broker", "resting", "halted", "stopped"),

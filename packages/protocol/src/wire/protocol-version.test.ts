@@ -18,7 +18,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 2,
-  sha256: "4c782618420021a10abfa9260b29a8fbd4c7a46613872ca5898aeb9cd9ec1567",
+  sha256: "51a29251107df49dc83f683366e5f73c03fafd926c18b9216765587d3d39f619",
 };
 
 const wire = {
