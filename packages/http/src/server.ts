@@ -73,7 +73,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     partings.letSenderFinish(request, reply);
     return reply.code(refusal.status).send(refusal.toBody());
   };
-  // Node would refuse a missing Host with an answer of its own shape; refuseWithoutHost has ours.
+  // Node would refuse a missing Host with an answer of its own shape; refuseUnusableHeads has ours.
   const checks = {
     connectionsCheckingInterval: timeouts.checkMs,
     requireHostHeader: false,
@@ -103,7 +103,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   // What our own clients read back strictly must be written so: a large double as a double.
   server.setReplySerializer((payload) => writeStrictJson(payload as object));
   validateStrictly(server);
-  refuseWithoutHost(server);
+  refuseUnusableHeads(server);
   refuseExpectations(server);
   refuseWhileStopping(server, options.lingerMs ?? 0, partings);
   boundRequestsInFlight(server, options);
@@ -155,10 +155,12 @@ function refuseCompiler(): never {
   throw new TypeError("replies have no schemas here, and requests no other validator");
 }
 
-function refuseWithoutHost(server: FastifyInstance): void {
+function refuseUnusableHeads(server: FastifyInstance): void {
   server.addHook("onRequest", (request, _reply, done) => {
-    const { headers, httpVersionMinor } = request.raw;
-    if (headers.host !== undefined || httpVersionMinor === 0) done();
+    const { headers, httpVersionMinor, url } = request.raw;
+    // No path and no query of ours holds U+0000, and not every store could.
+    if (url?.includes("%00")) done(new MeshError("nul_in_field", undefined, { field: "url" }));
+    else if (headers.host !== undefined || httpVersionMinor === 0) done();
     else done(new MeshError("invalid_request", "The Host header is missing.", { field: "Host" }));
   });
 }

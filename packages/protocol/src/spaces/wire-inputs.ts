@@ -10,14 +10,16 @@ import { type EntityDocument, fitsDocument, isEntityDocument, isEntityId, spaceL
 import { decodeFabric } from "./fabric-value.ts";
 import type { MergeResolutions } from "./merge.ts";
 
-const spaceName = { type: "string", minLength: 1, maxLength: limits.nameCharacters } as const;
+/** Not every store can hold U+0000, and none holds a name with it. */
+const withoutNul = "^[^\\u0000]*$";
+const spaceName = { type: "string", minLength: 1, maxLength: limits.nameCharacters, pattern: withoutNul } as const;
 const seq = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
 const limit = { type: "integer", minimum: 1, maximum: spaceLimits.pageItems } as const;
 const opaque = { type: "string", minLength: 1, maxLength: 128, pattern: "^[!-~]+$" } as const;
-const cursor = { type: "string", minLength: 1, maxLength: 4_096 } as const;
+const cursor = { type: "string", minLength: 1, maxLength: 4_096, pattern: withoutNul } as const;
 /** Only the beginning of an id; the empty one is every id's. */
-const idPrefix = { type: "string", maxLength: spaceLimits.entityIdCharacters, pattern: "^[^\\u0000]*$" } as const;
-const newBranchName = { type: "string", minLength: 1, maxLength: limits.nameCharacters } as const;
+const idPrefix = { type: "string", maxLength: spaceLimits.entityIdCharacters, pattern: withoutNul } as const;
+const newBranchName = { ...spaceName } as const;
 
 function input<const R extends readonly string[], const P>(required: R, properties: P) {
   return { type: "object", additionalProperties: false, required, properties } as const;

@@ -15,17 +15,18 @@ const after = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER } 
 const topicName = { type: "string", maxLength: limits.nameCharacters } as const;
 const queueId = { type: "string", maxLength: limits.nameCharacters } as const;
 const publicKey = { type: "string", pattern: "^[0-9a-f]{64}$" } as const;
-const brokerMessageId = { type: "string", minLength: 36, maxLength: 36 } as const;
+
+/** Free text that every store can hold. */
+const text = <const N extends number>(maxLength: N) =>
+  ({ type: "string", maxLength, pattern: "^[^\\u0000]*$" }) as const;
+
+const brokerMessageId = { ...text(36), minLength: 36 } as const;
 const brokerMessageIds = {
   type: "array",
   minItems: 1,
   maxItems: limits.leaseItems,
   items: brokerMessageId,
 } as const;
-
-/** Free text that every store can hold. */
-const text = <const N extends number>(maxLength: N) =>
-  ({ type: "string", maxLength, pattern: "^[^\\u0000]*$" }) as const;
 
 function input<const R extends readonly string[], const P>(required: R, properties: P) {
   return { type: "object", additionalProperties: false, required, properties } as const;
@@ -47,7 +48,7 @@ export const ackInputSchema = input(["history_ids"], {
 }) satisfies JSONSchema;
 export type AckInput = FromSchema<typeof ackInputSchema>;
 
-export const historyInputSchema = input([], { after, limit, topic: topicName }) satisfies JSONSchema;
+export const historyInputSchema = input([], { after, limit, topic: text(limits.nameCharacters) }) satisfies JSONSchema;
 export type HistoryInput = FromSchema<typeof historyInputSchema>;
 
 export const pageInputSchema = input([], { after: text(128), limit }) satisfies JSONSchema;
