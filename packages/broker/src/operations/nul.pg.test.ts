@@ -89,7 +89,9 @@ async function overHttp(member: TestMember, { http }: OperationSpec, input: Read
     return encodeURIComponent(String(input[field]));
   });
   if (http.method === "GET") {
-    const query = new URLSearchParams(Object.entries(rest).map(([name, value]) => [name, String(value)]));
+    const query = new URLSearchParams(
+      Object.entries(rest).map(([name, value]): [string, string] => [name, String(value)]),
+    );
     return member.call("GET", `${path}?${query}`);
   }
   for (const [inBody, inFrame] of Object.entries(http.names ?? {})) {

@@ -4,9 +4,10 @@ import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import { encodeHex } from "@claudemesh/protocol/encoding/hex";
 import { MeshError } from "@claudemesh/protocol/errors";
-import { closeCodes, type NegotiatedFeatures, negotiate } from "@claudemesh/protocol/features";
+import { closeCodes, type Negotiation, negotiate } from "@claudemesh/protocol/features";
 import { writeStrictJson } from "@claudemesh/protocol/json";
 import { limits } from "@claudemesh/protocol/messages/limits";
+import { closeReason } from "@claudemesh/protocol/wire/close-reason";
 import {
   type ConnectFrame,
   type HelloFrame,
@@ -46,12 +47,14 @@ export type ConnectionOptions = {
   readonly pingIdleMs: number;
 };
 
+type Negotiated = Omit<Extract<Negotiation, { ok: true }>, "ok">;
+
 /** `isFirst`: none was known before, and this one is kept. */
 type ProvenKey = { readonly brokerKey: string; readonly isFirst: boolean };
 
 /** Each is called synchronously; none after `onEnd`. */
 export type ConnectionEvents = {
-  readonly onOnline: (hello: HelloReplyBody, features: NegotiatedFeatures, key: ProvenKey) => void;
+  readonly onOnline: (hello: HelloReplyBody, negotiated: Negotiated, key: ProvenKey) => void;
   readonly onPush: (push: PushFrame) => void;
   readonly onEnd: (status: EndedStatus) => void;
 };
@@ -71,7 +74,7 @@ type Phase =
   | {
       readonly name: "greeting";
       readonly helloId: number;
-      readonly features: NegotiatedFeatures;
+      readonly negotiated: Negotiated;
       readonly session: HelloSession;
     }
   | { readonly name: "online" }
@@ -252,7 +255,7 @@ export class Connection {
       return;
     }
     const hello = this.#signHello(session);
-    this.#phase = { name: "greeting", helloId: hello.id, features: negotiation.features, session };
+    this.#phase = { name: "greeting", helloId: hello.id, negotiated: negotiation, session };
     this.#socket.send(JSON.stringify(hello));
   }
 
@@ -291,13 +294,13 @@ export class Connection {
     if (phase.name === "online") {
       this.#requests.answer(reply);
     } else if (phase.name === "greeting" && reply.id === phase.helloId) {
-      this.#finishHello(reply, phase.features, phase.session.broker_key);
+      this.#finishHello(reply, phase.negotiated, phase.session.broker_key);
     } else {
       this.#protocolError("a reply came that nothing asked for");
     }
   }
 
-  #finishHello(reply: ReplyFrame, features: NegotiatedFeatures, brokerKey: string): void {
+  #finishHello(reply: ReplyFrame, negotiated: Negotiated, brokerKey: string): void {
     if (reply.status !== 200) {
       this.#end(statusAfterRefusedHello(reply.status, reply.body), normalClosure);
       return;
@@ -316,7 +319,7 @@ export class Connection {
     this.#believed = true;
     clearTimeout(this.#connectTimer);
     this.#phase = { name: "online" };
-    this.#events.onOnline(hello, features, { brokerKey, isFirst });
+    this.#events.onOnline(hello, negotiated, { brokerKey, isFirst });
   }
 
   #heard(): void {
@@ -364,17 +367,17 @@ export class Connection {
     this.#phase = { name: "ended" };
     clearTimeout(this.#connectTimer);
     clearTimeout(this.#livenessTimer);
-    this.#hangUp(closeCode);
+    this.#hangUp(closeCode, status.detail);
     this.#requests.endAll();
     this.#events.onEnd(status);
   }
 
-  #hangUp(closeCode: number | undefined): void {
+  #hangUp(closeCode: number | undefined, detail: string): void {
     if (closeCode === undefined || this.#socket.readyState === WebSocket.CONNECTING) {
       this.#socket.terminate();
       return;
     }
-    this.#socket.close(closeCode);
+    this.#socket.close(closeCode, closeReason(detail));
     const timer = setTimeout(() => this.#socket.terminate(), hangUpMs);
     this.#socket.once("close", () => clearTimeout(timer));
   }

@@ -33,6 +33,8 @@ export type LinkStatus =
       readonly brokerKey: string;
       /** No key was known until now, and this one is trusted from here on. */
       readonly isFirstKey?: boolean;
+      /** What the broker announced and nobody understood, where it is optional: said once, for a log. */
+      readonly defaulted?: readonly string[];
     }
   /**
    * Down, and being tried again with backoff. `unauthorized`: the broker refuses this member. `not_our_broker`: what

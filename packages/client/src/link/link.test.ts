@@ -180,6 +180,7 @@ describe("negotiation", () => {
     const stopped = await reach("stopped");
     expect(stopped).toMatchObject({ reason, negotiation: { failure: { code: reason } } });
     expect(await peer.closeCode).toBe(code);
+    expect(await peer.closeReason).toBe(stopped.detail);
     await bed.passSomeTime();
     expect(bed.broker.connections).toBe(1 + 5);
     expect(link.status()).toEqual(stopped);
@@ -194,6 +195,19 @@ describe("negotiation", () => {
     expect(hello.kind).toBe("client");
     peer.reply(hello, 200, peer.welcomeBody(hello));
     await reach("online");
+  });
+
+  it("takes the default for an optional parameter that makes no sense, and says so", async () => {
+    const { reach } = bed.open();
+    const peer = await bed.broker.peers.next();
+    const policy = { ...workingFeatures.concurrent_connection_policy, default_policy: "prefer_loudest" };
+    await peer.prove({ ...workingFeatures, concurrent_connection_policy: policy });
+    const hello = await peer.frames.next();
+    peer.reply(hello, 200, peer.welcomeBody(hello));
+    expect(await reach("online")).toMatchObject({
+      features: { connectionPolicy: "prefer_newest" },
+      defaulted: ["concurrent_connection_policy: default_policy is unknown; prefer_newest is assumed"],
+    });
   });
 
   it("is offline when the broker speaks another protocol, which proves nothing", async () => {

@@ -70,10 +70,12 @@ class ReconnectingLink {
   #connect(): Connection {
     this.#onlineAtMs = undefined;
     return new Connection(this.#connectionOptions, {
-      onOnline: (hello, features, { brokerKey, isFirst }) => {
+      onOnline: (hello, { features, defaulted }, { brokerKey, isFirst }) => {
         this.#onlineAtMs = performance.now();
         this.#hasMetFirst ||= isFirst;
-        this.#change({ state: "online", hello, features, brokerKey, isFirstKey: this.#hasMetFirst });
+        const isFirstKey = this.#hasMetFirst;
+        const unclear = defaulted.length > 0 && { defaulted };
+        this.#change({ state: "online", hello, features, brokerKey, isFirstKey, ...unclear });
       },
       onPush: this.#options.onPush,
       onEnd: (ended) => this.#connectionEnded(ended),
@@ -110,7 +112,7 @@ export function connectOnce(options: Omit<LinkOptions, "onStatus" | "backoff" | 
   return new Promise((resolve, reject) => {
     let status: LinkStatus = { state: "connecting" };
     const connection = new Connection(connectionOptions(options, defaultTiming), {
-      onOnline: (hello, features, { brokerKey, isFirst }) => {
+      onOnline: (hello, { features }, { brokerKey, isFirst }) => {
         status = { state: "online", hello, features, brokerKey, isFirstKey: isFirst };
         resolve(link);
       },

@@ -57,6 +57,7 @@ export class FakePeer {
   readonly sent: object[] = [];
   /** The close code that the client sent, 1006 if it sent none. */
   readonly closeCode: Promise<number>;
+  readonly closeReason: Promise<string>;
   #session: HelloSession | undefined;
 
   constructor(socket: WebSocket) {
@@ -67,6 +68,7 @@ export class FakePeer {
     });
     socket.on("ping", () => this.pings.push("ping"));
     this.closeCode = new Promise((resolve) => socket.on("close", resolve));
+    this.closeReason = new Promise((resolve) => socket.on("close", (_, reason) => resolve(reason.toString())));
   }
 
   send(frame: object): void {

@@ -92,6 +92,7 @@ function goOnline(
   const { features, hello } = status;
   ports.noticeSleep();
   ports.log.info({ event: "broker_online", mesh_id: hello.mesh_id, features }, "connected to the broker");
+  for (const remark of status.defaulted ?? []) ports.log.warn({ event: "feature_parameter_defaulted" }, remark);
   const adopted = ports.limits.adopt(features).then((refusal) => {
     if (refusal === undefined) return;
     const message = `[outbox] max_age_hours_override is ${refusal.overrideHours}, and this broker's window allows ${refusal.limitHours}`;

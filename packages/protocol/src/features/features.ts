@@ -26,6 +26,7 @@ export type DedupeParameters =
 
 export const connectionPolicies = ["prefer_newest", "prefer_oldest", "allow_concurrent"] as const;
 export type ConnectionPolicy = (typeof connectionPolicies)[number];
+const defaultConnectionPolicy: ConnectionPolicy = "prefer_newest";
 
 export type NegotiatedFeatures = {
   readonly dedupe: DedupeParameters;
@@ -51,7 +52,14 @@ export type NegotiationFailure = {
   readonly detail: string;
 };
 
-export type Negotiation = { readonly ok: true; readonly features: NegotiatedFeatures } | NegotiationFailure;
+export type Negotiation =
+  | {
+      readonly ok: true;
+      readonly features: NegotiatedFeatures;
+      /** Optional parameters that made no sense and have their defaults, each in a sentence for a log. */
+      readonly defaulted: readonly string[];
+    }
+  | NegotiationFailure;
 
 /** What a daemon makes of a broker's announcement. Each failure closes the link with the code of the same name. */
 export function negotiate(announced: AnnouncedFeatures): Negotiation {
@@ -61,10 +69,8 @@ export function negotiate(announced: AnnouncedFeatures): Negotiation {
   if (!payload.ok) return payload;
   const policy = readConnectionPolicy(announced.concurrent_connection_policy);
   if (!policy.ok) return policy;
-  return {
-    ok: true,
-    features: { dedupe: dedupe.value, inlineBytes: payload.value, connectionPolicy: policy.value },
-  };
+  const { connectionPolicy, defaulted } = policy.value;
+  return { ok: true, features: { dedupe: dedupe.value, inlineBytes: payload.value, connectionPolicy }, defaulted };
 }
 
 type Announced = AnnouncedFeatures[string] | undefined;
@@ -117,12 +123,16 @@ function readMaxPayload(announced: Announced): Reading<number> {
   return { ok: true, value: announced.inline_bytes as number };
 }
 
-function readConnectionPolicy(announced: Announced): Reading<ConnectionPolicy> {
+type PolicyReading = { readonly connectionPolicy: ConnectionPolicy; readonly defaulted: readonly string[] };
+
+/** The policy is the one optional parameter: it tells what the broker does, and asks nothing of a daemon. */
+function readConnectionPolicy(announced: Announced): Reading<PolicyReading> {
   const feature = "concurrent_connection_policy";
   if (announced === undefined) return fail("feature_unavailable", feature, "the broker announces no policy");
   if (announced.version !== 1) return fail("feature_param_invalid", feature, "version must be 1");
-  const policy = announced.default_policy ?? "prefer_newest";
+  const policy = announced.default_policy ?? defaultConnectionPolicy;
   const known = connectionPolicies.find((name) => name === policy);
-  if (known === undefined) return fail("feature_param_invalid", feature, "default_policy is unknown");
-  return { ok: true, value: known };
+  if (known !== undefined) return { ok: true, value: { connectionPolicy: known, defaulted: [] } };
+  const remark = `${feature}: default_policy is unknown; ${defaultConnectionPolicy} is assumed`;
+  return { ok: true, value: { connectionPolicy: defaultConnectionPolicy, defaulted: [remark] } };
 }

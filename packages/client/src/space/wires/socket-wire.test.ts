@@ -64,6 +64,13 @@ describe.each(wires)("a wire over %s", (_, openWire) => {
     return peer;
   }
 
+  it("hangs up on a broker that sends a long frame before it has answered the hello", async () => {
+    open();
+    const peer = await broker.peers.next();
+    peer.send({ type: "later", padding: "x".repeat(9_000) });
+    expect(await peer.closeCode).toBeGreaterThan(0);
+  });
+
   it("says hello with a signature, asks and is answered", async () => {
     const peer = await openUp();
     expect(wire.isUp()).toBe(true);

@@ -4,6 +4,7 @@ import { decodeHex, encodeHex } from "@claudemesh/protocol/encoding/hex";
 import { type AnnouncedFeatures, negotiate } from "@claudemesh/protocol/features";
 import { parseOwnJsonText, StrictJsonError, writeStrictJson } from "@claudemesh/protocol/json";
 import { type BackoffBounds, backoffDelayMs, defaultReconnect } from "@claudemesh/protocol/messages/backoff";
+import { limits } from "@claudemesh/protocol/messages/limits";
 import { protocolVersion } from "@claudemesh/protocol/wire/frames";
 import { type HelloSession, helloBytes, proofBytes } from "@claudemesh/protocol/wire/signing";
 import { brokerSocketUrl } from "../../broker/broker-url.ts";
@@ -121,7 +122,9 @@ class SocketWire implements SpaceWire {
   }
 
   #receive(socket: WebSocket, data: unknown): void {
-    const frame = typeof data === "string" ? parseFrame(data) : undefined;
+    // A broker that has not answered the hello has nothing long to say.
+    const fits = typeof data === "string" && (this.#isUp || data.length <= limits.helloFrameBytes);
+    const frame = fits ? parseFrame(data) : undefined;
     if (frame === undefined || typeof frame.type !== "string") {
       this.#end();
     } else if (frame.type === "proof" && this.#nonce !== undefined) {
