@@ -1,6 +1,7 @@
 // How much work a piece of our code does, counted instead of timed: how often the engine entered each block of it, and how
 // many characters its own searches looked at. The same input costs the same on every machine, however busy it is.
 import { Session } from "node:inspector/promises";
+import { expect } from "vitest";
 
 /** Beyond so many characters a regular expression is charged with the worst that backtracking can do. */
 const shortText = 256;
@@ -143,3 +144,16 @@ const families: readonly [name: string, ofLength: TextFamily["ofLength"]][] = [
 ];
 
 export const textFamilies: readonly TextFamily[] = families.map(([name, ofLength]) => ({ name, ofLength }));
+
+/** What does not depend on the text: a connection, a request, a turn of a timer that came between. */
+const fixedSteps = 5_000;
+
+/** Sends texts of all families: twice the text costs at most 2.5 times the work. */
+export async function expectLinear(counter: StepCounter, send: (text: string) => Promise<unknown>): Promise<void> {
+  await send("{}");
+  for (const { name, ofLength } of textFamilies) {
+    const [text, twice] = [ofLength(4_000), ofLength(8_000)];
+    const work = await counter.count(() => send(text));
+    expect.soft(await counter.count(() => send(twice)), name).toBeLessThanOrEqual(2.5 * work + fixedSteps);
+  }
+}
