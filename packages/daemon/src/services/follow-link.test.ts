@@ -22,6 +22,7 @@ test("a parameter that has its default because it made no sense is a warning, an
     state: "online",
     hello: { mesh: "acme", mesh_id: "01890000-0000-7000-8000-000000000001", member },
     features: { dedupe: { mode: "permanent" }, inlineBytes: 65_536, connectionPolicy: "prefer_newest" },
+    brokerKey: "b".repeat(64),
     defaulted: ["default_policy is unknown; prefer_newest is assumed"],
   });
   expect(log.lines).toContainEqual({

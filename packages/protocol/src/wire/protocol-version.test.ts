@@ -18,7 +18,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 2,
-  sha256: "51a29251107df49dc83f683366e5f73c03fafd926c18b9216765587d3d39f619",
+  sha256: "b087853479758494101a59012211186a0bdd487fe10d5cd0cb008970a7247d5a",
 };
 
 const wire = {
