@@ -19,6 +19,7 @@ const compile = createSchemaCompiler();
 /** The fields of pushes that are no messages. */
 const pushes: Readonly<Record<string, readonly string[]>> = {
   member_revoked: ["pubkey"],
+  destination_gone: ["kind", "ref"],
   peer_leave: ["pubkey"],
   sync: ["space", "sessionId", "branch", "fromSeq", "toSeq", "caughtUpLocalSeq", "upserts", "removes"],
   "session.revoked": ["space", "sessionId"],

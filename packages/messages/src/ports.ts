@@ -7,7 +7,7 @@ import type { MembershipStore } from "./ports/memberships.ts";
 import type { OrphanStore } from "./ports/orphans.ts";
 import type { PresenceStore } from "./ports/presence.ts";
 import type { QueueStore } from "./ports/queues.ts";
-import type { MentionStore, MessageStateStore, SearchStore } from "./ports/reading.ts";
+import type { DestinationStore, MentionStore, MessageStateStore, SearchStore } from "./ports/reading.ts";
 import type { StatsStore } from "./ports/stats.ts";
 import type { WebhookStore } from "./ports/webhooks.ts";
 
@@ -143,6 +143,7 @@ export type MessagesStore = {
   readonly mentions: MentionStore;
   readonly search: SearchStore;
   readonly messageState: MessageStateStore;
+  readonly destinations: DestinationStore;
   readonly housekeeping: HousekeepingStore;
   readonly orphans: OrphanStore;
   readonly stats: StatsStore;

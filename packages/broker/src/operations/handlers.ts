@@ -110,6 +110,7 @@ export const handlers: { readonly [Name in OperationName]: Handler<Name> } = {
     requireOwner(member, "delete a topic");
     const name = checkName(input.name, "name");
     await broker.messages.topics.delete(member.meshId, name);
+    broker.connections.destinationGone(member.meshId, { kind: "topic", ref: name });
     return ok({ name, deleted: true });
   },
 

@@ -42,10 +42,17 @@ describe("revoking a member", () => {
       expect(await peer.closed).toEqual({ code: 4005, reason: "member_revoked" });
     }
     const dialled = await RawPeer.dial(bob.url, bob.meshId);
-    expect((await dialled.request("hello", dialled.helloOf(bob, "daemon"))).status).toBe(401);
+    const refused = await dialled.request("hello", dialled.helloOf(bob, "daemon"));
+    expect(refused).toMatchObject({ status: 401, body: { error: "unauthorized", membership: "ended" } });
     expect((await dialled.closed).code).toBe(4001);
     expect((await callBroker(bob.url, "GET", "/v1/meshes/acme/history", { token })).status).toBe(401);
     expect((await bystander.request("topic.list")).status).toBe(200);
+    const gone = await bystander.next((frame) => frame.type === "destination_gone");
+    expect(gone).toEqual({ type: "destination_gone", kind: "dm", ref: bob.pubkey });
+    // Who does not hold the key is told no more than before.
+    const stranger = await RawPeer.dial(bob.url);
+    const forged = { ...stranger.helloOf(bob, "daemon"), signature: "00".repeat(64) };
+    expect((await stranger.request("hello", forged)).body).not.toHaveProperty("membership");
   });
 
   test("refuses its send that waits between its look-up and its transaction", async () => {

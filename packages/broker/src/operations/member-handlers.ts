@@ -29,6 +29,7 @@ export const memberHandlers = {
   "member.revoke": async (broker, { member }, input: MemberInput) => {
     await revokeMember({ store: broker.members, nowMs: broker.nowMs }, member, input.pubkey);
     broker.connections.cut(member.meshId, input.pubkey);
+    broker.connections.destinationGone(member.meshId, { kind: "dm", ref: input.pubkey });
     await endWhatIsLeft(broker, member.meshId, input.pubkey);
     return ok({ pubkey: input.pubkey, revoked: true });
   },

@@ -101,3 +101,43 @@ describe("the state of a message", () => {
     expect(await state(alice)).not.toHaveProperty("deliveries");
   });
 });
+
+describe("the state of a destination", () => {
+  test("is told to any member, over HTTP and in frames, and changes with topics, queues and members", async () => {
+    const { alice, bob, carol } = await start();
+    const state = (kind: string, ref: string) => bob.call("GET", `/destinations/${kind}/${ref}`);
+    const missing = (kind: string, ref: string) => ({
+      status: 200,
+      body: { kind, ref, refusal: "destination_not_found", has_recipients: false },
+    });
+    expect(await state("topic", "news")).toMatchObject(missing("topic", "news"));
+    expect(await state("queue", "jobs")).toMatchObject(missing("queue", "jobs"));
+    await alice.call("POST", "/topics", { name: "news", post_policy: "subscribers" });
+    await alice.call("POST", "/queues", { id: "jobs" });
+    expect((await state("topic", "news")).body).toMatchObject({ refusal: "not_subscribed", has_recipients: false });
+    expect((await state("queue", "jobs")).body).toMatchObject({ refusal: null, has_recipients: true });
+    await bob.call("PUT", "/topics/news/subscription");
+    const peer = await bob.connect();
+    expect(await peer.request("destination.state", { kind: "topic", ref: "news" })).toEqual({
+      status: 200,
+      body: { kind: "topic", ref: "news", refusal: null, has_recipients: false },
+    });
+    expect((await state("dm", carol.pubkey)).body).toMatchObject({ refusal: null, has_recipients: true });
+    await alice.call("DELETE", `/members/${carol.pubkey}`);
+    await alice.call("DELETE", "/topics/news");
+    for (const gone of [
+      { kind: "dm", ref: carol.pubkey },
+      { kind: "topic", ref: "news" },
+    ]) {
+      const push = await peer.next((frame) => frame.type === "destination_gone" && frame.kind === gone.kind);
+      expect(push).toEqual({ type: "destination_gone", ...gone });
+      expect(await state(gone.kind, gone.ref)).toMatchObject(missing(gone.kind, gone.ref));
+    }
+  });
+
+  test("is asked about kinds that there are, in at most 64 characters", async () => {
+    const { bob } = await start();
+    expect(await bob.call("GET", "/destinations/house/news")).toMatchObject({ status: 400, body: { field: "kind" } });
+    expect(await bob.call("GET", `/destinations/topic/${"x".repeat(65)}`)).toMatchObject({ status: 400 });
+  });
+});

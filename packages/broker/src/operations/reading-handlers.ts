@@ -2,7 +2,7 @@
 import type { DeliveryState, MessageState } from "@claudemesh/messages/ports/reading";
 import { readSearchTerms } from "@claudemesh/messages/search-terms";
 import { MeshError } from "@claudemesh/protocol/errors";
-import type { MentionsInput, MessageStateInput, SearchInput } from "@claudemesh/protocol/wire/operations";
+import type { DestinationStateInput, MentionsInput, MessageStateInput, SearchInput } from "@claudemesh/protocol/wire/operations";
 import { type Handlers, ok, pageLimit } from "./handler.ts";
 
 export const readingHandlers = {
@@ -26,6 +26,12 @@ export const readingHandlers = {
       limit: pageLimit(input),
     });
     return ok({ items, next_after: nextAfter ?? null });
+  },
+
+  "destination.state": async (broker, { member }, { kind, ref }: DestinationStateInput) => {
+    const query = { meshId: member.meshId, sender: member.pubkey, destination: { kind, ref } };
+    const { refusal, hasRecipients } = await broker.messages.destinations.find(query);
+    return ok({ kind, ref, refusal: refusal ?? null, has_recipients: hasRecipients });
   },
 
   "message.state": async (broker, { member }, input: MessageStateInput) => {

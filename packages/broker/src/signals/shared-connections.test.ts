@@ -21,6 +21,7 @@ function createConnection(
     replace: note("replaced"),
     refuse: note("refused"),
     cut: note("cut"),
+    destinationGone: ({ kind, ref }) => void log.push(`${name} lost ${kind} ${ref}`),
   };
 }
 
@@ -63,6 +64,19 @@ describe("connections of one broker among several", () => {
     b.wakeHere({ meshId: "mesh-1", pubkey: "bob" });
     expect(published).toHaveLength(1);
     expect(log.at(-1)).toBe("at b woken");
+  });
+
+  test("hear on every broker of a destination that is gone, in its own mesh alone, and tell nobody what they heard", () => {
+    const log: Log = [];
+    const { a, b, published } = createBrokers(2);
+    a.add(createConnection(log, "at a", "alice"), "allow_concurrent");
+    b.add(createConnection(log, "at b", "bob"), "allow_concurrent");
+    b.add({ ...createConnection(log, "elsewhere", "carol"), meshId: "mesh-2" }, "allow_concurrent");
+    a.destinationGone("mesh-1", { kind: "topic", ref: "news" });
+    expect(log).toEqual(["at a lost topic news", "at b lost topic news"]);
+    expect(published.filter(({ type }) => type === "destination_gone")).toEqual([
+      { type: "destination_gone", meshId: "mesh-1", kind: "topic", ref: "news" },
+    ]);
   });
 
   test("hear of commits and of sessions that changed hands on every broker, and tell what they heard to nobody", () => {

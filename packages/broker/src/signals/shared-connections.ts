@@ -1,6 +1,7 @@
 // The connections of this broker as one of several: what happens here and concerns a member is told to the others, and
 // what they tell is done here. Who is connected elsewhere is not known.
 import type { ConnectionPolicy } from "@claudemesh/protocol/features";
+import type { Destination } from "@claudemesh/protocol/messages/addresses";
 import type { SpaceRef } from "@claudemesh/spaces/ports/rows";
 import { ConnectionRegistry, type RegisteredConnection } from "../transport/connection-registry.ts";
 import type { Signal } from "./signal.ts";
@@ -65,6 +66,11 @@ export class SharedConnections extends ConnectionRegistry {
     this.#options.publish({ type: "member_revoked", meshId, pubkey });
   }
 
+  override destinationGone(meshId: string, { kind, ref }: Destination): void {
+    super.destinationGone(meshId, { kind, ref });
+    this.#options.publish({ type: "destination_gone", meshId, kind, ref });
+  }
+
   override presenceChanged(meshId: string): void {
     super.presenceChanged(meshId);
     this.#options.publish({ type: "presence_changed", meshId });
@@ -87,6 +93,7 @@ export class SharedConnections extends ConnectionRegistry {
     const { type, meshId } = signal;
     if (type === "deliveries") super.wake(meshId, signal.recipients);
     else if (type === "member_revoked") super.cut(meshId, signal.pubkey);
+    else if (type === "destination_gone") super.destinationGone(meshId, { kind: signal.kind, ref: signal.ref });
     else if (type === "presence_changed") super.presenceChanged(meshId);
     else if (type === "space_changed") super.spaceChanged(signal, signal.seq);
     else if (type === "session_taken") super.sessionTaken(signal, signal.sessionId, signal.epoch);

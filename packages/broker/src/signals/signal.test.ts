@@ -9,6 +9,7 @@ const signals: Signal[] = [
   { type: "daemon_refused", meshId: "mesh-1", pubkey: "a", stamp: "2" },
   { type: "member_revoked", meshId: "mesh-1", pubkey: "a" },
   { type: "presence_changed", meshId: "mesh-1" },
+  { type: "destination_gone", meshId: "mesh-1", kind: "topic", ref: "news" },
   { type: "space_changed", meshId: "mesh-1", spaceId: "plan", seq: 7 },
   { type: "session_taken", meshId: "mesh-1", spaceId: "plan", sessionId: "s", epoch: 2 },
 ];
@@ -32,6 +33,8 @@ describe("signals", () => {
       { type: "daemon_connected", meshId: "mesh-1", pubkey: "a" },
       { type: "daemon_offered", meshId: "mesh-1", pubkey: "a" },
       { type: "member_revoked", meshId: "mesh-1" },
+      { type: "destination_gone", meshId: "mesh-1", kind: "topic" },
+      { type: "destination_gone", meshId: "mesh-1", kind: "house", ref: "news" },
       { type: "space_changed", meshId: "mesh-1", seq: 7 },
       { type: "space_changed", meshId: "mesh-1", spaceId: "plan", seq: "7" },
       { type: "session_taken", meshId: "mesh-1", spaceId: "plan", sessionId: "s" },

@@ -1,6 +1,8 @@
 // What brokers tell each other, and its text. A signal is a hint that saves waiting: nothing depends on its arrival, so
 // that whatever cannot be read is passed over, as from a broker of another version.
 
+import { type DestinationKind, destinationKinds } from "@claudemesh/protocol/messages/addresses";
+
 export type Signal =
   /** There is something new for these recipients. */
   | { readonly type: "deliveries"; readonly meshId: string; readonly recipients: readonly string[] }
@@ -11,6 +13,8 @@ export type Signal =
   /** The objection: the daemon with this stamp has to go. */
   | { readonly type: "daemon_refused"; readonly meshId: string; readonly pubkey: string; readonly stamp: string }
   | { readonly type: "member_revoked"; readonly meshId: string; readonly pubkey: string }
+  /** Sends to it are refused from now on. */
+  | { readonly type: "destination_gone"; readonly meshId: string; readonly kind: DestinationKind; readonly ref: string }
   /** Somebody may have come, gone, or changed whether it is seen. */
   | { readonly type: "presence_changed"; readonly meshId: string }
   /** The space has reached this seq. */
@@ -50,12 +54,19 @@ function readSignal(value: unknown): Signal | undefined {
     return { type, meshId, recipients };
   }
   if (type === "presence_changed") return { type, meshId };
+  if (type === "destination_gone") return readDestinationSignal(meshId, value);
   if (type === "space_changed" || type === "session_taken") return readSpaceSignal(type, meshId, value);
   if (typeof pubkey !== "string") return undefined;
   if (type === "daemon_connected" || type === "daemon_offered" || type === "daemon_refused") {
     return typeof stamp === "string" ? { type, meshId, pubkey, stamp } : undefined;
   }
   return type === "member_revoked" ? { type, meshId, pubkey } : undefined;
+}
+
+function readDestinationSignal(meshId: string, { kind, ref }: Record<string, unknown>): Signal | undefined {
+  const known = destinationKinds.find((each) => each === kind);
+  if (known === undefined || typeof ref !== "string") return undefined;
+  return { type: "destination_gone", meshId, kind: known, ref };
 }
 
 function readSpaceSignal(

@@ -2,6 +2,7 @@
 // membership, that somebody came or went, commits and changes of hands in spaces. Knows nothing of sockets' insides or
 // of other brokers.
 import type { ConnectionPolicy } from "@claudemesh/protocol/features";
+import type { Destination } from "@claudemesh/protocol/messages/addresses";
 import type { SpaceRef } from "@claudemesh/spaces/ports/rows";
 
 export type RegisteredConnection = {
@@ -16,6 +17,8 @@ export type RegisteredConnection = {
   readonly refuse: () => void;
   /** Its member is none any more. */
   readonly cut: () => void;
+  /** Sends of its member to this destination are refused from now on. */
+  readonly destinationGone: (destination: Destination) => void;
 };
 
 /** The space has reached this seq. */
@@ -91,6 +94,16 @@ export class ConnectionRegistry {
   /** Ends every connection of a former member. */
   cut(meshId: string, pubkey: string): void {
     for (const connection of [...(this.#byMember.get(keyOf(meshId, pubkey)) ?? [])]) connection.cut();
+  }
+
+  /** A topic was deleted or a member revoked. Rare, and an owner's doing, so that every connection may be looked at. */
+  destinationGone(meshId: string, destination: Destination): void {
+    for (const present of this.#byMember.values()) {
+      for (const connection of present) {
+        if (connection.meshId !== meshId) break;
+        connection.destinationGone(destination);
+      }
+    }
   }
 
   wake(meshId: string, pubkeys: readonly string[]): void {

@@ -209,12 +209,13 @@ export class Connection {
   }
 
   async #authenticate(hello: HelloFrame, session: HelloSession): Promise<void> {
-    const caller = await authenticateHello(this.#broker.members, session, hello);
+    const verdict = await authenticateHello(this.#broker.members, session, hello);
     if (this.#socket.readyState !== this.#socket.OPEN) return;
-    if (caller === undefined) {
-      this.#refuse(hello);
+    if (verdict.type !== "welcome") {
+      this.#refuse(hello, verdict.type);
       return;
     }
+    const caller = { mesh: verdict.mesh, member: verdict.member };
     const pump = hello.kind === "daemon" ? this.#createPump(caller) : undefined;
     const entry: RegisteredConnection = {
       meshId: caller.mesh.id,
@@ -225,6 +226,10 @@ export class Connection {
       replace: () => this.#close(closeCodes.replaced_by_newer, "replaced_by_newer"),
       refuse: () => this.#close(closeCodes.older_connection_kept, "older_connection_kept"),
       cut: () => this.#cut(caller),
+      // A client that wants to know asks.
+      destinationGone: (gone) => {
+        if (pump !== undefined && this.#open !== undefined) this.#write({ type: "destination_gone", ...gone });
+      },
     };
     if (!this.#broker.connections.add(entry, this.#broker.config.connectionPolicy)) {
       entry.refuse();
@@ -235,7 +240,7 @@ export class Connection {
     const member = await this.#broker.members.findMember(entry.meshId, entry.pubkey);
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     if (member === undefined || member.revoked) {
-      this.#refuse(hello);
+      this.#refuse(hello, "membership_ended");
       return;
     }
     clearTimeout(this.#helloTimer);
@@ -255,8 +260,9 @@ export class Connection {
     this.#presence.join(this.#present);
   }
 
-  #refuse(hello: HelloFrame): void {
-    this.#reply(hello.id, answerError(new MeshError("unauthorized")));
+  #refuse(hello: HelloFrame, why: "refused" | "membership_ended"): void {
+    const details = why === "membership_ended" ? { membership: "ended" } : {};
+    this.#reply(hello.id, answerError(new MeshError("unauthorized", undefined, details)));
     this.#close(closeCodes.unauthorized, "unauthorized");
   }
 

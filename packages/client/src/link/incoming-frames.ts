@@ -4,7 +4,7 @@
 
 import type { AnnouncedFeatures } from "@claudemesh/protocol/features";
 import { parseOwnJsonText, StrictJsonError } from "@claudemesh/protocol/json";
-import { destinationKinds } from "@claudemesh/protocol/messages/addresses";
+import { type DestinationKind, destinationKinds } from "@claudemesh/protocol/messages/addresses";
 import { envelopeVersions, priorities } from "@claudemesh/protocol/messages/envelope";
 import type {
   HelloReplyBody,
@@ -43,6 +43,8 @@ export function readIncomingFrame(text: string): IncomingFrame {
     case "peer_leave":
       if (typeof frame.pubkey !== "string") return malformed("a peer_leave push names no member");
       return { type: "push", push: { type: "peer_leave", pubkey: frame.pubkey } };
+    case "destination_gone":
+      return readDestinationGone(frame);
     case "sync":
     case "session.revoked":
       return readSpacePush(frame);
@@ -100,6 +102,12 @@ function readPeerJoin(frame: Fields): IncomingFrame {
     return malformed("a peer_join push names no member");
   }
   return { type: "push", push: frame as unknown as PeerJoinPush };
+}
+
+function readDestinationGone({ kind, ref }: Fields): IncomingFrame {
+  if (typeof ref !== "string") return malformed("a destination_gone push names no destination");
+  if (!isOneOf(destinationKinds, kind)) return { type: "unknown" };
+  return { type: "push", push: { type: "destination_gone", kind: kind as DestinationKind, ref } };
 }
 
 /** What it says is read by whoever holds the session. */

@@ -37,7 +37,8 @@ export type LinkStatus =
       readonly defaulted?: readonly string[];
     }
   /**
-   * Down, and being tried again with backoff. `unauthorized`: the broker refuses this member. `not_our_broker`: what
+   * Down, and being tried again with backoff. `unauthorized`: the broker refuses this member; `member_revoked`: and says
+   * that its membership has ended. `not_our_broker`: what
    * answers there has not proven to hold our broker's key, and nothing that it says counts. `broker_too_old`: it speaks
    * first, as brokers did that could not prove anything.
    */

@@ -69,6 +69,20 @@ export type MessageStateQuery = {
   readonly limit: number;
 };
 
+/** What a send of this member to the destination would meet now, before it is made. */
+export type DestinationState = {
+  readonly refusal: "destination_not_found" | "not_subscribed" | undefined;
+  /** Would a message get at least one recipient? A queue takes messages for whoever comes. */
+  readonly hasRecipients: boolean;
+};
+
+export type DestinationQuery = { readonly meshId: string; readonly sender: string; readonly destination: Destination };
+
+export type DestinationStore = {
+  /** Judges as an accept does (B2), on committed rows and without a lock; says nothing about the sender itself. */
+  readonly find: (query: DestinationQuery) => Promise<DestinationState>;
+};
+
 export type MessageStateStore = {
   /** Undefined: no such message, or not for this reader. Who leased or acked a queue's message may see its state. */
   readonly find: (query: MessageStateQuery, nowMs: number) => Promise<MessageState | undefined>;

@@ -2,6 +2,7 @@
 // operations.ts. The broker checks what a client sends against these schemas; clients ignore what they don't know.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import type { AnnouncedFeatures } from "../features/features.ts";
+import type { Destination } from "../messages/addresses.ts";
 import type { HistoryItem } from "./history-item.ts";
 import { connectionKinds } from "./signing.ts";
 import type { SessionRevokedPush, SyncPush } from "./spaces-operations.ts";
@@ -108,5 +109,15 @@ export type PeerItem = {
 export type PeerJoinPush = PeerItem & { readonly type: "peer_join" };
 export type PeerLeavePush = { readonly type: "peer_leave"; readonly pubkey: string };
 
+/** Sends there are refused from now on: its topic was deleted, or its member revoked. */
+export type DestinationGonePush = Destination & { readonly type: "destination_gone" };
+
 /** What a broker may send unasked; more kinds may come, and a client passes over what it does not know. */
-export type PushFrame = MessagePush | MemberRevokedPush | PeerJoinPush | PeerLeavePush | SyncPush | SessionRevokedPush;
+export type PushFrame =
+  | MessagePush
+  | MemberRevokedPush
+  | PeerJoinPush
+  | PeerLeavePush
+  | DestinationGonePush
+  | SyncPush
+  | SessionRevokedPush;

@@ -3,6 +3,7 @@
 // body. Handlers live in the broker's packages.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { acceptRequestSchema } from "../messages/accept-request.ts";
+import { destinationKinds } from "../messages/addresses.ts";
 import { limits } from "../messages/limits.ts";
 import { onceOperations } from "./once-operations.ts";
 import { registrarOperations } from "./registrar-operations.ts";
@@ -122,6 +123,12 @@ export const messageStateInputSchema = input(["broker_message_id"], {
 }) satisfies JSONSchema;
 export type MessageStateInput = FromSchema<typeof messageStateInputSchema>;
 
+export const destinationStateInputSchema = input(["kind", "ref"], {
+  kind: { type: "string", enum: destinationKinds },
+  ref: text(limits.nameCharacters),
+}) satisfies JSONSchema;
+export type DestinationStateInput = FromSchema<typeof destinationStateInputSchema>;
+
 export const mentionsInputSchema = input([], { of: publicKey, after, limit }) satisfies JSONSchema;
 export type MentionsInput = FromSchema<typeof mentionsInputSchema>;
 
@@ -216,6 +223,7 @@ export const operations = {
   fate: { http: { method: "GET", path: "/messages/by-client-id/:client_message_id" }, input: fateInputSchema },
   fence: { http: { method: "POST", path: "/messages/by-client-id/:client_message_id/fence" }, input: fateInputSchema },
   "message.state": { http: { method: "GET", path: "/messages/:broker_message_id" }, input: messageStateInputSchema },
+  "destination.state": { http: { method: "GET", path: "/destinations/:kind/:ref" }, input: destinationStateInputSchema },
   history: { http: { method: "GET", path: "/history" }, input: historyInputSchema },
   search: { http: { method: "GET", path: "/search" }, input: searchInputSchema },
   mentions: { http: { method: "GET", path: "/mentions" }, input: mentionsInputSchema },

@@ -90,6 +90,9 @@ export class BrokerConnection implements EndHandlers {
       replace: () => this.#close("replaced_by_newer"),
       refuse: () => this.#close("older_connection_kept"),
       cut: () => this.#close("member_revoked"),
+      destinationGone: (gone) => {
+        if (isDaemon && !this.#closed) this.#end.send({ type: "destination_gone", ...gone });
+      },
     };
     if (!connections.add(entry, context.config.connectionPolicy)) {
       entry.refuse();

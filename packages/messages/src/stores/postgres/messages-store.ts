@@ -10,6 +10,7 @@ import type { MessagesStore, StoredAccept } from "../../ports.ts";
 import { noClaim } from "../webhook-rows.ts";
 import { AcceptBatches, type TransactionProbe } from "./accept-batches.ts";
 import { createDeliveryStore, type Recipient, selectWaiting } from "./deliveries.ts";
+import { selectDestinationState } from "./destination-state.ts";
 import { fenceInTransaction, selectFate } from "./fences.ts";
 import { selectHistory } from "./history-rows.ts";
 import { forgetNext, selectMeshes, sweepMesh } from "./housekeeping.ts";
@@ -137,6 +138,7 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
         (await hasStaleMesh(committed)) && (await common.transaction((tx) => indexNext(tx, nowMs))),
     },
     messageState: { find: (query, nowMs) => selectMessageState(committed, query, nowMs) },
+    destinations: { find: (query) => selectDestinationState(committed, query) },
     housekeeping: {
       meshes: (after, limit) => selectMeshes(committed, after, limit),
       sweepMesh: (meshId, terms) => sweeping((tx) => sweepMesh(tx, meshId, terms)),

@@ -12,6 +12,7 @@ import type { CommittedAccept, FateResult, FenceRequest, MessagesStore, OfferedS
 import { noClaim } from "../webhook-rows.ts";
 import { acceptInRun, answerClaimed, findAccepted } from "./accept-in-transaction.ts";
 import { AcceptRun, isFenced } from "./accept-run.ts";
+import { selectDestinationState } from "./destination-state.ts";
 import { selectExpiredIds } from "./forgetting.ts";
 import { selectHistory, selectUnsettled } from "./history-rows.ts";
 import { forgetStep, selectMeshes, sweepMesh } from "./housekeeping.ts";
@@ -129,6 +130,7 @@ export function createSqliteMessagesStore(
         selectStaleMesh(db) !== undefined && (await commit.submit((tx) => indexNext(tx, nowMs))),
     },
     messageState: { find: async (query, nowMs) => selectMessageState(db, query, nowMs) },
+    destinations: { find: async (query) => selectDestinationState(db, query) },
     housekeeping: {
       meshes: async (after, limit) => selectMeshes(db, after, limit),
       sweepMesh: (meshId, terms) =>

@@ -1,4 +1,5 @@
 // Reading back: what is still to be delivered, who may see which history, and topics.
+import type { Destination } from "@claudemesh/protocol/messages/addresses";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import { describe, expect, test } from "vitest";
@@ -8,6 +9,7 @@ export function describeReading(world: () => World): void {
   describe("deliveries", () => describeDeliveries(world));
   describe("history", () => describeHistory(world));
   describe("topics", () => describeTopics(world));
+  describe("the state of a destination", () => describeDestinations(world));
 }
 
 function clientIds(items: readonly HistoryItem[]): string[] {
@@ -315,5 +317,54 @@ function describeTopics(world: () => World): void {
     expect(await other.store.topics.list("mesh-2", "x", "", 10)).toEqual([]);
     expect(await other.store.topics.subscribe("mesh-2", "news", "x", 1)).toBe(false);
     await other.close();
+  });
+}
+
+function describeDestinations(world: () => World): void {
+  const find = (sender: string, destination: Destination) =>
+    world().store.destinations.find({ meshId: world().meshId, sender, destination });
+  const missing = { refusal: "destination_not_found", hasRecipients: false };
+
+  test("says of topics, members and queues whether a send would be taken", async () => {
+    const [alice, bob, carol] = await world().threeMembers();
+    await world().addTopic("news", [bob]);
+    await world().addQueue("jobs");
+    await world().revoke(carol);
+    for (const there of [topic("news"), dm(bob), dm(alice), queue("jobs")]) {
+      expect(await find(alice, there)).toEqual({ refusal: undefined, hasRecipients: true });
+    }
+    for (const gone of [topic("olds"), dm(carol), dm("f".repeat(64)), queue("none"), topic("jobs"), queue("news")]) {
+      expect(await find(alice, gone)).toEqual(missing);
+    }
+    const other = await world().startOther("mesh-2");
+    const query = { meshId: other.meshId, sender: alice, destination: topic("news") };
+    expect(await other.store.destinations.find(query)).toEqual(missing);
+    await other.close();
+  });
+
+  test("says who would get a topic's message: live subscribers other than the sender", async () => {
+    const [alice, bob, carol] = await world().threeMembers();
+    await world().addTopic("empty", [alice]);
+    await world().addTopic("left", [bob, carol]);
+    expect(await find(alice, topic("empty"))).toEqual({ refusal: undefined, hasRecipients: false });
+    expect(await find(bob, topic("empty"))).toEqual({ refusal: undefined, hasRecipients: true });
+    await world().revoke(carol);
+    expect(await find(alice, topic("left"))).toEqual({ refusal: undefined, hasRecipients: true });
+    expect(await find(bob, topic("left"))).toEqual({ refusal: undefined, hasRecipients: false });
+  });
+
+  test("gives the verdict that the accept gives", async () => {
+    const [alice, bob, carol] = await world().threeMembers();
+    await world().addTopic("board", [bob], "subscribers");
+    await world().addQueue("jobs");
+    await world().revoke(carol);
+    const destinations = [topic("board"), topic("none"), dm(bob), dm(carol), queue("jobs"), queue("none")];
+    for (const sender of [alice, bob]) {
+      for (const [at, destination] of destinations.entries()) {
+        const { refusal } = await find(sender, destination);
+        const result = await world().accept(sender, send(`${sender}-${at}`, destination));
+        expect(result.type === "refused" ? result.code : undefined).toBe(refusal);
+      }
+    }
   });
 }
