@@ -95,8 +95,10 @@ describe("a message between two peers", () => {
     expect((await alice.inbox()).map((item) => item.client_message_id)).not.toContain("topic-1");
   });
 
-  test("a message to a topic that is not there ends dead and says why", async () => {
-    await alice.client.send({ to: "#nowhere", message: "hello?", client_message_id: "dead-1" });
+  test("a message to a topic that is not there, sent while the broker is away, ends dead and says why", async () => {
+    await world.whileBrokerIsAway(() =>
+      alice.client.send({ to: "#nowhere", message: "hello?", client_message_id: "dead-1" }),
+    );
     await until("the row is dead", async () =>
       (await alice.outbox()).find((row) => row.client_message_id === "dead-1" && row.status === "dead"),
     );

@@ -13,6 +13,7 @@ const sqliteMessages = "packages/messages/src/stores/sqlite/messages-store.ts";
 const postgresAccept = "packages/messages/src/stores/postgres/accept-in-transaction.ts";
 const postgresStatements = "packages/messages/src/stores/postgres/accept-statements.ts";
 const outboxStore = "packages/daemon/src/stores/sqlite/outbox-store.ts";
+const destinationDirectory = "packages/daemon/src/services/destination-directory.ts";
 const lastInsert = "  insertMentions(tx, send, historyId);\n  const { brokerMessageId";
 
 const messageFaults: readonly KnownBad[] = [
@@ -315,6 +316,61 @@ const messageFaults: readonly KnownBad[] = [
         file: "packages/broker/src/stores/readiness.ts",
         find: "    succeeds(writeStore(), onFailure),\n",
         replace: "    succeeds(Promise.resolve(void writeStore), onFailure),\n",
+      },
+    ],
+  },
+  {
+    name: "a-missing-destination-is-remembered",
+    harm: "a send to a topic that was made just now is refused",
+    edits: [
+      {
+        file: destinationDirectory,
+        find: "    if (state.refusal === undefined && forgotten === this.#forgotten) this.#remember(key, state);\n",
+        replace: "    if (forgotten === this.#forgotten) this.#remember(key, state);\n",
+      },
+    ],
+  },
+  {
+    name: "a-question-asked-before-the-send-counts",
+    harm: "a send to a topic that was made while another sender's question was under way is refused",
+    edits: [
+      {
+        file: destinationDirectory,
+        find: "    question.next ??= question.running.then(() => this.#begin(key, destination));\n    return question.next;\n",
+        replace: "    return question.running;\n",
+      },
+    ],
+  },
+  {
+    name: "a-former-member-is-forgotten",
+    harm: "after a restart a former member's daemon takes sends that can never leave",
+    edits: [
+      {
+        file: "packages/daemon/src/services/membership.ts",
+        find: "    this.#ports.store.save(ended).catch(",
+        replace: "    Promise.resolve().catch(",
+      },
+    ],
+  },
+  {
+    name: "a-row-that-waits-is-dismissed",
+    harm: "a message that is still going to be sent counts as let go",
+    edits: [
+      {
+        file: "packages/daemon/src/stores/sqlite/dismiss-store.ts",
+        find: "WHERE id = ? AND status = 'dead' AND dismissed_at IS NULL",
+        replace: "WHERE id = ? AND dismissed_at IS NULL",
+      },
+    ],
+  },
+  {
+    name: "a-retry-shares-the-failure-of-its-batch",
+    harm: "on a full disk a retry of what is stored hears 507 because new sends came with it",
+    edits: [
+      {
+        file: "packages/daemon/src/services/accept-send.ts",
+        find: "    if (stored === undefined || stored.outboxId === row.id) throw error;\n",
+        replace: '    if (stored === undefined || row.id !== "") throw error;\n',
       },
     ],
   },

@@ -55,6 +55,13 @@ export class World {
     return `http://${this.#listen}`;
   }
 
+  /** What is sent meanwhile is queued without a question, so that the broker refuses it only once it is back. */
+  async whileBrokerIsAway(work: () => Promise<unknown>): Promise<void> {
+    await this.broker.kill("SIGTERM");
+    await work();
+    await this.startBroker();
+  }
+
   /** The first peer creates the mesh and invites the others. */
   async addPeer(name: string): Promise<Peer> {
     const peer = new Peer(name, join(this.folder, name), this.mesh);

@@ -60,6 +60,7 @@ export const commandEntries: readonly CommandEntry[] = [
     "retire a stuck row and queue its message under a new id",
     () => import("./commands/outbox-requeue.ts"),
   ),
+  entry("daemon outbox dismiss", "let a dead row go: no more alarms", () => import("./commands/outbox-dismiss.ts")),
   entry("daemon outbox prune", "turn old done rows into tombstones", () => import("./commands/outbox-prune.ts")),
   entry(
     "daemon install-service",

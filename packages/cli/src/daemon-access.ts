@@ -1,20 +1,21 @@
-// The daemon of this home's mesh, as commands talk to it, and the word about versions: most odd refusals after an
-// upgrade come from a daemon that is still the old one.
+// The daemon of this home's mesh, as commands talk to it, and what every command says of it first: most odd refusals come
+// from a daemon that is still an old one after an upgrade, or whose member was removed from the mesh.
 import { createDaemonClient, type DaemonClient, DaemonUnreachable } from "@claudemesh/client/daemon";
 import type { MeshPaths } from "@claudemesh/client/home";
 import { isErrorBody } from "@claudemesh/protocol/errors";
+import { formatTime } from "./output/table.ts";
 import type { Shell } from "./shell.ts";
 
 const callTimeoutMs = 30_000;
 const versionTimeoutMs = 1_000;
 
-/** Says first, on stderr, when the daemon is of another version than the command. */
+/** Says first, on stderr, when the daemon is of another version than the command, or its member is none any more. */
 export async function withDaemon<T>(
   shell: Shell,
   paths: MeshPaths,
   use: (daemon: DaemonClient) => Promise<T>,
 ): Promise<T> {
-  await tellIfVersionsDiffer(shell, paths);
+  await tellAboutDaemon(shell, paths);
   return callDaemon(paths, use);
 }
 
@@ -36,13 +37,22 @@ export async function callDaemon<T>(
  * Asks on a connection of its own and decides nothing: a daemon that is away or too busy to say its version is no news
  * here, and what became of a request shows on that request's connection alone.
  */
-export async function tellIfVersionsDiffer(shell: Shell, paths: MeshPaths): Promise<void> {
+export async function tellAboutDaemon(shell: Shell, paths: MeshPaths): Promise<void> {
   try {
     const { body } = await callDaemon(paths, (daemon) => daemon.version(), versionTimeoutMs);
-    if (isErrorBody(body) || body.version === shell.version) return;
+    if (isErrorBody(body)) return;
+    if (typeof body.membership_ended_at === "number") shell.err(formerMember(body.mesh, body.membership_ended_at));
+    if (body.version === shell.version) return;
     const versions = `This command is version ${shell.version}, and the daemon here is ${String(body.version)}`;
     shell.err(`${versions}: run \`claudemesh daemon restart\`.`);
   } catch (error) {
     if (!(error instanceof DaemonUnreachable)) throw error;
   }
+}
+
+function formerMember(mesh: string, endedAt: number): string {
+  return [
+    `This member was removed from ${mesh} (told ${formatTime(endedAt)} UTC): nothing new is taken, and what is queued waits`,
+    `until it is too old. Ask an owner for an invite, then: claudemesh daemon remint --mesh ${mesh} --invite <invite>`,
+  ].join(" ");
 }

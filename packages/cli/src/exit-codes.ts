@@ -10,6 +10,8 @@ export const exitCodes = {
   conflict: 4,
   notFound: 5,
   busy: 6,
+  /** What was waited for has not happened in time; nothing failed. */
+  notYet: 7,
 } as const;
 
 /** The command line lacks something or contradicts itself, which only the command can see. */

@@ -12,6 +12,8 @@ import { withDaemon } from "./daemon-access.ts";
 import { exitCodes, expectBody, Refused } from "./exit-codes.ts";
 import { failureOf } from "./failure.ts";
 import { neutralise } from "./output/printable.ts";
+import { describeWay } from "./output/send-way.ts";
+import { type WaitBody, type Waiting, waitComplaint, waitExitCodes, waitFor } from "./send-wait.ts";
 import type { Shell } from "./shell.ts";
 
 export type BatchOptions = {
@@ -20,11 +22,12 @@ export type BatchOptions = {
   /** The beginning of the ids of lines that bring none. */
   readonly id?: string | undefined;
   readonly json?: boolean | undefined;
+  readonly waiting?: Waiting | undefined;
 };
 
 type Line = { readonly line: number; readonly send: IdentifiedSend };
 type Result = { readonly line: number; readonly client_message_id: string } & (
-  | Pick<Extract<SendOutcome, { type: "accepted" }>, "type" | "status" | "body">
+  | (Pick<Extract<SendOutcome, { type: "accepted" }>, "type" | "status" | "body"> & { readonly wait?: WaitBody })
   | { readonly type: "refused" | "unanswered"; readonly status?: number; readonly body: Record<string, unknown> }
   /** An earlier one was left without an answer. */
   | { readonly type: "not_sent" }
@@ -36,9 +39,10 @@ export async function sendBatch(shell: Shell, paths: MeshPaths, options: BatchOp
   const results = await withDaemon(shell, paths, async (daemon) => {
     // Whoever has no daemon hears so at once, and not after trying again for a while.
     expectBody(await daemon.version());
-    return sendLines(daemon, lines, codes, (result) => {
+    const sent = await sendLines(daemon, lines, codes, (result) => {
       if (options.json !== true) shell.out(neutralise(describe(result)));
     });
+    return options.waiting === undefined ? sent : waitForEach(shell, daemon, sent, options.waiting, codes);
   });
   process.exitCode = worstOf(codes);
   const count = (type: Result["type"]) => results.filter((result) => result.type === type).length;
@@ -50,6 +54,31 @@ export async function sendBatch(shell: Shell, paths: MeshPaths, options: BatchOp
   }
   const counts = { accepted, refused, unanswered: count("unanswered"), not_sent: count("not_sent") };
   return { value: { ...counts, results }, text: `${accepted} of ${results.length} messages accepted` };
+}
+
+/** One after the other within one time for all: the others go on meanwhile. */
+async function waitForEach(
+  shell: Shell,
+  daemon: DaemonClient,
+  results: readonly Result[],
+  { stage, timeoutMs }: Waiting,
+  codes: Set<number>,
+): Promise<Result[]> {
+  const endMs = performance.now() + timeoutMs;
+  const waited: Result[] = [];
+  for (const result of results) {
+    if (result.type !== "accepted") {
+      waited.push(result);
+      continue;
+    }
+    const leftMs = Math.max(endMs - performance.now(), 0);
+    const wait = await waitFor(daemon, result.body.outbox_id, { stage, timeoutMs: leftMs });
+    codes.add(waitExitCodes[wait.outcome]);
+    const complaint = waitComplaint(result.client_message_id, wait, timeoutMs);
+    if (complaint !== undefined) shell.err(`claudemesh: ${neutralise(complaint)}`);
+    waited.push({ ...result, wait });
+  }
+  return waited;
 }
 
 /** A daemon that restarts is back by then. */
@@ -94,7 +123,14 @@ function endOf(outcome: SendOutcome | undefined, codes: Set<number>): End {
 }
 
 /** What cannot be told first, then what will not end by itself. */
-const worstFirst = [exitCodes.unreachable, exitCodes.failed, exitCodes.conflict, exitCodes.notFound, exitCodes.busy];
+const worstFirst = [
+  exitCodes.unreachable,
+  exitCodes.failed,
+  exitCodes.conflict,
+  exitCodes.notFound,
+  exitCodes.busy,
+  exitCodes.notYet,
+];
 
 function worstOf(codes: ReadonlySet<number>): number {
   return worstFirst.find((code) => codes.has(code)) ?? exitCodes.done;
@@ -104,7 +140,10 @@ function describe(result: Result): string {
   const { client_message_id: id } = result;
   switch (result.type) {
     case "accepted":
-      return `${id}  ${result.body.status}${result.body.duplicate ? " (asked before)" : ""}`;
+      return [
+        `${id}  ${result.body.status}${result.body.duplicate ? " (asked before)" : ""}`,
+        ...describeWay(result.body),
+      ].join(" · ");
     case "refused":
       return `${id}  refused (line ${result.line}): ${String(result.body.message)}`;
     case "unanswered":

@@ -7,7 +7,14 @@ import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import type { InboxAuditRow, OutboxSnapshot } from "./core/audit.ts";
 import type { InboxRecord, ReceivedMessage } from "./core/inbox-message.ts";
 import type { InboxEntry } from "./core/message-facts.ts";
-import type { ClaimedRow, FenceTarget, NewOutboxRow, OutboxRecord, StoredSend } from "./core/outbox-row.ts";
+import type {
+  ClaimedRow,
+  DismissOrder,
+  FenceTarget,
+  NewOutboxRow,
+  OutboxRecord,
+  StoredSend,
+} from "./core/outbox-row.ts";
 import type { RequeueOrder, RequeueOutcome, RequeueTarget, StoredContent } from "./core/requeue.ts";
 import type { Acceptance, TryEnd } from "./core/try-end.ts";
 
@@ -65,7 +72,14 @@ export type Claim = { readonly rows: readonly ClaimedRow[]; readonly more: boole
 export type PageQuery = { readonly after: string | undefined; readonly limit: number };
 export type Page<T> = { readonly items: readonly T[]; readonly nextCursor: string | undefined };
 
-export type OutboxCounts = { readonly pending: number; readonly inflight: number; readonly dead: number };
+export type OutboxCounts = {
+  readonly pending: number;
+  readonly inflight: number;
+  /** Those that ask for attention. */
+  readonly dead: number;
+  /** Dead, and let go by the operator. */
+  readonly dismissed: number;
+};
 
 /**
  * The outbox. Everything that returns a promise is one transaction that is durable when it resolves, each transition a
@@ -125,6 +139,11 @@ export type RequeueStore = {
   readonly holdBack: (id: string, untilMs: number) => Promise<number | undefined>;
   /** A pending row is due at this moment at the latest. */
   readonly bringForward: (id: string, dueAtMs: number) => Promise<void>;
+};
+
+export type DismissStore = {
+  /** Marks a dead row, durably; a mark that is there stays. False: nothing changed. */
+  readonly dismiss: (order: DismissOrder) => Promise<boolean>;
 };
 
 export type InboxFilter = {
@@ -219,4 +238,12 @@ export type MembersStore = {
 export type NegotiatedStore = {
   readonly load: () => NegotiatedFeatures | undefined;
   readonly save: (features: NegotiatedFeatures) => Promise<void>;
+};
+
+/** When the broker said first that this member is none any more. */
+export type MembershipEnd = { readonly at: number };
+
+export type MembershipStore = {
+  readonly load: () => MembershipEnd | undefined;
+  readonly save: (ended: MembershipEnd | undefined) => Promise<void>;
 };

@@ -4,6 +4,7 @@ import { showInboxItem } from "./core/inbox-message.ts";
 import type { BrokerLink, Clock, Log } from "./ports.ts";
 import { createAskBroker } from "./services/ask-broker.ts";
 import { countDelivery, countTry, createDaemonCounters } from "./services/daemon-counters.ts";
+import type { DestinationDirectory } from "./services/destination-directory.ts";
 import type { DrainPorts } from "./services/drain.ts";
 import { EventHub } from "./services/event-hub.ts";
 import type { MemberDirectory } from "./services/member-directory.ts";
@@ -18,6 +19,7 @@ export type ControlWiringOptions = {
   readonly stores: Pick<DaemonStores, "inbox" | "outbox" | "negotiated" | "watchOutbox">;
   readonly link: Pick<BrokerLink, "request" | "status">;
   readonly directory: Pick<MemberDirectory, "nameOf">;
+  readonly destinations: Pick<DestinationDirectory, "forget">;
   readonly limits: Pick<NegotiatedLimits, "inlineBytes" | "expiredAtOrBefore">;
   readonly gauge: Pick<StorageGauge, "usedBytes" | "maxBytes">;
   readonly clock: Clock;
@@ -35,7 +37,8 @@ export type Control = {
 };
 
 export function wireControl(options: ControlWiringOptions): Control {
-  const { mesh, stores, link, directory, limits, gauge, clock, log, maxStreams, requestTimeoutMs } = options;
+  const { mesh, stores, link, directory, destinations, limits, gauge, clock, log, maxStreams, requestTimeoutMs } =
+    options;
   const { inbox, outbox, negotiated, watchOutbox } = stores;
   const linkStatus = link.status;
   const counters = createDaemonCounters();
@@ -50,7 +53,11 @@ export function wireControl(options: ControlWiringOptions): Control {
   });
   return {
     events,
-    onTryEnd: (end) => countTry(counters, end),
+    onTryEnd: (end, { destination }) => {
+      countTry(counters, end);
+      // Whatever was believed of it, the next send asks.
+      if (end.next === "dead") destinations.forget(destination);
+    },
     onNotOurBroker: () => {
       counters.notOurBroker++;
     },

@@ -1,5 +1,6 @@
-// Puts together what operators of the local API need: requeue, prune, read marks, where a message is, and the audit.
+// Puts together what operators of the local API need: requeue, dismiss, prune, read marks, where a message is, and the audit.
 import type { Sealer } from "@claudemesh/client/seal";
+import type { WayNow } from "./core/message-notes.ts";
 import type { BrokerLink, Clock, Log } from "./ports.ts";
 import type { AcceptPorts } from "./services/accept-send.ts";
 import { createAudit } from "./services/audit.ts";
@@ -20,11 +21,12 @@ export type OperatorWiring = {
   readonly log: Log;
   readonly ownName: string;
   readonly requestTimeoutMs: number;
+  readonly way: () => WayNow;
 };
 
 export function wireOperator(wiring: OperatorWiring): OperatorApi & AuditApi {
-  const { stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs } = wiring;
-  const { outbox, requeues, entries, search, auditing } = stores;
+  const { stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs, way } = wiring;
+  const { outbox, requeues, dismissals, entries, search, auditing } = stores;
   const { ownPubkey, directory, gauge, nextClientMessageId } = accept;
   // A member who was never connected has no list to find its own name in.
   const nameOf = (pubkey: string) => directory.nameOf(pubkey) ?? (pubkey === ownPubkey ? ownName : undefined);
@@ -43,8 +45,9 @@ export function wireOperator(wiring: OperatorWiring): OperatorApi & AuditApi {
       requestTimeoutMs,
       onDue,
     },
+    dismiss: { outbox, dismissals, clock, log },
     prune: { outbox, clock, log },
-    messages: { ownPubkey, outbox, entries, search, link, nameOf, requestTimeoutMs },
+    messages: { ownPubkey, way, outbox, entries, search, link, nameOf, requestTimeoutMs },
     audit: createAudit({ ownPubkey, outbox, auditing, link, limits, clock, requestTimeoutMs }),
     marks: { entries, nowMs: clock.nowMs },
   };

@@ -2,17 +2,15 @@
 import type { MeshConfig } from "@claudemesh/client/home";
 import type { MemberKeys } from "@claudemesh/client/keys";
 import type { Link } from "@claudemesh/client/link-contract";
-import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { loadSealer, type Sealer } from "@claudemesh/client/seal";
 import { createSchemaCompiler } from "@claudemesh/http/validation";
-import { createUlidGenerator } from "@claudemesh/protocol/ids";
 import { sendRequestSchema } from "@claudemesh/protocol/messages/send-request";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import type { DaemonConfig } from "./config.ts";
 import type { Chance, Clock, Log } from "./ports.ts";
-import type { AcceptPorts } from "./services/accept-send.ts";
 import { type LinkEvents, ManagedBrokerLink } from "./services/broker-link.ts";
+import { DestinationDirectory } from "./services/destination-directory.ts";
 import { Drain } from "./services/drain.ts";
 import { Expiry } from "./services/expire.ts";
 import { type FatalEnd, followLink } from "./services/follow-link.ts";
@@ -20,9 +18,10 @@ import { createHeartbeat, type Heartbeat } from "./services/heartbeat.ts";
 import { keepHouse } from "./services/housekeeping.ts";
 import type { LiveSettings } from "./services/live-settings.ts";
 import { createMemberDirectory } from "./services/member-directory.ts";
+import { Membership } from "./services/membership.ts";
 import { loadNegotiatedLimits, type NegotiatedLimits } from "./services/negotiated-limits.ts";
-import { InboxRebuild } from "./services/rebuild-inbox.ts";
-import { Receiver } from "./services/receive.ts";
+import { InboxRebuild, type RebuildPorts } from "./services/rebuild-inbox.ts";
+import { type ReceivePorts, Receiver } from "./services/receive.ts";
 import { recoverOutbox } from "./services/recover.ts";
 import { createRegularWork, type RegularWorkPorts } from "./services/regular-work.ts";
 import type { HealthPorts } from "./services/report-health.ts";
@@ -33,7 +32,8 @@ import { systemChance } from "./system-chance.ts";
 import type { SystemClock } from "./system-clock.ts";
 import type { LocalApi } from "./transport/routes.ts";
 import { wireControl } from "./wire-control.ts";
-import { type OperatorWiring, wireOperator } from "./wire-operator.ts";
+import { wireOperator } from "./wire-operator.ts";
+import { wireSending } from "./wire-sending.ts";
 
 export type WiringOptions = {
   readonly config: DaemonConfig;
@@ -84,49 +84,49 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const gauge = createStorageGauge(outbox, () => options.settings.current.outbox.maxBytes, log);
   const directory = createMemberDirectory({ store: stores.members, link, log, requestTimeoutMs });
   const { nameOf } = directory;
+  const destinations = new DestinationDirectory({ link, clock });
   const { maxStreams } = config.ipc;
-  const given = { mesh, stores, link, directory, limits, gauge, clock, log, maxStreams, requestTimeoutMs };
+  const given = {
+    mesh,
+    stores,
+    link,
+    directory,
+    destinations,
+    limits,
+    gauge,
+    clock,
+    log,
+    maxStreams,
+    requestTimeoutMs,
+  };
   const control = wireControl(given);
   const { events, onTryEnd, onStored, onNotOurBroker } = control;
+  const membership = new Membership({ mesh: mesh.name, store: stores.membership, clock, log });
   const { inlineBytes, expiredAtOrBefore } = limits;
   const drain = new Drain(
     { outbox, link, clock, random, log, failpoints, expiredAtOrBefore, onTryEnd },
     { backoff, requestTimeoutMs },
   );
   const expiry = new Expiry({ outbox, link, clock, log, limits, requestTimeoutMs });
-  const receiver = new Receiver({ inbox, link, sealer, nameOf, clock, nextTurn, log, requestTimeoutMs, onStored });
-  const restoring = { ownPubkey, inbox, link, sealer, nameOf, inlineBytes, clock, log, requestTimeoutMs };
-  const rebuild = new InboxRebuild(restoring);
+  const { receiver, rebuild } = wireReceiving(options, { link, sealer, nameOf, inlineBytes, nextTurn, onStored });
   const { noticeSleep } = clock;
   const { onFatal } = options;
-  const work = { limits, directory, drain, expiry, receiver, rebuild, events };
-  const followed = { ...work, noticeSleep, onNotOurBroker, log, onFatal };
+  const told = { limits, directory, membership, destinations, drain, expiry, receiver, rebuild, events };
+  const followed = { ...told, noticeSleep, onNotOurBroker, log, onFatal };
   const follower = followLink(followed);
   const heart = createHeart(options, { noticeSleep, expiry, rebuild, linkStatus: link.status, log });
   const startedAt = clock.nowMs();
-  const { store, onDue } = takeInRows(drain, expiry);
-  const accept: AcceptPorts = {
-    ownPubkey,
-    directory,
-    link,
-    outbox,
-    gauge,
-    sealer,
-    sha256: nodeSha256,
-    nowMs: clock.nowMs,
-    nextOutboxId: stores.nextOutboxId,
-    nextClientMessageId: createUlidGenerator({ nowMs: clock.nowMs, randomBytes }),
-    inlineBytes,
-    store,
-  };
+  const reached = { ownPubkey, directory, destinations, membership, link, outbox, gauge, sealer, inlineBytes };
+  const { accept, onDue } = wireSending({ ...reached, drain, expiry, clock, randomBytes, stores });
   const checkSend = createSchemaCompiler()(sendRequestSchema);
-  const member = { name: mesh.member_name, pubkey: ownPubkey };
   const ownName = mesh.member_name;
-  const operator = wireOperator({ stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs });
-  const drainStatus = () => drain.status;
-  const observed = { linkStatus: link.status, drainStatus, streams: () => events.streams };
+  const way = () => ({ rateLimited: drain.rateLimited, membershipEndedAt: membership.ended?.at });
+  const operating = { stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs, way };
+  const operator = wireOperator(operating);
+  const observed = { linkStatus: link.status, drainStatus: () => drain.status, streams: () => events.streams };
   const faults = failpoints.active ? { failpoints: failpoints.describe() } : {};
-  const health: HealthPorts = { mesh, member, ...observed, outbox, inbox, gauge, startedAt, ...faults };
+  const member = { name: ownName, pubkey: ownPubkey };
+  const health: HealthPorts = { mesh, member, membership, ...observed, outbox, inbox, gauge, startedAt, ...faults };
   return {
     localApi: (facts) => ({
       ...operator,
@@ -143,6 +143,15 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
       return endWork(clock, drain, receiver, link);
     },
   };
+}
+
+type ReceivingPorts = Pick<RebuildPorts, "nameOf" | "inlineBytes"> &
+  Pick<ReceivePorts, "nextTurn" | "onStored"> & { readonly link: ManagedBrokerLink; readonly sealer: Sealer };
+
+function wireReceiving({ config, keys, clock, log, stores: { inbox } }: WiringOptions, ports: ReceivingPorts) {
+  const common = { ...ports, inbox, clock, log, requestTimeoutMs: config.outbox.requestTimeoutMs };
+  const rebuild = new InboxRebuild({ ...common, ownPubkey: keys.ed25519.public_key });
+  return { receiver: new Receiver(common), rebuild };
 }
 
 function createHeart(options: WiringOptions, work: Omit<RegularWorkPorts, "keepHouse">): Heartbeat {
@@ -178,19 +187,4 @@ async function within(clock: Clock, limitMs: number, work: Promise<unknown>): Pr
   const timer = clock.setTimer(limitMs, resolve);
   await Promise.race([work, limit]);
   timer.cancel();
-}
-
-/** Whatever comes into the outbox is carried by the drain and, should it get too old for that, ended by the expiry. */
-function takeInRows(drain: Drain, expiry: Expiry): Pick<AcceptPorts, "store"> & Pick<OperatorWiring, "onDue"> {
-  return {
-    store: async (row) => {
-      const known = await drain.accept(row);
-      if (known === undefined) expiry.stored(row.enqueuedAt);
-      return known;
-    },
-    onDue: (enqueuedAt) => {
-      expiry.stored(enqueuedAt);
-      drain.wake();
-    },
-  };
 }

@@ -2,7 +2,12 @@
 import type { DeliveryState, MessageState } from "@claudemesh/messages/ports/reading";
 import { readSearchTerms } from "@claudemesh/messages/search-terms";
 import { MeshError } from "@claudemesh/protocol/errors";
-import type { DestinationStateInput, MentionsInput, MessageStateInput, SearchInput } from "@claudemesh/protocol/wire/operations";
+import type {
+  DestinationStateInput,
+  MentionsInput,
+  MessageStateInput,
+  SearchInput,
+} from "@claudemesh/protocol/wire/operations";
 import { type Handlers, ok, pageLimit } from "./handler.ts";
 
 export const readingHandlers = {

@@ -5,7 +5,7 @@ import type { AuditReport } from "@claudemesh/client/daemon";
 import { chooseMesh, type MeshPaths, meshPaths } from "@claudemesh/client/home";
 import type { Command } from "commander";
 import { type CommonOptions, examples, type Outcome, run, withMesh } from "../command.ts";
-import { callDaemon, tellIfVersionsDiffer } from "../daemon-access.ts";
+import { callDaemon, tellAboutDaemon } from "../daemon-access.ts";
 import { exitCodes, expectBody } from "../exit-codes.ts";
 import { formatTable } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -37,7 +37,7 @@ async function audit(shell: Shell, options: Options): Promise<Outcome> {
 }
 
 async function auditHome(shell: Shell, paths: MeshPaths): Promise<AuditReport> {
-  await tellIfVersionsDiffer(shell, paths);
+  await tellAboutDaemon(shell, paths);
   return callDaemon(paths, async (daemon) => expectBody(await daemon.audit()));
 }
 

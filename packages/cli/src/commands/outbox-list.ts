@@ -42,7 +42,7 @@ async function list(shell: Shell, options: Options) {
   );
   const rows = page.items.map((row) => [
     row.client_message_id,
-    row.status,
+    row.dismissed_at === null ? row.status : "dismissed",
     row.fate,
     String(row.attempts),
     formatTime(row.enqueued_at),
@@ -51,7 +51,7 @@ async function list(shell: Shell, options: Options) {
   ]);
   const header = ["CLIENT ID", "STATUS", "FATE", "TRIES", "QUEUED (UTC)", "TO", "LAST ERROR"];
   const more = page.next_cursor === null ? "" : `\nMore: --cursor ${page.next_cursor}`;
-  return { value: page, text: formatTable(header, rows, shell.columns) + more };
+  return { value: page, text: formatTable(header, rows, shell.columns, "LAST ERROR") + more };
 }
 
 export function parseLimit(text: string): number {

@@ -4,15 +4,18 @@
 import { isUtf8 } from "node:buffer";
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { DaemonUnreachable, type SendBody } from "@claudemesh/client/daemon";
+import { DaemonUnreachable, type SendBody, type WaitStage } from "@claudemesh/client/daemon";
 import type { MeshPaths } from "@claudemesh/client/home";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { createUlidGenerator } from "@claudemesh/protocol/ids";
 import type { IdentifiedSend, SendRequest } from "@claudemesh/protocol/messages/send-request";
 import { type Command, Option } from "commander";
 import { examples, type Outcome, run, withMesh } from "../command.ts";
-import { callDaemon, tellIfVersionsDiffer } from "../daemon-access.ts";
-import { expectBody, Refused } from "../exit-codes.ts";
+import { callDaemon, tellAboutDaemon } from "../daemon-access.ts";
+import { parseWait } from "../duration.ts";
+import { exitCodes, expectBody, Refused } from "../exit-codes.ts";
+import { describeWay } from "../output/send-way.ts";
+import { parseStage, type Waiting, waitComplaint, waitExitCodes, waitFor, waitTimeoutMs } from "../send-wait.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 type Options = {
@@ -23,6 +26,8 @@ type Options = {
   priority?: "now" | "next" | "low";
   replyTo?: string;
   meta?: string;
+  wait?: WaitStage;
+  timeout?: number;
 };
 
 type Meta = NonNullable<SendRequest["meta"]>;
@@ -43,6 +48,12 @@ export function define(command: Command, shell: Shell): void {
       "a JSON object that travels with the message: sealed to a member, in clear to a topic or queue",
     )
     .addOption(
+      new Option("--wait <stage>", "wait until it is so far; exit code 7: not yet, 1: it never will be")
+        .choices(["stored", "delivered"])
+        .argParser(parseStage),
+    )
+    .option("--timeout <time>", "how long --wait waits, as 30s or 5m (default: 60s)", parseWait)
+    .addOption(
       new Option(
         "--batch <path>",
         'many messages through the daemon, a {"to", "message", "client_message_id", …} per line; - is standard input',
@@ -50,22 +61,24 @@ export function define(command: Command, shell: Shell): void {
     )
     .action(async (to: string | undefined, message: string | undefined, options: Options) => {
       const { batch, id, json } = options;
+      const waiting = waitingOf(command, options);
       if (batch !== undefined) {
         if (to !== undefined) command.error("error: with --batch the lines say where each message goes");
         const { sendBatch } = await import("../send-batch.ts");
-        await run(shell, options, () => sendBatch(shell, pathsFor(shell, options), { batch, id, json }));
+        await run(shell, options, () => sendBatch(shell, pathsFor(shell, options), { batch, id, json, waiting }));
         return;
       }
       if (to === undefined || message === undefined) {
         command.error(`error: missing required argument '${to === undefined ? "to" : "message"}'`);
       }
       const meta = options.meta === undefined ? undefined : await parseMeta(command, options.meta);
-      await run(shell, options, () => send(shell, options, requestOf(to, message, options, meta)));
+      await run(shell, options, () => send(shell, options, requestOf(to, message, options, meta), waiting));
     });
   examples(
     command,
     'claudemesh send @self "hello"',
     'claudemesh send "#builds" "build 42 is green" --id build-42',
+    'claudemesh send @bob "please look" --wait delivered --timeout 30s',
     "git log -1 | claudemesh send @reviewer -",
     "claudemesh send --batch messages.ndjson --id nightly-7",
   );
@@ -89,22 +102,49 @@ function readStandardInput(): Pick<SendRequest, "message" | "message_base64"> {
   return isUtf8(bytes) ? { message: bytes.toString("utf8") } : { message_base64: bytes.toString("base64") };
 }
 
-async function send(shell: Shell, options: Options, request: IdentifiedSend): Promise<Outcome> {
+function waitingOf(command: Command, { wait: stage, timeout }: Options): Waiting | undefined {
+  if (stage !== undefined) return { stage, timeoutMs: timeout ?? waitTimeoutMs };
+  if (timeout !== undefined) command.error("error: --timeout says how long --wait waits: give both");
+  return undefined;
+}
+
+async function send(
+  shell: Shell,
+  options: Options,
+  request: IdentifiedSend,
+  waiting: Waiting | undefined,
+): Promise<Outcome> {
   const paths = pathsFor(shell, options);
+  let sent: SendBody;
   try {
-    const sent = await callDaemon(paths, async (daemon) => expectBody(await daemon.send(request)));
-    return { value: sent, text: describe(sent) };
+    sent = await callDaemon(paths, async (daemon) => expectBody(await daemon.send(request)));
   } catch (error) {
     // A send that succeeds need not know which version took it, and asking first would make each one slower.
-    if (error instanceof Refused) await tellIfVersionsDiffer(shell, paths);
+    if (error instanceof Refused && error.body.error !== "membership_ended") await tellAboutDaemon(shell, paths);
     if (!(error instanceof DaemonUnreachable)) throw error;
     if (error.sent) throw unanswered("daemon_unreachable", "The daemon", request, error);
-    return sendDirectly(shell, paths, request);
+    return sendDirectly(shell, paths, request, waiting);
   }
+  return waiting === undefined ? { value: sent, text: describe(sent) } : waitUntil(shell, paths, sent, waiting);
+}
+
+/** The message is taken by now, so that whatever the waiting comes to is told beside its ids. */
+async function waitUntil(shell: Shell, paths: MeshPaths, sent: SendBody, waiting: Waiting): Promise<Outcome> {
+  const wait = await callDaemon(paths, (daemon) => waitFor(daemon, sent.outbox_id, waiting));
+  process.exitCode = waitExitCodes[wait.outcome];
+  const complaint = waitComplaint(sent.client_message_id, wait, waiting.timeoutMs);
+  if (complaint !== undefined) shell.err(`claudemesh: ${complaint}`);
+  const text = [`${sent.client_message_id}  ${wait.state}`, ...(wait.outcome === "reached" ? [] : describeWay(sent))];
+  return { value: { ...sent, wait }, text: text.join("\n") };
 }
 
 /** The broker's answer is the only record of such a send: there is no outbox behind it. */
-async function sendDirectly(shell: Shell, paths: MeshPaths, request: IdentifiedSend): Promise<Outcome> {
+async function sendDirectly(
+  shell: Shell,
+  paths: MeshPaths,
+  request: IdentifiedSend,
+  waiting: Waiting | undefined,
+): Promise<Outcome> {
   shell.err("No daemon is running here: sending to the broker directly, without an outbox.");
   const [{ buildDirectSend }, { asMember }] = await Promise.all([import("../direct-send.ts"), import("../member.ts")]);
   const stored = (await asMember(shell, paths, async (call) => {
@@ -117,6 +157,10 @@ async function sendDirectly(shell: Shell, paths: MeshPaths, request: IdentifiedS
     }
   })) as { client_message_id: string; broker_message_id: string; history_id: number; duplicate: boolean };
   const again = stored.duplicate ? " (it was there already)" : "";
+  if (waiting?.stage === "delivered") {
+    process.exitCode = exitCodes.notYet;
+    shell.err("claudemesh: Stored, and without a daemon nothing here can watch its delivery.");
+  }
   return {
     value: { ...stored, status: "stored", via: "broker" },
     text: `${stored.client_message_id}  stored${again}`,
@@ -132,7 +176,7 @@ function unanswered(error: string, who: string, request: IdentifiedSend, cause: 
 
 function describe(sent: SendBody): string {
   const again = sent.duplicate ? " (asked before)" : "";
-  return `${sent.client_message_id}  ${sent.status}${again}`;
+  return [`${sent.client_message_id}  ${sent.status}${again}`, ...describeWay(sent)].join("\n");
 }
 
 async function parseMeta(command: Command, text: string): Promise<Meta> {

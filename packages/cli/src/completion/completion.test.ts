@@ -44,6 +44,8 @@ describe("the model", () => {
       "--priority": { kind: "words", words: ["now", "next", "low"] },
       "--reply-to": { kind: "any" },
       "--meta": { kind: "any" },
+      "--wait": { kind: "words", words: ["stored", "delivered"] },
+      "--timeout": { kind: "any" },
       "--batch": { kind: "files" },
       "--help": undefined,
     });

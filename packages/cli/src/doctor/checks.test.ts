@@ -180,6 +180,14 @@ describe("the outbox", () => {
     expect(row?.fix === undefined).toBe(status === "ok");
   });
 
+  it("warns of dead rows until they are requeued or dismissed", () => {
+    const outbox = { used_bytes: 1_000, max_bytes: 1_000_000, dead: 2, dismissed: 1 };
+    expect(wrong(withHealth({ outbox }))).toMatchObject([
+      { check: "dead rows", status: "warn", fix: expect.stringContaining("dismiss") },
+    ]);
+    expect(wrong(withHealth({ outbox: { ...outbox, dead: 0 } }))).toEqual([]);
+  });
+
   it("is judged by the size of its file where no daemon runs", () => {
     const found = { ...soundMesh.folder, lock: "free", outbox: { type: "sound", bytes: 990_000 } } as const;
     expect(outboxRow(mesh({ daemon: { type: "absent" }, folder: found }))?.status).toBe("fail");
@@ -235,6 +243,8 @@ describe("the broker", () => {
     ["connecting", { broker: { state: "connecting" } }, "warn"],
     ["offline", { broker: { state: "offline", reason: "lost", detail: "x" } }, "fail"],
     ["halted", { drain: { state: "halted", detail: "revoked" } }, "fail"],
+    ["over its budget", { drain: { state: "resting", until: 2, rate_limited_since: 1 } }, "warn"],
+    ["that of a former member", { membership: { state: "ended", since: 1 } }, "fail"],
   ] as const)("is told about by a daemon that is %s", (_, given, status) => {
     expect(wrong(withHealth(given))).toMatchObject([{ check: "link", status }]);
   });

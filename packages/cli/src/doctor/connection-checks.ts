@@ -1,5 +1,6 @@
 // The doctor's judgement of what runs and what is connected: lock and socket, versions, loopback port, broker, clock.
 // Pure; the facts come from gather.ts.
+import { formatTime } from "../output/table.ts";
 import type { HomeFindings, Judgement, MeshFindings } from "./findings.ts";
 
 const clockWarnMs = 30_000;
@@ -94,11 +95,21 @@ function judgeBroker({ broker, brokerUrl, mesh }: MeshFindings): Judgement[] {
 function judgeLink({ daemon, mesh }: MeshFindings): Judgement[] {
   if (daemon.type !== "answers") return [];
   const check = "link";
-  const { broker, drain } = (daemon.health ?? {}) as {
+  const { broker, drain, membership } = (daemon.health ?? {}) as {
     broker?: { state?: unknown; reason?: unknown; detail?: unknown };
-    drain?: { state?: unknown; detail?: unknown };
+    drain?: { state?: unknown; detail?: unknown; until?: unknown; rate_limited_since?: unknown };
+    membership?: { state?: unknown; since?: unknown };
   };
+  if (membership?.state === "ended") {
+    const means = `This member was removed from the mesh (told ${timeOf(membership.since)}); new sends are refused, and what is queued waits until it is too old.`;
+    const invite = `ask an owner for an invite, then: claudemesh daemon remint --mesh ${mesh} --invite <invite>`;
+    return [{ check, status: "fail", means, fix: invite }];
+  }
   const fix = `claudemesh daemon logs --mesh ${mesh}`;
+  if (broker?.state === "online" && typeof drain?.rate_limited_since === "number") {
+    const means = `The mesh's budget is spent since ${timeOf(drain.rate_limited_since)}; what is queued waits until ${timeOf(drain.until)}.`;
+    return [{ check, status: "warn", means, fix: "send less, or start the broker with a larger --rate-limit" }];
+  }
   if (drain?.state === "halted") {
     const means = `The broker refuses what is sent: ${String(drain.detail)}. Rows wait.`;
     return [{ check, status: "fail", means, fix }];
@@ -122,4 +133,8 @@ function judgeClock({ clockAheadMs, platform }: MeshFindings): Judgement {
   const means = `It is ${seconds} s ${clockAheadMs > 0 ? "ahead of" : "behind"} the broker's; one of them is wrong.`;
   const fix = platform === "darwin" ? "sudo sntp -sS time.apple.com" : "sudo timedatectl set-ntp true";
   return { check, status: Math.abs(clockAheadMs) >= clockFailMs ? "fail" : "warn", means, fix };
+}
+
+function timeOf(ms: unknown): string {
+  return typeof ms === "number" ? `${formatTime(ms)} UTC` : "at an unknown time";
 }

@@ -71,12 +71,13 @@ describe("a message's timeline", () => {
     expect(lines.at(-1)).toBe("2030-01-31 12:00:00  next try  after 2: timed_out: late");
   });
 
-  it("says of a dead message why, and what to do", () => {
+  it("says of a dead message why, and what the daemon advises", () => {
     const dead = { stage: "dead", at: null, fate: "refused", last_error: "destination_not_found: gone" };
-    const lines = linesOf({ state: "dead", fate: "refused", stages: [queued, dead], deliveries: null });
+    const notes = [{ text: "Create the topic, then requeue it." }];
+    const lines = linesOf({ state: "dead", fate: "refused", stages: [queued, dead], deliveries: null, notes });
     expect(lines[0]).toBe("build-42  dead (fate: refused)");
     expect(lines).toContain("-                    dead    destination_not_found: gone");
-    expect(lines.at(-1)).toContain("claudemesh daemon outbox requeue build-42");
+    expect(lines.at(-1)).toBe("Create the topic, then requeue it.");
   });
 
   it("shows the chain of requeues, and what was accepted on the way", () => {

@@ -22,6 +22,8 @@ export type MessageStatus = {
   readonly stages: readonly Stage[];
   readonly deliveries: readonly Delivery[] | null;
   readonly queue: { readonly state: string; readonly deliveries: number } | null;
+  /** An older daemon has none. */
+  readonly notes?: readonly { readonly text: string }[];
   readonly chain: readonly ChainLink[];
 };
 
@@ -98,11 +100,11 @@ function describeChain({ chain }: MessageStatus): string[] {
   return [`Chain: ${links.join(" → ")}`];
 }
 
-function remarks({ broker, state, id }: MessageStatus): string[] {
+function remarks({ broker, notes = [] }: MessageStatus): string[] {
   return [
     ...(broker === "not_reachable" ? ["The broker could not be asked: this is what is known here."] : []),
     ...(broker === "not_found" ? ["The broker no longer keeps it: this is what is known here."] : []),
-    ...(state === "dead" ? [`It is not tried any more. Requeue it: claudemesh daemon outbox requeue ${id}`] : []),
+    ...notes.map(({ text }) => text),
   ];
 }
 

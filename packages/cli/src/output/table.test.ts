@@ -28,6 +28,18 @@ describe("a table", () => {
     expect(formatTable(header, rows, undefined)).toContain("end");
   });
 
+  it("keeps the column that matters: the others are cut first, down to eight characters each", () => {
+    const wide = ["01K9ZB3V5N6Q8R0S2T4V6X8Z0A", "dead", "refused", "1", "2030-01-31 12:00:05", "#a-long-topic-name"];
+    const error = "destination_not_found: No such topic, member or queue.";
+    const names = ["CLIENT ID", "STATUS", "FATE", "TRIES", "QUEUED (UTC)", "TO", "LAST ERROR"];
+    const [, line = ""] = formatTable(names, [[...wide, error]], 80, "LAST ERROR").split("\n");
+    expect(columnsOf(line)).toBeLessThanOrEqual(80);
+    expect(line).toContain("destination_not_found");
+    const [, whole = ""] = formatTable(names, [[...wide, error]], 200, "LAST ERROR").split("\n");
+    expect(whole).toContain(wide[0]);
+    expect(whole).toContain(error);
+  });
+
   it("has one line per row, whatever the cells hold", () => {
     const shown = formatTable(["A", "B"], [["x\ny\u001b[31m", "z"]], undefined);
     expect(shown.split("\n")).toHaveLength(2);

@@ -18,7 +18,15 @@ export type SendBody = {
   /** From here on: only once the broker has it. */
   readonly broker_message_id?: string;
   readonly history_id?: number;
+  /** The broker cannot be reached now: the message waits on this host. */
+  readonly broker?: "away";
+  /** The mesh's budget is spent: what is queued waits, since when and until when. */
+  readonly rate_limited?: RateLimited;
+  /** Nobody but the sender is subscribed to this topic. */
+  readonly subscribers?: 0;
 };
+
+export type RateLimited = { readonly since: number; readonly until: number };
 
 /** What each send would have been answered alone, in their order. */
 export type SendManyBody = {
@@ -86,6 +94,10 @@ export type OutboxItem = {
   readonly aborted_by: string | null;
   readonly superseded_by: string | null;
   readonly accept_duplicate: boolean;
+  /** A dead row that was let go: when, by whom, and the operator's own words. */
+  readonly dismissed_at: number | null;
+  readonly dismissed_by: string | null;
+  readonly dismissed_why: string | null;
 };
 
 /** A row and the chain of requeues that it belongs to, oldest first. */
@@ -94,6 +106,15 @@ export type OutboxChain = { readonly row: OutboxItem; readonly chain: readonly O
 export type Requeued = {
   readonly old: { readonly id: string; readonly client_message_id: string; readonly status: "aborted" };
   readonly new: { readonly outbox_id: string; readonly client_message_id: string };
+};
+
+export type Dismissed = {
+  readonly id: string;
+  readonly client_message_id: string;
+  readonly status: "dead";
+  readonly dismissed_at: number;
+  readonly dismissed_by: string;
+  readonly dismissed_why: string;
 };
 
 /** `more`: there was no time for all of them, ask again. */

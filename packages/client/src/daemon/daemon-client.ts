@@ -1,6 +1,7 @@
 // Everything that the daemon's local API offers, as typed calls over its Unix socket. How one call is made is in
 // daemon-call.ts; what the answers look like in the files of bodies.
 import type {
+  DismissRequest,
   PruneRequest,
   QueueLeaseBody,
   QueueSettleBody,
@@ -11,6 +12,7 @@ import type { SendRequest } from "@claudemesh/protocol/messages/send-request";
 import type { ProfileInput } from "@claudemesh/protocol/wire/operations";
 import type {
   DaemonEvent,
+  Dismissed,
   InboxItem,
   InboxQuery,
   OutboxChain,
@@ -39,6 +41,7 @@ import type { FollowOptions, WaitOptions } from "./inbox-arrivals.ts";
 import type { Lease, ParkedPage, ParkedQuery, Peer, Profile, Settlements, Subscription, Topic } from "./mesh-bodies.ts";
 import type { AuditReport, CompatBody, HealthBody, MessageFacts, VersionBody } from "./report-bodies.ts";
 import type { SendManyOptions, SendOutcome } from "./send-many.ts";
+import type { StageWait, StageWaitOptions, WaitStage } from "./wait-for-stage.ts";
 
 export type { SendRequest } from "@claudemesh/protocol/messages/send-request";
 export type * from "./daemon-bodies.ts";
@@ -46,6 +49,7 @@ export type { CallOptions, DaemonAnswer, DaemonCall, DaemonClientOptions, Daemon
 export type * from "./mesh-bodies.ts";
 export type * from "./report-bodies.ts";
 export type { SendManyOptions, SendOutcome } from "./send-many.ts";
+export type { StageWait, StageWaitOptions, WaitStage } from "./wait-for-stage.ts";
 export { bodyOf, DaemonRefused, DaemonUnreachable };
 
 type Answer<Body> = Promise<DaemonAnswer<Body>>;
@@ -69,6 +73,12 @@ export type DaemonClient = {
   /** Where a message is, by client, outbox, inbox or broker id. */
   readonly message: (id: string) => Answer<MessageFacts>;
 
+  /**
+   * Waits until a message is stored at the broker, or delivered to everybody it is meant for. Rejects where it is not
+   * known, or where the daemon never answers.
+   */
+  readonly waitForStage: (id: string, stage: WaitStage, options: StageWaitOptions) => Promise<StageWait>;
+
   readonly inbox: (query?: InboxQuery) => Answer<Page<InboxItem>>;
   /** Messages whose text has all the words. */
   readonly searchInbox: (query: SearchQuery) => Answer<Page<InboxItem>>;
@@ -89,6 +99,8 @@ export type DaemonClient = {
   readonly outboxRow: (id: string) => Answer<OutboxChain>;
   /** Retires a dead or pending row for ever and queues its message under a new id, never doubling it by itself. */
   readonly requeue: (request: RequeueRequest) => Answer<Requeued>;
+  /** Lets a dead row go: it stays for the audit, and raises no alarm any more. Again it answers with the first mark. */
+  readonly dismiss: (request: DismissRequest) => Answer<Dismissed>;
   /** Makes tombstones of rows that were done so many days ago. */
   readonly prune: (request: PruneRequest) => Answer<Pruned>;
   /** Do the records of outbox, broker and inbox balance? May take long: without `timeoutMs` it has an hour. */
@@ -134,6 +146,12 @@ export function createDaemonClient(options: DaemonClientOptions): DaemonClient {
     sendMany: async (sends, given) => (await import("./send-many.ts")).sendMany(call, sends, given),
     post: (request, given) => call("POST", "/v1/topic/post", request, idempotencyHeader(given)),
     message: (id) => call("GET", `/v1/messages/${encodeURIComponent(id)}`),
+    waitForStage: async (id, stage, given) =>
+      (await import("./wait-for-stage.ts")).waitForStage(
+        () => call("GET", `/v1/messages/${encodeURIComponent(id)}`),
+        stage,
+        given,
+      ),
     inbox,
     searchInbox: (query) => call("GET", `/v1/inbox/search${queryText(query)}`),
     waitForInbox: async (query, given) => (await loadArrivals()).waitForInbox({ events, inbox }, query, given),
@@ -154,6 +172,7 @@ function outboxCalls(call: DaemonCall) {
     outbox: (query) => call("GET", `/v1/outbox${queryText(query)}`),
     outboxRow: (id) => call("GET", `/v1/outbox/${encodeURIComponent(id)}`),
     requeue: (request) => call("POST", "/v1/outbox/requeue", request),
+    dismiss: (request) => call("POST", "/v1/outbox/dismiss", request),
     prune: (request) => call("POST", "/v1/outbox/prune", request),
     audit: ({ timeoutMs = auditTimeoutMs } = {}) => call("GET", "/v1/audit", undefined, { timeoutMs }),
   } satisfies Partial<DaemonClient>;

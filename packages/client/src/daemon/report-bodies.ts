@@ -13,6 +13,8 @@ export type VersionBody = {
   readonly mesh_id: string;
   readonly member_pubkey: string;
   readonly pid: number;
+  /** Only where the broker has said that this member is none any more. */
+  readonly membership_ended_at?: number;
 };
 
 /** `reason` and `detail` say why it is offline, or stopped for good. */
@@ -32,7 +34,8 @@ export type BrokerStatusBody = {
 export type DrainStatusBody =
   | { readonly state: "running" }
   | { readonly state: "waiting_for_broker" }
-  | { readonly state: "resting"; readonly until: number }
+  /** `rate_limited_since`: the broker asked for the pause, because the mesh's budget is spent. */
+  | { readonly state: "resting"; readonly until: number; readonly rate_limited_since?: number }
   | { readonly state: "halted"; readonly reason: "unauthorized"; readonly detail: string }
   | { readonly state: "stopped" };
 
@@ -43,12 +46,15 @@ export type HealthBody = {
   readonly member: { readonly name: string; readonly pubkey: string };
   readonly pid: number;
   readonly started_at: number;
+  readonly membership: { readonly state: "member" } | { readonly state: "ended"; readonly since: number };
   readonly broker: BrokerStatusBody;
   readonly drain: DrainStatusBody;
   readonly outbox: {
     readonly pending: number;
     readonly inflight: number;
     readonly dead: number;
+    /** Dead, and let go by the operator: no alarm. */
+    readonly dismissed: number;
     readonly used_bytes: number;
     readonly max_bytes: number;
   };
@@ -95,6 +101,12 @@ export type MessageChainLink = {
   readonly accept_duplicate: boolean;
 };
 
+/** `code` is stable; `text` is a sentence or two, with the commands that help. */
+export type MessageNote = {
+  readonly code: "dead" | "dismissed" | "no_recipients" | "rate_limited" | "membership_ended";
+  readonly text: string;
+};
+
 /** What is known about one message. Facts that nobody knows are null. */
 export type MessageFacts = {
   readonly id: string;
@@ -118,6 +130,10 @@ export type MessageFacts = {
   readonly counts: { readonly unsettled: number; readonly delivered: number; readonly expired: number } | null;
   readonly deliveries: readonly MessageDelivery[] | null;
   readonly queue: { readonly state: string; readonly deliveries: number; readonly settled_at: number | null } | null;
+  /** A dead row that the operator let go. */
+  readonly dismissed: { readonly at: number; readonly by: string; readonly why: string } | null;
+  /** What its sender should know or do now. */
+  readonly notes: readonly MessageNote[];
   readonly chain: readonly MessageChainLink[];
 };
 

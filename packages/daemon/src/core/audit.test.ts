@@ -24,6 +24,9 @@ const row: OutboxRecord = {
   ...{ unanswered: 0, fenced: 0, next_attempt_at: 1, status: "done", last_error: null, delivered_at: 2 },
   ...{ broker_message_id: "b-1", history_id: 7, aborted_at: null, aborted_by: null, superseded_by: null },
   accept_duplicate: 0,
+  dismissed_at: null,
+  dismissed_by: null,
+  dismissed_why: null,
 };
 const committed = { fate: "committed", brokerMessageId: "b-1", historyId: 7, historyAvailable: true } as const;
 const absent: FateWord = { fate: "not_committed" };

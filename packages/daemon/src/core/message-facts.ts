@@ -9,6 +9,7 @@ import type {
 } from "@claudemesh/client/daemon";
 import type { Destination } from "@claudemesh/protocol/messages/addresses";
 import { type Fate, fateOf } from "@claudemesh/protocol/messages/fate";
+import { notesOf, type WayNow } from "./message-notes.ts";
 import type { Delivery, MessageState } from "./message-state.ts";
 import type { OutboxRecord } from "./outbox-row.ts";
 
@@ -46,6 +47,7 @@ export type KnownMessage = {
 };
 
 export type FactsContext = {
+  readonly way: () => WayNow;
   readonly ownPubkey: string;
   readonly nameOf: (pubkey: string) => string | undefined;
 };
@@ -76,6 +78,8 @@ export function showMessageFacts(known: KnownMessage, context: FactsContext): Me
     counts: state?.counts ?? null,
     deliveries: deliveries?.map((delivery) => showDelivery(delivery, context)) ?? null,
     queue: state?.queue === undefined ? null : showQueue(state.queue),
+    dismissed: row === undefined ? null : dismissalOf(row),
+    notes: notesOf(row, state?.counts, context.way()),
     chain: known.chain.map(showLink),
   };
 }
@@ -175,6 +179,10 @@ function showDelivery({ recipientPubkey, state, settledAt }: Delivery, context: 
 
 function showQueue({ state, deliveries, settledAt }: NonNullable<MessageState["queue"]>): MessageFacts["queue"] {
   return { state, deliveries, settled_at: settledAt ?? null };
+}
+
+function dismissalOf({ status, dismissed_at: at, dismissed_by: by, dismissed_why: why }: OutboxRecord) {
+  return status === "dead" && at !== null ? { at, by: by ?? "", why: why ?? "" } : null;
 }
 
 function showLink(row: OutboxRecord): MessageChainLink {

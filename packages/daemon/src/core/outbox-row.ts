@@ -89,6 +89,17 @@ export type OutboxRecord = {
   readonly aborted_by: string | null;
   readonly superseded_by: string | null;
   readonly accept_duplicate: number;
+  readonly dismissed_at: number | null;
+  readonly dismissed_by: string | null;
+  readonly dismissed_why: string | null;
+};
+
+/** `why` is the operator's own words. */
+export type DismissOrder = {
+  readonly id: string;
+  readonly by: "operator";
+  readonly why: string;
+  readonly nowMs: number;
 };
 
 /** A row as the local API shows it. */
@@ -125,5 +136,8 @@ export function showOutboxRow(record: OutboxRecord): OutboxItem {
     aborted_by: record.aborted_by,
     superseded_by: record.superseded_by,
     accept_duplicate: record.accept_duplicate === 1,
+    dismissed_at: record.dismissed_at,
+    dismissed_by: record.dismissed_by,
+    dismissed_why: record.dismissed_why,
   };
 }

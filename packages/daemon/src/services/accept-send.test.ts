@@ -10,6 +10,7 @@ import { ManualClock } from "../testing/manual-clock.ts";
 import { ScriptedLink, settle } from "../testing/scripted-link.ts";
 import { failpointsOf, noFailpoints, openTestStores, recordingLog } from "../testing/test-stores.ts";
 import { type AcceptPorts, acceptSend } from "./accept-send.ts";
+import { DestinationDirectory } from "./destination-directory.ts";
 import { createMemberDirectory } from "./member-directory.ts";
 
 const utf8 = new TextEncoder();
@@ -33,6 +34,9 @@ async function setUp(given: Partial<AcceptPorts> = {}, failpoints = noFailpoints
     link,
     outbox: stores.outbox,
     gauge: { admit: () => undefined },
+    destinations: new DestinationDirectory({ link, clock }),
+    membership: { require: () => undefined },
+    way: () => ({}),
     sealer: await loadSealer(keys),
     sha256: nodeSha256,
     nowMs: clock.nowMs,
@@ -294,5 +298,154 @@ describe("a name", () => {
     expect(ports.directory.keysOf("bob")).toEqual([]);
     expect(ports.directory.keysOf("robert")).toEqual([]);
     expect(stores.members.load()).toEqual([]);
+  });
+});
+
+describe("a send that cannot arrive", () => {
+  const about = (refusal: string | null, hasRecipients = refusal === null) => ({
+    type: "answered" as const,
+    status: 200,
+    body: { refusal, has_recipients: hasRecipients },
+  });
+
+  it("to a topic, queue or key that the broker does not have is refused with the next step, and consumes nothing", async () => {
+    const { ports, link, accepted } = await setUp();
+    link.goOnline();
+    link.automatic.set("destination.state", () => about("destination_not_found"));
+    const stranger = "ab".repeat(32);
+    for (const [to, next] of [
+      ["#news", "claudemesh topic create news"],
+      ["queue:jobs", "claudemesh queue create jobs"],
+      [`dm:${stranger}`, "claudemesh mesh members"],
+    ] as const) {
+      const sent = acceptSend(ports, { to, message: "x", client_message_id: "free" }, undefined);
+      await expect(sent).rejects.toMatchObject({
+        code: "destination_not_found",
+        message: expect.stringContaining(next),
+      });
+    }
+    expect(accepted()).toBe(0);
+    expect(ports.outbox.find("free")).toBeUndefined();
+    link.automatic.set("destination.state", () => about("not_subscribed", true));
+    await expect(acceptSend(ports, { to: "#news", message: "x" }, undefined)).rejects.toMatchObject({
+      code: "not_subscribed",
+      message: expect.stringContaining("claudemesh topic subscribe news"),
+    });
+  });
+
+  it("is queued unasked while the broker is away, and to this member itself at any time", async () => {
+    const { ports, link, accepted } = await setUp();
+    link.automatic.set("destination.state", () => about("destination_not_found"));
+    await acceptSend(ports, { to: "#news", message: "x" }, undefined);
+    link.goOnline();
+    await acceptSend(ports, { to: "@self", message: "x" }, undefined);
+    expect(accepted()).toBe(2);
+    expect(link.ofKind("destination.state")).toEqual([]);
+  });
+
+  it("asks nothing while the destination is known, and an exact retry asks nothing ever", async () => {
+    const { ports, link, clock } = await setUp();
+    link.goOnline();
+    const request = { to: "#news", message: "x", client_message_id: "n1" };
+    await acceptSend(ports, request, undefined);
+    await acceptSend(ports, { to: "#news", message: "y" }, undefined);
+    expect(link.ofKind("destination.state")).toHaveLength(1);
+    await clock.advance(3_600_000);
+    link.automatic.set("destination.state", () => about("destination_not_found"));
+    expect(await acceptSend(ports, request, undefined)).toMatchObject({ status: 202, body: { duplicate: true } });
+    expect(link.ofKind("destination.state")).toHaveLength(1);
+  });
+
+  it("by a name whose key was revoked goes to who has the name now, and else nobody is called that", async () => {
+    const current = generateMemberKeys().ed25519.public_key;
+    let keys = [generateMemberKeys().ed25519.public_key];
+    const directory = {
+      ...emptyDirectory,
+      keysOf: () => keys,
+      refresh: async () => {
+        keys = [current];
+        return true;
+      },
+    };
+    const { ports, link, row } = await setUp({ directory });
+    link.goOnline();
+    link.automatic.set("destination.state", ({ ref }) => about(ref === current ? null : "destination_not_found"));
+    await acceptSend(ports, { to: "@bob", message: "x", client_message_id: "b1" }, undefined);
+    expect(row("b1").destination_ref).toBe(current);
+    const refresh = async () => {
+      keys = [];
+      return true;
+    };
+    keys = [generateMemberKeys().ed25519.public_key];
+    const gone = acceptSend(
+      { ...ports, directory: { ...directory, refresh } },
+      { to: "@bob", message: "x" },
+      undefined,
+    );
+    await expect(gone).rejects.toMatchObject({
+      code: "destination_not_found",
+      message: expect.stringContaining("called bob"),
+    });
+  });
+
+  it("to a topic that nobody else reads, or while the broker is away or has asked for a pause, says so", async () => {
+    const limited = { since: 1, until: 2 };
+    const { ports, link } = await setUp({ way: () => ({ rate_limited: limited }) });
+    link.goOnline();
+    link.automatic.set("destination.state", () => about(null, false));
+    const request = { to: "#news", message: "x", client_message_id: "n1" };
+    const first = await acceptSend(ports, request, undefined);
+    expect(first).toMatchObject({ status: 202, body: { subscribers: 0, rate_limited: limited } });
+    expect((await acceptSend(ports, request, undefined)).body).toMatchObject({
+      duplicate: true,
+      rate_limited: limited,
+    });
+  });
+
+  it("of a former member is refused, except that what is known is answered", async () => {
+    const { ports } = await setUp();
+    const request = { to: "#news", message: "x", client_message_id: "n1" };
+    await acceptSend(ports, request, undefined);
+    const ended: AcceptPorts = {
+      ...ports,
+      membership: {
+        require: () => {
+          throw new MeshError("membership_ended");
+        },
+      },
+    };
+    expect(await acceptSend(ended, request, undefined)).toMatchObject({ status: 202, body: { duplicate: true } });
+    const fresh = acceptSend(ended, { ...request, client_message_id: "n2" }, undefined);
+    await expect(fresh).rejects.toMatchObject({ code: "membership_ended", status: 403 });
+    expect(ports.outbox.find("n2")).toBeUndefined();
+  });
+});
+
+describe("a retry that shares a failed transaction with new sends", () => {
+  const request = { to: "#news", message: "x", client_message_id: "n1" };
+  const failing = async () => {
+    throw new StorageError("disk_full", "no room");
+  };
+
+  it("is answered from its row, and a new send is not", async () => {
+    const { ports } = await setUp();
+    await acceptSend(ports, request, undefined);
+    const full = { ...ports, store: failing };
+    expect(await acceptSend(full, request, undefined)).toMatchObject({ status: 202, body: { duplicate: true } });
+    const other = acceptSend(full, { ...request, message: "y" }, undefined);
+    await expect(other).resolves.toMatchObject({ status: 409 });
+    const fresh = acceptSend(full, { ...request, client_message_id: "n2" }, undefined);
+    await expect(fresh).rejects.toMatchObject({ kind: "disk_full" });
+  });
+
+  it("never answers for a row of its own, which may not be on disk", async () => {
+    const { ports } = await setUp();
+    const stored: AcceptPorts["store"] = async (row) => {
+      await ports.store(row);
+      return failing();
+    };
+    await expect(acceptSend({ ...ports, store: stored }, request, undefined)).rejects.toMatchObject({
+      kind: "disk_full",
+    });
   });
 });

@@ -1,6 +1,7 @@
 // Accepting one send: `POST /v1/send` without HTTP. An id that stands for something is answered from it, before any
 // check that a later world could fail; a new one is durable before its answer exists.
 import assert from "node:assert/strict";
+import type { SendBody } from "@claudemesh/client/daemon";
 import { composeEnvelope, type Sealer } from "@claudemesh/client/seal";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type Address, type Destination, parseAddress } from "@claudemesh/protocol/messages/addresses";
@@ -14,9 +15,11 @@ import {
   type SendAnswer,
 } from "@claudemesh/protocol/messages/send-decision";
 import { readSendContent, type SendContent, type SendRequest } from "@claudemesh/protocol/messages/send-request";
+import { StorageError } from "@claudemesh/storage/errors";
 import type { NewOutboxRow, StoredSend } from "../core/outbox-row.ts";
 import type { OutboxStore } from "../ports.ts";
-import { type ResolvePorts, resolveDestination, resolveLocally } from "./resolve-destination.ts";
+import type { Membership } from "./membership.ts";
+import { mustAskAbout, type ResolvePorts, resolveLocally, resolveReachable } from "./resolve-destination.ts";
 import type { StorageGauge } from "./storage-gauge.ts";
 
 export type AcceptPorts = ResolvePorts & {
@@ -24,6 +27,9 @@ export type AcceptPorts = ResolvePorts & {
   /** Stores a row that is then on its way, unless its id stands for something: then that is returned. */
   readonly store: (row: NewOutboxRow) => Promise<StoredSend | undefined>;
   readonly gauge: Pick<StorageGauge, "admit">;
+  readonly membership: Pick<Membership, "require">;
+  /** What the sender of a queued message should hear about its way to the broker. */
+  readonly way: () => WayFacts;
   readonly sealer: Pick<Sealer, "seal">;
   readonly sha256: Sha256;
   readonly nowMs: () => number;
@@ -32,6 +38,9 @@ export type AcceptPorts = ResolvePorts & {
   readonly nextClientMessageId: () => string;
   readonly inlineBytes: () => number;
 };
+
+/** Empty where rows leave at once. */
+export type WayFacts = Pick<SendBody, "broker" | "rate_limited">;
 
 /** A request that is sound in itself. */
 type Send = {
@@ -56,20 +65,46 @@ export async function acceptSend(
     const stored = givenId === undefined ? undefined : ports.outbox.find(givenId);
     if (stored !== undefined) return answerStored(ports, send, stored);
     if (row instanceof MeshError) throw row;
-    row = composeRow(ports, send, await resolveDestination(ports, address));
+    row = composeRow(ports, send, await resolveReachable(ports, address));
   }
   // The look-up and the insert are one transaction, and mostly the only one: looking first would cost a second.
-  const stored = await ports.store(row);
+  const stored = await storeUnlessKnown(ports, row, givenId);
   if (stored !== undefined) return answerStored(ports, send, stored);
-  return answerInserted(row.clientMessageId, row.id, row.requestFingerprint);
+  const inserted = answerInserted(row.clientMessageId, row.id, row.requestFingerprint);
+  return withWay(ports, inserted, row.destination);
+}
+
+/** A message that waits here, or that nobody is going to read, is not called sent without a word. */
+function withWay(ports: AcceptPorts, { status, body }: SendAnswer, destination: Destination): SendAnswer {
+  const hasReaders = ports.destinations.known(destination)?.hasRecipients ?? true;
+  return { status, body: { ...body, ...ports.way(), ...(hasReaders ? {} : { subscribers: 0 }) } };
+}
+
+/** Sends that come together share a transaction, and a full disk fails all of it: a retry among them has its row all the same. */
+async function storeUnlessKnown(
+  ports: AcceptPorts,
+  row: NewOutboxRow,
+  givenId: string | undefined,
+): Promise<StoredSend | undefined> {
+  try {
+    return await ports.store(row);
+  } catch (error) {
+    const isDisk = error instanceof StorageError && (error.kind === "disk_full" || error.kind === "io");
+    const stored = isDisk && givenId !== undefined ? ports.outbox.find(givenId) : undefined;
+    // Its own row is never answered for: that one is not known to be on disk.
+    if (stored === undefined || stored.outboxId === row.id) throw error;
+    return stored;
+  }
 }
 
 /** The row as it would be inserted, or what stands in its way here and now. */
 function composeFromWhatIsKnown(ports: AcceptPorts, send: Send): NewOutboxRow | MeshError | "ask_the_broker" {
   try {
+    ports.membership.require();
     ports.gauge.admit(send.content.body.length);
     const resolution = resolveLocally(ports, send.address);
-    return resolution.type === "found" ? composeRow(ports, send, resolution.destination) : "ask_the_broker";
+    if (resolution.type !== "found" || mustAskAbout(ports, resolution.destination)) return "ask_the_broker";
+    return composeRow(ports, send, resolution.destination);
   } catch (error) {
     if (error instanceof MeshError) return error;
     throw error;
@@ -86,7 +121,8 @@ function answerStored(ports: AcceptPorts, send: Send, stored: StoredSend): SendA
   const offered = fingerprint(ports.sha256, { ...content, version: "1", destination });
   const decision = decideSend(stored, offered);
   assert(decision.type !== "insert", "an id that stands for something is never inserted");
-  return answerExisting(clientMessageId, stored, decision, offered);
+  const answer = answerExisting(clientMessageId, stored, decision, offered);
+  return answer.status === 202 ? withWay(ports, answer, destination) : answer;
 }
 
 function resolveOrNameItself(ports: AcceptPorts, address: Address): Destination {

@@ -2,6 +2,7 @@
 // inflight), trying (frames are out, and new rows may be held behind them), resting (the broker asked for or needs a pause),
 // halted (the broker refuses this member; the next hello ends it). A row is inflight on disk before its first byte leaves,
 // and leaves that state only through a recorded end.
+import type { RateLimited } from "@claudemesh/client/daemon";
 import { type BackoffBounds, backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
 import { judgeLateAnswer } from "@claudemesh/protocol/messages/outbox-row";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
@@ -23,7 +24,7 @@ export type DrainPorts = {
   readonly log: Log;
   readonly failpoints: Failpoints<FailpointName>;
   readonly expiredAtOrBefore: (nowMs: number) => number;
-  readonly onTryEnd?: (end: TryEnd) => void;
+  readonly onTryEnd?: (end: TryEnd, row: ClaimedRow) => void;
 };
 
 export type DrainOptions = {
@@ -40,7 +41,7 @@ export type DrainOptions = {
 export type DrainStatus =
   | { readonly state: "running" }
   | { readonly state: "waiting_for_broker" }
-  | { readonly state: "resting"; readonly until: number }
+  | { readonly state: "resting"; readonly until: number; readonly rate_limited_since?: number }
   | { readonly state: "halted"; readonly reason: "unauthorized"; readonly detail: string }
   | { readonly state: "stopped" };
 
@@ -75,6 +76,8 @@ export class Drain {
   /** Pauses in a row that no success has ended. */
   #troubles = 0;
   #restUntilMs = Number.NEGATIVE_INFINITY;
+  /** The first 429 that no success has followed. */
+  #rateLimitedSinceMs: number | undefined;
   /** Due rows may have been left behind for want of room: the end of a try makes some. */
   #moreIsDue = false;
   #timer: Timer | undefined;
@@ -93,8 +96,17 @@ export class Drain {
     if (this.#stopped) return { state: "stopped" };
     if (this.#halted !== undefined) return { state: "halted", reason: "unauthorized", detail: this.#halted };
     if (!this.#online) return { state: "waiting_for_broker" };
-    const nowMs = this.#ports.clock.nowMs();
-    return nowMs < this.#restUntilMs ? { state: "resting", until: this.#restUntilMs } : { state: "running" };
+    if (this.#ports.clock.nowMs() >= this.#restUntilMs) return { state: "running" };
+    const limited = this.rateLimited;
+    const cause = limited === undefined ? {} : { rate_limited_since: limited.since };
+    return { state: "resting", until: this.#restUntilMs, ...cause };
+  }
+
+  /** Undefined: the broker takes what is sent, as far as is known. */
+  get rateLimited(): RateLimited | undefined {
+    const since = this.#rateLimitedSinceMs;
+    if (since === undefined || this.#ports.clock.nowMs() >= this.#restUntilMs) return undefined;
+    return { since, until: this.#restUntilMs };
   }
 
   /** A hello has succeeded. */
@@ -102,6 +114,7 @@ export class Drain {
     this.#online = true;
     this.#halted = undefined;
     this.#troubles = 0;
+    this.#rateLimitedSinceMs = undefined;
     this.#restUntilMs = Number.NEGATIVE_INFINITY;
     this.#moreIsDue = true;
     this.wake();
@@ -258,7 +271,7 @@ export class Drain {
 
   async #putBack(row: ClaimedRow): Promise<void> {
     const end: TryEnd = { next: "put_back" };
-    this.#ports.onTryEnd?.(end);
+    this.#ports.onTryEnd?.(end, row);
     const { outbox, clock } = this.#ports;
     await this.#record(row.id, "end of a try", () => outbox.endTry(row.id, row.attempts, end, clock.nowMs()));
     this.#moreIsDue = true;
@@ -278,7 +291,7 @@ export class Drain {
     this.#heed(signal);
     this.#startHeld();
     this.#logEnd(row, end);
-    this.#ports.onTryEnd?.(end);
+    this.#ports.onTryEnd?.(end, row);
     await this.#record(row.id, "end of a try", () =>
       this.#ports.outbox.endTry(row.id, row.attempts, end, clock.nowMs()),
     );
@@ -322,6 +335,7 @@ export class Drain {
     switch (signal.type) {
       case "flows":
         this.#troubles = 0;
+        this.#rateLimitedSinceMs = undefined;
         return;
       case "unauthorized":
         if (this.#halted !== undefined) return;
@@ -330,6 +344,7 @@ export class Drain {
         this.#ports.link.renew();
         return;
       case "rate_limited":
+        this.#rateLimitedSinceMs ??= this.#ports.clock.nowMs();
         this.#rest(signal.retryAfterMs);
         return;
       case "troubled":

@@ -8,6 +8,7 @@ import { findMessage } from "./find-message.ts";
 const own = "aa".repeat(32);
 const bob = "bb".repeat(32);
 const carol = "cc".repeat(32);
+const calm = { rateLimited: undefined, membershipEndedAt: undefined };
 const names = new Map([
   [own, "me"],
   [bob, "bob"],
@@ -29,6 +30,7 @@ async function setUp() {
     entries,
     search,
     link: world.link,
+    way: () => calm,
     nameOf: (pubkey: string) => names.get(pubkey),
     requestTimeoutMs: 1_000,
   };
@@ -118,6 +120,8 @@ describe("a message that was sent from here", () => {
       counts: null,
       deliveries: null,
       queue: null,
+      dismissed: null,
+      notes: [],
       chain: [
         {
           outbox_id: id,
@@ -301,6 +305,8 @@ describe("a message that was received here", () => {
       counts: null,
       deliveries: [{ recipient_pubkey: own, recipient_name: "me", state: "delivered", settled_at: 60 }],
       queue: null,
+      dismissed: null,
+      notes: [],
       chain: [],
     });
     expect(await ask(facts.inbox_id)).toEqual({ id: facts.inbox_id, ...facts });
@@ -402,7 +408,7 @@ describe("an id that is not known here", () => {
       },
     };
     const world = { ...stores, search: counting, ownPubkey: own, link, requestTimeoutMs: 1 };
-    const facts = await findMessage({ ...world, nameOf: () => undefined }, brokerId);
+    const facts = await findMessage({ ...world, way: () => calm, nameOf: () => undefined }, brokerId);
     expect([facts.client_message_id, steps]).toEqual(["c-0", 3]);
     await expect(ask("01890000-0000-7000-8000-0000000000ff")).rejects.toMatchObject({ code: "broker_unreachable" });
   });

@@ -7,12 +7,14 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import { isUuidV7 } from "@claudemesh/protocol/ids";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { type BrokerWord, type InboxEntry, type KnownMessage, showMessageFacts } from "../core/message-facts.ts";
+import type { WayNow } from "../core/message-notes.ts";
 import { readMessageState } from "../core/message-state.ts";
 import type { OutboxRecord } from "../core/outbox-row.ts";
 import type { BrokerIdSearch, BrokerLink, InboxEntries, OutboxStore } from "../ports.ts";
 
 export type FindMessagePorts = {
   readonly ownPubkey: string;
+  readonly way: () => WayNow;
   readonly outbox: Pick<OutboxStore, "inspect">;
   readonly entries: Pick<InboxEntries, "find">;
   readonly search: BrokerIdSearch;

@@ -1,11 +1,13 @@
 // What the daemon does when its link comes up, goes down or ends. Each service knows its own part; here is the order.
 import type { LinkStatus } from "@claudemesh/client/link-contract";
-import type { PushFrame } from "@claudemesh/protocol/wire/frames";
+import type { DestinationGonePush, PushFrame } from "@claudemesh/protocol/wire/frames";
 import type { Log } from "../ports.ts";
+import type { DestinationDirectory } from "./destination-directory.ts";
 import type { Drain } from "./drain.ts";
 import type { EventHub } from "./event-hub.ts";
 import type { Expiry } from "./expire.ts";
 import type { MemberDirectory } from "./member-directory.ts";
+import type { Membership } from "./membership.ts";
 import type { NegotiatedLimits } from "./negotiated-limits.ts";
 import type { InboxRebuild } from "./rebuild-inbox.ts";
 import type { Receiver } from "./receive.ts";
@@ -16,6 +18,8 @@ export type FatalEnd = { readonly reason: string; readonly message: string };
 export type FollowPorts = {
   readonly limits: Pick<NegotiatedLimits, "adopt">;
   readonly directory: Pick<MemberDirectory, "refresh" | "nameOf">;
+  readonly membership: Pick<Membership, "heed">;
+  readonly destinations: Pick<DestinationDirectory, "forget" | "forgetAll">;
   readonly drain: Pick<Drain, "linkUp" | "linkDown">;
   readonly expiry: Pick<Expiry, "sweep" | "settleUnknownFates">;
   readonly receiver: Pick<Receiver, "receive">;
@@ -41,6 +45,7 @@ export function followLink(ports: FollowPorts): LinkFollower {
   };
   return {
     onStatus: (status) => {
+      ports.membership.heed(status);
       ports.events.brokerStatus(status);
       switch (status.state) {
         case "connecting":
@@ -66,6 +71,7 @@ export function followLink(ports: FollowPorts): LinkFollower {
     },
     onPush: (push) => {
       if (push.type === "message") ports.receiver.receive(push);
+      else if (push.type === "destination_gone") loseDestination(ports, push, inBackground);
       else if ("pubkey" in push) tellOfMember(ports, push, inBackground);
     },
   };
@@ -99,6 +105,7 @@ function goOnline(
     ports.onFatal({ reason: refusal.error, message });
   });
   inBackground("keeping the broker's parameters", adopted);
+  ports.destinations.forgetAll();
   ports.drain.linkUp();
   inBackground("refreshing the member list", ports.directory.refresh());
   inBackground(
@@ -106,6 +113,15 @@ function goOnline(
     ports.expiry.sweep().then(() => ports.expiry.settleUnknownFates()),
   );
   inBackground("rebuilding the inbox", ports.rebuild.run());
+}
+
+function loseDestination(
+  ports: FollowPorts,
+  { kind, ref }: DestinationGonePush,
+  inBackground: (what: string, work: Promise<unknown>) => void,
+): void {
+  ports.destinations.forget({ kind, ref });
+  if (kind === "dm") inBackground("refreshing the member list", ports.directory.refresh());
 }
 
 function tellOfMember(

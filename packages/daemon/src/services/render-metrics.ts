@@ -85,7 +85,7 @@ function measuredOf({ outbox, inbox, gauge, linkStatus, streams }: MetricsPorts)
   return [
     {
       name: "cm_daemon_outbox_rows",
-      help: "Outbox rows that are not done.",
+      help: "Outbox rows that are not done. Dead ones that the operator let go are counted as dismissed.",
       label: "status",
       values: outbox.counts(),
     },

@@ -4,11 +4,13 @@ import type { BrokerStatusBody, HealthBody } from "@claudemesh/client/daemon";
 import type { LinkStatus } from "@claudemesh/client/link-contract";
 import type { InboxStore, OutboxStore } from "../ports.ts";
 import type { DrainStatus } from "./drain.ts";
+import type { Membership } from "./membership.ts";
 import type { StorageGauge } from "./storage-gauge.ts";
 
 export type HealthPorts = {
   readonly mesh: { readonly id: string; readonly name: string };
   readonly member: { readonly name: string; readonly pubkey: string };
+  readonly membership: Pick<Membership, "ended">;
   readonly linkStatus: () => LinkStatus;
   readonly drainStatus: () => DrainStatus;
   readonly outbox: Pick<OutboxStore, "counts">;
@@ -23,6 +25,7 @@ export type HealthPorts = {
 export function reportHealth(ports: HealthPorts): HealthBody {
   const link = ports.linkStatus();
   const drain = ports.drainStatus();
+  const { ended } = ports.membership;
   const healthy = link.state === "online" && (drain.state === "running" || drain.state === "resting");
   return {
     status: healthy ? "ok" : "degraded",
@@ -31,6 +34,7 @@ export function reportHealth(ports: HealthPorts): HealthBody {
     member: ports.member,
     pid: process.pid,
     started_at: ports.startedAt,
+    membership: ended === undefined ? { state: "member" } : { state: "ended", since: ended.at },
     broker: showLink(link),
     drain,
     outbox: {

@@ -3,12 +3,14 @@
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Address, Destination } from "@claudemesh/protocol/messages/addresses";
 import type { BrokerLink } from "../ports.ts";
+import type { DestinationDirectory, DestinationState } from "./destination-directory.ts";
 import type { MemberDirectory } from "./member-directory.ts";
 
 export type ResolvePorts = {
   readonly ownPubkey: string;
   readonly directory: MemberDirectory;
   readonly link: Pick<BrokerLink, "whenOnline">;
+  readonly destinations: Pick<DestinationDirectory, "known" | "mayAsk" | "find">;
 };
 
 /** How long a sender waits for the broker before an unknown name is refused. */
@@ -20,7 +22,10 @@ export type LocalResolution =
   | { readonly type: "ambiguous"; readonly name: string; readonly candidates: readonly string[] };
 
 /** With what is known here and now. */
-export function resolveLocally(ports: Omit<ResolvePorts, "link">, address: Address): LocalResolution {
+export function resolveLocally(
+  ports: Pick<ResolvePorts, "ownPubkey" | "directory">,
+  address: Address,
+): LocalResolution {
   switch (address.type) {
     case "resolved":
       return { type: "found", destination: address.destination };
@@ -35,8 +40,51 @@ export function resolveLocally(ports: Omit<ResolvePorts, "link">, address: Addre
   }
 }
 
+/** True where the broker has to be asked before a message for the destination is taken, and can be. */
+export function mustAskAbout({ ownPubkey, destinations }: ResolvePorts, destination: Destination): boolean {
+  return destination.ref !== ownPubkey && destinations.known(destination) === undefined && destinations.mayAsk;
+}
+
+/**
+ * Asks the broker about a name that is not known here, and whether a message for its destination would be taken. Throws
+ * where it would not; what the broker cannot be asked about is taken.
+ */
+export async function resolveReachable(ports: ResolvePorts, address: Address): Promise<Destination> {
+  const destination = await resolveName(ports, address);
+  const state = await findState(ports, destination);
+  if (state?.refusal === undefined) return destination;
+  const isStaleName = address.type === "member_name" && (await ports.directory.refresh());
+  if (!isStaleName) throw refusalOf(destination, state.refusal);
+  // The name may stand for another member by now, or for none.
+  const current = await resolveName(ports, address);
+  const { refusal } = (await findState(ports, current)) ?? {};
+  if (refusal !== undefined) throw refusalOf(current, refusal);
+  return current;
+}
+
+async function findState(
+  { ownPubkey, destinations }: ResolvePorts,
+  destination: Destination,
+): Promise<DestinationState | undefined> {
+  return destination.ref === ownPubkey ? undefined : destinations.find(destination);
+}
+
+function refusalOf({ kind, ref }: Destination, refusal: NonNullable<DestinationState["refusal"]>): MeshError {
+  const next = nextSteps[refusal === "not_subscribed" ? refusal : kind](ref);
+  return new MeshError(refusal, `${next} Nothing was queued.`, { field: "to", destination: { kind, ref } });
+}
+
+const nextSteps = {
+  topic: (name: string) => `There is no topic ${name}; create it with \`claudemesh topic create ${name}\`.`,
+  queue: (id: string) => `There is no queue ${id}; create it with \`claudemesh queue create ${id}\`.`,
+  dm: (pubkey: string) =>
+    `${pubkey} is no member of this mesh, or no longer one; \`claudemesh mesh members\` lists those that there are.`,
+  not_subscribed: (name: string) =>
+    `Only subscribers may post to ${name}; subscribe with \`claudemesh topic subscribe ${name}\`.`,
+} as const;
+
 /** Asks the broker about a name that is not known here; throws where nobody, or more than one, has it. */
-export async function resolveDestination(ports: ResolvePorts, address: Address): Promise<Destination> {
+async function resolveName(ports: ResolvePorts, address: Address): Promise<Destination> {
   let resolution = resolveLocally(ports, address);
   if (resolution.type === "found") return resolution.destination;
   let asked = false;

@@ -23,7 +23,9 @@ export class ScriptedLink implements Link {
   /** Every request so far, in order. */
   readonly requests: ScriptedRequest[] = [];
   /** Operations that are answered at once, without a test waiting for them. */
-  readonly automatic = new Map<OperationName, (input: Readonly<Record<string, unknown>>) => LinkOutcome>();
+  readonly automatic = new Map<OperationName, (input: Readonly<Record<string, unknown>>) => LinkOutcome>([
+    ["destination.state", takesMessages],
+  ]);
   readonly #unseen: ScriptedRequest[] = [];
   #waiting: { readonly operation: OperationName; readonly resolve: (request: ScriptedRequest) => void }[] = [];
   #status: LinkStatus = { state: "connecting" };
@@ -94,6 +96,11 @@ export class ScriptedLink implements Link {
   goOffline(): void {
     this.become({ state: "offline", reason: "lost", detail: "the test said so" });
   }
+}
+
+/** Every destination is there, unless a test says otherwise. */
+function takesMessages({ kind, ref }: Readonly<Record<string, unknown>>): LinkOutcome {
+  return { type: "answered", status: 200, body: { kind, ref, refusal: null, has_recipients: true } };
 }
 
 /** Lets everything that is ready to run, run: promises, group commits and what follows from them. */

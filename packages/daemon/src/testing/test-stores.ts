@@ -7,20 +7,27 @@ import type { NewOutboxRow } from "../core/outbox-row.ts";
 import type {
   BrokerIdSearch,
   Clock,
+  DismissStore,
   InboxEntries,
   InboxStore,
   Log,
   LogFields,
+  MembershipStore,
   MembersStore,
   NegotiatedStore,
   OutboxStore,
   RequeueStore,
 } from "../ports.ts";
 import { createSqliteBrokerIdSearch } from "../stores/sqlite/broker-id-search.ts";
+import { createSqliteDismissStore } from "../stores/sqlite/dismiss-store.ts";
 import { createSqliteInboxEntries } from "../stores/sqlite/inbox-entries.ts";
 import { createSqliteInboxStore } from "../stores/sqlite/inbox-store.ts";
 import { createMarkedCommit } from "../stores/sqlite/marked-commit.ts";
-import { createSqliteMembersStore, createSqliteNegotiatedStore } from "../stores/sqlite/members-store.ts";
+import {
+  createSqliteMembershipStore,
+  createSqliteMembersStore,
+  createSqliteNegotiatedStore,
+} from "../stores/sqlite/members-store.ts";
 import { inboxMigrations, outboxMigrations } from "../stores/sqlite/open-databases.ts";
 import { createSqliteOutboxStore } from "../stores/sqlite/outbox-store.ts";
 import { createSqliteRequeueStore } from "../stores/sqlite/requeue-store.ts";
@@ -31,11 +38,13 @@ export type TestStores = {
   readonly inboxDb: Sqlite;
   readonly outbox: OutboxStore;
   readonly requeues: RequeueStore;
+  readonly dismissals: DismissStore;
   readonly inbox: InboxStore;
   readonly entries: InboxEntries;
   readonly search: BrokerIdSearch;
   readonly members: MembersStore;
   readonly negotiated: NegotiatedStore;
+  readonly membership: MembershipStore;
   readonly nextOutboxId: () => string;
 };
 
@@ -60,11 +69,13 @@ export async function openTestStores(clock: Pick<Clock, "nowMs">, failpoints = n
     inboxDb,
     outbox: createSqliteOutboxStore(outboxDb, outboxCommit),
     requeues: createSqliteRequeueStore(outboxDb, outboxCommit),
+    dismissals: createSqliteDismissStore(outboxCommit),
     inbox: createSqliteInboxStore(inboxDb, inboxCommit, createRowIds(inboxDb, "inbox", clock.nowMs)),
     entries: createSqliteInboxEntries(inboxDb, inboxCommit),
     search: createSqliteBrokerIdSearch(outboxDb, inboxDb),
     members: createSqliteMembersStore(outboxDb, outboxCommit.commit),
     negotiated: createSqliteNegotiatedStore(outboxDb, outboxCommit.commit),
+    membership: createSqliteMembershipStore(outboxDb, outboxCommit.commit),
     nextOutboxId: createRowIds(outboxDb, "outbox", clock.nowMs),
   };
 }

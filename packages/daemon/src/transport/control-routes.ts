@@ -44,7 +44,7 @@ export const controlRoutes: readonly Route<ControlApi>[] = [
     url: "/v1/version",
     summary: "Who this daemon is",
     schema: { querystring: noQuery },
-    handle: ({ version, mesh, ownPubkey }) =>
+    handle: ({ version, mesh, ownPubkey, health: { membership } }) =>
       ok({
         name: "claudemesh-daemon",
         version,
@@ -53,6 +53,7 @@ export const controlRoutes: readonly Route<ControlApi>[] = [
         mesh_id: mesh.id,
         member_pubkey: ownPubkey,
         pid: process.pid,
+        ...(membership.ended === undefined ? {} : { membership_ended_at: membership.ended.at }),
       }),
   },
   {

@@ -1,9 +1,15 @@
 // Routes for whoever looks after messages: where one is, marking one as read, requeueing and pruning outbox rows.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { limits } from "@claudemesh/protocol/messages/limits";
-import { type PruneRequest, pruneRequestSchema } from "@claudemesh/protocol/messages/local-requests";
+import {
+  type DismissRequest,
+  dismissRequestSchema,
+  type PruneRequest,
+  pruneRequestSchema,
+} from "@claudemesh/protocol/messages/local-requests";
 import { type RequeueRequest, requeueRequestSchema } from "@claudemesh/protocol/messages/requeue-request";
 import type { InboxEntries } from "../ports.ts";
+import { type DismissPorts, dismissRow } from "../services/dismiss.ts";
 import { type FindMessagePorts, findMessage } from "../services/find-message.ts";
 import { type PrunePorts, pruneOutbox } from "../services/prune-outbox.ts";
 import { type RequeuePorts, requeueRow } from "../services/requeue.ts";
@@ -12,6 +18,7 @@ import { type Answer, ok, type Route } from "./route.ts";
 
 export type OperatorApi = {
   readonly requeue: RequeuePorts;
+  readonly dismiss: DismissPorts;
   readonly prune: PrunePorts;
   readonly messages: FindMessagePorts;
   readonly marks: { readonly entries: Pick<InboxEntries, "markRead">; readonly nowMs: () => number };
@@ -33,6 +40,13 @@ export const operatorRoutes: readonly Route<OperatorApi>[] = [
     summary: "Retire a stuck row and queue its message under a new id",
     schema: { querystring: noQuery, body: requeueRequestSchema },
     handle: async (api, { body }) => ok({ ...(await requeueRow(api.requeue, body as RequeueRequest)) }),
+  },
+  {
+    method: "POST",
+    url: "/v1/outbox/dismiss",
+    summary: "Let a dead row go: it stays for the audit and raises no alarm any more",
+    schema: { querystring: noQuery, body: dismissRequestSchema },
+    handle: async (api, { body }) => ok({ ...(await dismissRow(api.dismiss, body as DismissRequest)) }),
   },
   {
     method: "POST",

@@ -11,9 +11,9 @@ import { routes } from "./routes.ts";
 const uuid = "019a9ebe-0ea5-7c33-a4d1-0b8f6c2d4e61";
 const settle = { lease_token: uuid, broker_message_ids: [uuid] };
 
-/** One call of each kind. `call`, `waitForInbox`, `followInbox` and `close` ask for nothing of their own. */
+/** One call of each kind. `call`, `waitForInbox`, `waitForStage`, `followInbox` and `close` ask for nothing of their own. */
 const calls: Record<
-  Exclude<keyof DaemonClient, "call" | "close" | "waitForInbox" | "followInbox">,
+  Exclude<keyof DaemonClient, "call" | "close" | "waitForInbox" | "waitForStage" | "followInbox">,
   (daemon: DaemonClient) => unknown
 > = {
   send: (daemon) => daemon.send({ to: "@bob", message: "hello" }),
@@ -27,6 +27,7 @@ const calls: Record<
   outbox: (daemon) => daemon.outbox({ status: "dead", limit: 1, cursor: "01" }),
   outboxRow: (daemon) => daemon.outboxRow("build-42"),
   requeue: (daemon) => daemon.requeue({ id: "build-42", patch_payload: { meta: null }, accept_duplicate: true }),
+  dismiss: (daemon) => daemon.dismiss({ id: "build-42", why: "the topic is gone for good" }),
   prune: (daemon) => daemon.prune({ older_than_days: 7 }),
   audit: (daemon) => daemon.audit(),
   topics: (daemon) => daemon.topics({ limit: 1, cursor: "builds" }),

@@ -55,6 +55,7 @@ describe("the eleven rows of POST /v1/send", () => {
       status: "queued",
       duplicate: false,
       request_fingerprint: expect.stringMatching(prefix),
+      broker: "away",
     });
     expect(snapshot(daemon)).toMatchObject([{ client_message_id: "order-1", status: "pending", attempts: 0 }]);
   });

@@ -1,7 +1,7 @@
 // What is stored of a destination, as the answer to its sender: the same verdicts that an accept gives.
 import type { DestinationState } from "../ports/reading.ts";
 
-export const noDestination: DestinationState = { refusal: "destination_not_found", hasRecipients: false };
+const noDestination: DestinationState = { refusal: "destination_not_found", hasRecipients: false };
 
 /** Of a member or a queue, whose only question is whether it is there. */
 export function stateOfPresence(isThere: boolean): DestinationState {

@@ -54,6 +54,7 @@ export const errorCatalogue = {
   forbidden_host: refusal(403, "The Host header does not name this machine's loopback.", "warn"),
   forbidden_origin: refusal(403, "The Origin is not on the allow-list.", "warn"),
   not_subscribed: refusal(403, "Only subscribers may post to this topic."),
+  membership_ended: refusal(403, "This member was removed from the mesh, so nothing new is taken."),
   nonce_unbound: refusal(403, "The nonce is not bound to an approval of exactly this, now."),
   invite_refused: refusal(403, "The invite is unknown, expired, revoked or already used by another key."),
   // What is asked for.
@@ -75,6 +76,7 @@ export const errorCatalogue = {
     "The mesh has as many of these as it may have; remove some, or let an owner raise it.",
   ),
   not_requeueable: refusal(409, "Only a row that is dead or pending can be requeued."),
+  not_dismissible: refusal(409, "Only a dead row can be dismissed."),
   client_id_consumed: refusal(409, "The new client_message_id stands for something already; choose another."),
   already_accepted: refusal(409, "The broker has accepted this row after all, so that nothing is left to requeue."),
   fate_unknown: refusal(409, "The broker may have accepted this row, and it cannot be proven that it has not."),

@@ -7,6 +7,8 @@ export const limits = {
   replyToIdCharacters: 128,
   /** Canonical bytes of `meta`. */
   metaBytes: 16_384,
+  /** Of the reason for which a dead row is dismissed. */
+  dismissWhyCharacters: 500,
   mentions: 256,
   jsonDepth: 64,
   /** In one request of a program to its daemon. */

@@ -2,6 +2,7 @@
 // local API. The daemon checks requests against them, and the SDK's types come from them.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { queueLeaseInputSchema, queueSettleInputSchema } from "../wire/operations.ts";
+import { limits } from "./limits.ts";
 import { sendRequestSchema } from "./send-request.ts";
 
 const { to: address, ...content } = sendRequestSchema.properties;
@@ -22,6 +23,17 @@ export const topicRequestSchema = {
   properties: { topic: { type: "string", maxLength: 128 } },
 } as const satisfies JSONSchema;
 export type TopicRequest = FromSchema<typeof topicRequestSchema>;
+
+export const dismissRequestSchema = {
+  type: "object",
+  additionalProperties: false,
+  required: ["id", "why"],
+  properties: {
+    id: { type: "string", minLength: 1, maxLength: limits.clientMessageIdCharacters },
+    why: { type: "string", minLength: 1, maxLength: limits.dismissWhyCharacters, pattern: "^[^\\u0000]*$" },
+  },
+} as const satisfies JSONSchema;
+export type DismissRequest = FromSchema<typeof dismissRequestSchema>;
 
 export const pruneRequestSchema = {
   type: "object",

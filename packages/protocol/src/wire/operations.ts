@@ -223,7 +223,10 @@ export const operations = {
   fate: { http: { method: "GET", path: "/messages/by-client-id/:client_message_id" }, input: fateInputSchema },
   fence: { http: { method: "POST", path: "/messages/by-client-id/:client_message_id/fence" }, input: fateInputSchema },
   "message.state": { http: { method: "GET", path: "/messages/:broker_message_id" }, input: messageStateInputSchema },
-  "destination.state": { http: { method: "GET", path: "/destinations/:kind/:ref" }, input: destinationStateInputSchema },
+  "destination.state": {
+    http: { method: "GET", path: "/destinations/:kind/:ref" },
+    input: destinationStateInputSchema,
+  },
   history: { http: { method: "GET", path: "/history" }, input: historyInputSchema },
   search: { http: { method: "GET", path: "/search" }, input: searchInputSchema },
   mentions: { http: { method: "GET", path: "/mentions" }, input: mentionsInputSchema },

@@ -18,14 +18,14 @@ export function createSqliteAuditReading(outbox: Sqlite, inbox: Sqlite): AuditRe
 /** One turn of the event loop, in which nobody writes. */
 function snapshotOutbox(db: Sqlite): OutboxSnapshot {
   const tombstones = count(db, "outbox_tombstone");
-  const dead = { dead_refused: 0, dead_fate_unknown: 0 };
+  const dead = { dead_refused: 0, dead_fate_unknown: 0, dead_dismissed: 0 };
   const retired = { aborted: 0, accepted_duplicates: 0, tombstones };
   const classes: Record<string, number> = { queued: 0, inflight: 0, stored: 0, ...dead, ...retired };
   const found = db
     .sql<{ class: string; rows: number }>(
       `SELECT CASE status
          WHEN 'pending' THEN 'queued' WHEN 'inflight' THEN 'inflight' WHEN 'done' THEN 'stored'
-         WHEN 'dead' THEN iif(unanswered > 0 AND fenced = 0, 'dead_fate_unknown', 'dead_refused')
+         WHEN 'dead' THEN iif(dismissed_at IS NOT NULL, 'dead_dismissed', iif(unanswered > 0 AND fenced = 0, 'dead_fate_unknown', 'dead_refused'))
          WHEN 'aborted' THEN iif(accept_duplicate = 1, 'accepted_duplicates', 'aborted')
        END AS class, count(*) AS rows FROM outbox GROUP BY class HAVING class IS NOT NULL`,
     )

@@ -1,9 +1,9 @@
-// The member list and the broker's last announcement, kept in the outbox's database because resolving a name and
+// The member list, the broker's last announcement and the end of a membership, kept in the outbox's database because resolving a name and
 // bounding a send are part of accepting one.
 import type { NegotiatedFeatures } from "@claudemesh/protocol/features";
 import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import type { MemberEntry, MembersStore, NegotiatedStore } from "../../ports.ts";
+import type { MemberEntry, MembershipEnd, MembershipStore, MembersStore, NegotiatedStore } from "../../ports.ts";
 
 export function createSqliteMembersStore(db: Sqlite, commit: GroupCommit): MembersStore {
   return {
@@ -20,19 +20,29 @@ export function createSqliteMembersStore(db: Sqlite, commit: GroupCommit): Membe
   };
 }
 
-const negotiatedKey = "negotiated";
-
 export function createSqliteNegotiatedStore(db: Sqlite, commit: GroupCommit): NegotiatedStore {
+  const fact = createFact<NegotiatedFeatures>(db, commit, "negotiated");
+  return { load: fact.load, save: fact.save };
+}
+
+export function createSqliteMembershipStore(db: Sqlite, commit: GroupCommit): MembershipStore {
+  return createFact<MembershipEnd>(db, commit, "membership_ended");
+}
+
+/** One value that outlives the process; undefined: none. */
+function createFact<Value>(db: Sqlite, commit: GroupCommit, key: string) {
   return {
-    load: () => {
-      const row = db.sql<{ value: string }>("SELECT value FROM daemon_state WHERE key = ?").get(negotiatedKey);
-      return row === undefined ? undefined : (JSON.parse(row.value) as NegotiatedFeatures);
+    load: (): Value | undefined => {
+      const row = db.sql<{ value: string }>("SELECT value FROM daemon_state WHERE key = ?").get(key);
+      return row === undefined ? undefined : (JSON.parse(row.value) as Value);
     },
-    save: (features) =>
+    save: (value: Value | undefined): Promise<void> =>
       commit.submit((tx) => {
-        tx.sql(
-          "INSERT INTO daemon_state (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        ).run(negotiatedKey, JSON.stringify(features));
+        if (value === undefined) tx.sql("DELETE FROM daemon_state WHERE key = ?").run(key);
+        else tx.sql(saveFactSql).run(key, JSON.stringify(value));
       }),
   };
 }
+
+const saveFactSql =
+  "INSERT INTO daemon_state (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value";

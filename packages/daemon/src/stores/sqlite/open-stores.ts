@@ -7,9 +7,11 @@ import type {
   BrokerIdSearch,
   Chance,
   Clock,
+  DismissStore,
   InboxEntries,
   InboxStore,
   Log,
+  MembershipStore,
   MembersStore,
   NegotiatedStore,
   OutboxStore,
@@ -19,10 +21,11 @@ import type {
 import { systemChance } from "../../system-chance.ts";
 import { createSqliteAuditReading } from "./audit-reading.ts";
 import { createSqliteBrokerIdSearch } from "./broker-id-search.ts";
+import { createSqliteDismissStore } from "./dismiss-store.ts";
 import { createSqliteInboxEntries } from "./inbox-entries.ts";
 import { createSqliteInboxStore, selectLastId } from "./inbox-store.ts";
 import { createMarkedCommit } from "./marked-commit.ts";
-import { createSqliteMembersStore, createSqliteNegotiatedStore } from "./members-store.ts";
+import { createSqliteMembershipStore, createSqliteMembersStore, createSqliteNegotiatedStore } from "./members-store.ts";
 import { type OpenDatabase, openInboxDatabase, openOutboxDatabase } from "./open-databases.ts";
 import { createSqliteOutboxStore } from "./outbox-store.ts";
 import { createOutboxWatch } from "./outbox-watch.ts";
@@ -32,12 +35,14 @@ import { createRowIds } from "./time-ordered-ids.ts";
 export type DaemonStores = {
   readonly outbox: OutboxStore;
   readonly requeues: RequeueStore;
+  readonly dismissals: DismissStore;
   readonly inbox: InboxStore;
   readonly entries: InboxEntries;
   readonly search: BrokerIdSearch;
   readonly auditing: AuditReading;
   readonly members: MembersStore;
   readonly negotiated: NegotiatedStore;
+  readonly membership: MembershipStore;
   readonly nextOutboxId: () => string;
   readonly watchOutbox: WatchOutbox;
   /** Migrations that each database has seen. */
@@ -79,12 +84,14 @@ export function createStores(
   return {
     outbox: createSqliteOutboxStore(outbox.db, outboxCommit),
     requeues: createSqliteRequeueStore(outbox.db, outboxCommit),
+    dismissals: createSqliteDismissStore(outboxCommit),
     inbox: createSqliteInboxStore(inbox.db, inboxCommit, inboxIds),
     entries: createSqliteInboxEntries(inbox.db, inboxCommit),
     search: createSqliteBrokerIdSearch(outbox.db, inbox.db),
     auditing: createSqliteAuditReading(outbox.db, inbox.db),
     members: createSqliteMembersStore(outbox.db, outboxCommit.commit),
     negotiated: createSqliteNegotiatedStore(outbox.db, outboxCommit.commit),
+    membership: createSqliteMembershipStore(outbox.db, outboxCommit.commit),
     nextOutboxId: createRowIds(outbox.db, "outbox", clock.nowMs, undefined, chance),
     watchOutbox: createOutboxWatch(outbox.db),
     schema: { outbox: outbox.schema, inbox: inbox.schema },

@@ -8,7 +8,7 @@ import type { OutboxCounts, Page, PageQuery } from "../../ports.ts";
 const recordColumns = `id, client_message_id, request_fingerprint, wire_fingerprint, to_address, destination_kind,
   destination_ref, priority, meta, reply_to_id, envelope_version, enqueued_at, attempts, unanswered, fenced,
   next_attempt_at, status, last_error, delivered_at, broker_message_id, history_id, aborted_at, aborted_by,
-  superseded_by, accept_duplicate`;
+  superseded_by, accept_duplicate, dismissed_at, dismissed_by, dismissed_why`;
 
 /** Requeues make chains; one this long is a loop somebody wrote by hand. */
 const chainRowsMax = 1_000;
@@ -129,16 +129,23 @@ function selectTombstoneRecord(db: Sqlite, id: string): OutboxRecord | undefined
          destination_ref, priority, meta, reply_to_id, envelope_version, enqueued_at, attempts, 0 AS unanswered,
          0 AS fenced, delivered_at AS next_attempt_at, 'done' AS status, NULL AS last_error, delivered_at,
          broker_message_id, history_id, NULL AS aborted_at, NULL AS aborted_by, NULL AS superseded_by,
-         accept_duplicate
+         accept_duplicate, NULL AS dismissed_at, NULL AS dismissed_by, NULL AS dismissed_why
        FROM outbox_tombstone WHERE id = ? OR client_message_id = ? ORDER BY id = ? DESC LIMIT 1`,
     )
     .get(id, id, id);
 }
 
 export function countRows(db: Sqlite): OutboxCounts {
-  const count = (status: "pending" | "inflight" | "dead") =>
-    db.sql<{ rows: number }>(`SELECT count(*) AS rows FROM outbox WHERE status = '${status}'`).get()?.rows ?? 0;
-  return { pending: count("pending"), inflight: count("inflight"), dead: count("dead") };
+  const count = (where: string) =>
+    db.sql<{ rows: number }>(`SELECT count(*) AS rows FROM outbox WHERE ${where}`).get()?.rows ?? 0;
+  const allDead = count("status = 'dead'");
+  const dead = count("status = 'dead' AND dismissed_at IS NULL");
+  return {
+    pending: count("status = 'pending'"),
+    inflight: count("status = 'inflight'"),
+    dead,
+    dismissed: allDead - dead,
+  };
 }
 
 export function measureUsedBytes(db: Sqlite): number {

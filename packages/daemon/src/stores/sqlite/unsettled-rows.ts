@@ -4,7 +4,7 @@ import type { Sqlite } from "@claudemesh/storage/sqlite";
 export type UnsettledCounts = {
   readonly pending: number;
   readonly inflight: number;
-  /** Dead, and only the old member can ask the broker whether it has them. */
+  /** Dead, and only the old member can ask the broker whether it has them. What was dismissed is nobody's question. */
   readonly dead_of_unknown_fate: number;
 };
 
@@ -14,7 +14,7 @@ export function countUnsettled(db: Sqlite): UnsettledCounts {
   return {
     pending: count("status = 'pending'"),
     inflight: count("status = 'inflight'"),
-    dead_of_unknown_fate: count("status = 'dead' AND unanswered > 0 AND fenced = 0"),
+    dead_of_unknown_fate: count("status = 'dead' AND unanswered > 0 AND fenced = 0 AND dismissed_at IS NULL"),
   };
 }
 

@@ -3,15 +3,16 @@ import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { stateOfPresence, stateOfTopic } from "../../core/destination-state.ts";
 import type { DestinationQuery, DestinationState } from "../../ports/reading.ts";
 
-export function selectDestinationState(db: Sqlite, { meshId, sender, destination }: DestinationQuery): DestinationState {
+export function selectDestinationState(
+  db: Sqlite,
+  { meshId, sender, destination }: DestinationQuery,
+): DestinationState {
   const { kind, ref } = destination;
   switch (kind) {
     case "topic":
       return stateOfTopic(selectTopicState(db, meshId, ref, sender));
     case "queue":
-      return stateOfPresence(
-        db.sql("SELECT 1 FROM queue WHERE mesh_id = ? AND id = ?").get(meshId, ref) !== undefined,
-      );
+      return stateOfPresence(db.sql("SELECT 1 FROM queue WHERE mesh_id = ? AND id = ?").get(meshId, ref) !== undefined);
     case "dm": {
       const live = "SELECT 1 FROM member WHERE mesh_id = ? AND pubkey = ? AND revoked_at IS NULL";
       return stateOfPresence(db.sql(live).get(meshId, ref) !== undefined);

@@ -1,0 +1,134 @@
+// What the broker would say to a send, per destination, so that a message that cannot arrive is refused when it is sent
+// and not found dead later. A destination that takes messages is remembered for a while, and sends to it cost no question.
+// One that does not is never remembered: what was missing a moment ago may exist now, so every such send asks anew.
+import type { Destination } from "@claudemesh/protocol/messages/addresses";
+import type { BrokerLink, Clock } from "../ports.ts";
+
+export type DestinationState = {
+  readonly refusal: "destination_not_found" | "not_subscribed" | undefined;
+  /** False: a topic to which nobody but this member is subscribed. */
+  readonly hasRecipients: boolean;
+};
+
+export type DestinationPorts = {
+  readonly link: { readonly request: BrokerLink["request"]; readonly status: BrokerLink["status"] };
+  readonly clock: Pick<Clock, "nowMs">;
+};
+
+/** Deletions and revocations are pushed; this bounds what a push that was lost between brokers can do. */
+const trustedMs = 60_000;
+/** Somebody may subscribe at any time, and nothing tells us. */
+const emptyTrustedMs = 1_000;
+const questionTimeoutMs = 2_000;
+/** After a question without an answer sends are taken unasked for so long, instead of each waiting for the time-out. */
+const silenceMs = 5_000;
+const rememberedMax = 4_096;
+
+type Remembered = { readonly state: DestinationState; readonly untilMs: number };
+type Question = {
+  readonly running: Promise<DestinationState | undefined>;
+  next?: Promise<DestinationState | undefined>;
+};
+
+export class DestinationDirectory {
+  readonly #ports: DestinationPorts;
+  readonly #remembered = new Map<string, Remembered>();
+  readonly #questions = new Map<string, Question>();
+  #silentUntilMs = Number.NEGATIVE_INFINITY;
+  /** The broker of this connection does not know the question. */
+  #unanswerable = false;
+  /** Grows with everything that is forgotten: an answer that was on its way meanwhile is not remembered. */
+  #forgotten = 0;
+
+  constructor(ports: DestinationPorts) {
+    this.#ports = ports;
+  }
+
+  /** What is known without asking. */
+  known(destination: Destination): DestinationState | undefined {
+    const remembered = this.#remembered.get(keyOf(destination));
+    return remembered !== undefined && this.#ports.clock.nowMs() < remembered.untilMs ? remembered.state : undefined;
+  }
+
+  /** True while the broker can be asked. Where it cannot, sends are queued unasked. */
+  get mayAsk(): boolean {
+    if (this.#unanswerable || this.#ports.link.status().state !== "online") return false;
+    return this.#ports.clock.nowMs() >= this.#silentUntilMs;
+  }
+
+  /** What is known, or what the broker answers to a question that is asked after this call; undefined: no answer. */
+  async find(destination: Destination): Promise<DestinationState | undefined> {
+    return this.known(destination) ?? (this.mayAsk ? await this.#askOnce(destination) : undefined);
+  }
+
+  /** A try found that the destination takes no messages, or the broker says so. */
+  forget(destination: Destination): void {
+    this.#forgotten++;
+    this.#remembered.delete(keyOf(destination));
+  }
+
+  /** A new connection: what was pushed while there was none was not heard, and this broker may be a newer one. */
+  forgetAll(): void {
+    this.#forgotten++;
+    this.#remembered.clear();
+    this.#unanswerable = false;
+    this.#silentUntilMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /**
+   * A question that is under way may have been answered before this sender's topic was made; so those who come meanwhile
+   * share the next one.
+   */
+  #askOnce(destination: Destination): Promise<DestinationState | undefined> {
+    const key = keyOf(destination);
+    const question = this.#questions.get(key);
+    if (question === undefined) return this.#begin(key, destination);
+    question.next ??= question.running.then(() => this.#begin(key, destination));
+    return question.next;
+  }
+
+  #begin(key: string, destination: Destination): Promise<DestinationState | undefined> {
+    const question: Question = {
+      running: this.#ask(key, destination).finally(() => {
+        if (this.#questions.get(key) === question) this.#questions.delete(key);
+      }),
+    };
+    this.#questions.set(key, question);
+    return question.running;
+  }
+
+  async #ask(key: string, { kind, ref }: Destination): Promise<DestinationState | undefined> {
+    const forgotten = this.#forgotten;
+    const { link, clock } = this.#ports;
+    const outcome = await link.request("destination.state", { kind, ref }, { timeoutMs: questionTimeoutMs });
+    const state = outcome.type === "answered" && outcome.status === 200 ? readState(outcome.body) : undefined;
+    if (state === undefined) {
+      this.#unanswerable ||= outcome.type === "answered" && outcome.status === 400;
+      if (outcome.type === "answered" || outcome.type === "timed_out") this.#silentUntilMs = clock.nowMs() + silenceMs;
+      return undefined;
+    }
+    if (state.refusal === undefined && forgotten === this.#forgotten) this.#remember(key, state);
+    return state;
+  }
+
+  #remember(key: string, state: DestinationState): void {
+    const untilMs = this.#ports.clock.nowMs() + (state.hasRecipients ? trustedMs : emptyTrustedMs);
+    this.#remembered.delete(key);
+    this.#remembered.set(key, { state, untilMs });
+    const [oldest] = this.#remembered.keys();
+    if (this.#remembered.size > rememberedMax && oldest !== undefined) this.#remembered.delete(oldest);
+  }
+}
+
+function keyOf({ kind, ref }: Destination): string {
+  return `${kind} ${ref}`;
+}
+
+/** A refusal that a newer broker knows and we do not is left to the send itself. */
+function readState(body: unknown): DestinationState | undefined {
+  if (typeof body !== "object" || body === null) return undefined;
+  const { refusal, has_recipients } = body as Readonly<Record<string, unknown>>;
+  if (refusal === undefined || typeof has_recipients !== "boolean") return undefined;
+  const isKnown = refusal === "destination_not_found" || refusal === "not_subscribed";
+  return { refusal: isKnown ? refusal : undefined, hasRecipients: has_recipients };
+}
