@@ -12,8 +12,12 @@ const offline = (reason: "member_revoked" | "unauthorized" | "unreachable"): Lin
   detail: "the broker said so",
 });
 const member = { pubkey: "00", name: "me", role: "member" as const };
-const online: LinkStatus = { state: "online",
-  brokerKey: "b".repeat(64), hello: { mesh: "acme", mesh_id: "m", member }, features: testFeatures };
+const online: LinkStatus = {
+  state: "online",
+  brokerKey: "b".repeat(64),
+  hello: { mesh: "acme", mesh_id: "m", member },
+  features: testFeatures,
+};
 
 async function setUp() {
   const clock = new ManualClock();

@@ -38,8 +38,7 @@ export const lostAnswerScenarios: readonly Scenario<DaemonWorld>[] = [
   }),
   scenario("0", "topic-post", "a post: the row's current answer, a duplicate of the same row", async (world) => {
     // A topic that exists, or the row would be dead by the time of the retry.
-    const topic = world.fresh("topic");
-    expectAnswer(await world.peer("POST", "/topics", { name: topic }), 201);
+    const topic = await world.topic();
     await expectSameRow(world, "/v1/topic/post", { topic, message: "x", client_message_id: world.fresh("lost") });
   }),
   scenario("0", "requeue", "requeue: 409 naming the successor that the lost answer named", async (world) => {

@@ -52,7 +52,10 @@ const sealing: readonly Scenario<DaemonWorld>[] = [
   }),
   scenario("1.8", "topics-in-clear", "topic messages are not sealed: version 1, one fingerprint", async (world) => {
     const { link } = world;
-    const { id } = await world.deadRow({ message: "in the clear" });
+    const id = world.fresh("clear");
+    const clear = { to: `#${await world.topic()}`, message: "in the clear", client_message_id: id };
+    expectAnswer(await world.send(clear), 202);
+    await world.untilRow(id, { status: "done" });
     const text = link.said.find((each) => each.includes(id) && each.includes('"send"')) ?? "{}";
     const { type: _type, id: _id, ...send } = JSON.parse(text) as Frame;
     expectEqual(send.envelope_version ?? "1", "1", "envelope_version", `frame send ${id}`);

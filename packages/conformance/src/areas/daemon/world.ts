@@ -184,10 +184,21 @@ export class DaemonWorld {
     );
   }
 
-  /** A message that the broker refuses for good: its row is dead. */
+  /** A topic that exists, so that a send there is not refused for want of it. */
+  async topic(): Promise<string> {
+    await this.needBroker();
+    const name = this.fresh("topic");
+    expectAnswer(await this.peer("POST", "/topics", { name }), 201);
+    return name;
+  }
+
+  /** A message that the broker refuses for good, because its id is another member's: its row is dead. */
   async deadRow(fields: object = {}): Promise<{ readonly id: string; readonly to: string; readonly message: string }> {
     await this.needBroker();
-    const send = { to: `#${this.fresh("none")}`, message: "x", client_message_id: this.fresh("dead"), ...fields };
+    const send = { to: "@self", message: "x", client_message_id: this.fresh("dead"), ...fields };
+    const { client_message_id } = send;
+    const destination = { kind: "dm", ref: await this.ownKey() };
+    expectAnswer(await this.peer("POST", "/messages", { client_message_id, destination, body: "mine" }), 201);
     expectAnswer(await this.send(send), 202);
     await this.untilRow(send.client_message_id, { status: "dead" });
     return { ...send, id: send.client_message_id };
