@@ -123,7 +123,7 @@ describe("a row past its age", () => {
     const { expiry, insert, stores, log } = await setUp();
     for (let index = 0; index < 150; index++) await insert(145, index % 2 === 0 ? unknown : refused);
     await expiry.sweep();
-    expect(stores.outbox.counts()).toEqual({ pending: 0, inflight: 0, dead: 150 });
+    expect(stores.outbox.counts()).toEqual({ pending: 0, inflight: 0, dead: 150, dismissed: 0 });
     expect(log.lines).toMatchObject([{ event: "rows_expired", rows: 150 }]);
   });
 });
