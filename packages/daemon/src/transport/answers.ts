@@ -49,6 +49,7 @@ export const routeAnswers: Readonly<Record<string, RouteAnswers>> = {
   "GET /v1/outbox": answers("outbox", "outbox", schemas.outboxPage),
   "GET /v1/outbox/:id": answers("outbox", "outboxRow", schemas.outboxChain),
   "POST /v1/outbox/requeue": answers("outbox", "requeue", schemas.requeued),
+  "POST /v1/outbox/dismiss": answers("outbox", "dismiss", schemas.dismissed),
   "POST /v1/outbox/prune": answers("outbox", "prune", schemas.pruned),
   "POST /v1/topic/subscribe": answers("topics", "subscribe", named("Subscription")),
   "POST /v1/topic/unsubscribe": answers("topics", "unsubscribe", named("Subscription")),
