@@ -375,6 +375,17 @@ const messageFaults: readonly KnownBad[] = [
     ],
   },
   {
+    name: "one-look-is-damage",
+    harm: "a read that failed once costs the inbox its read marks, or stops the start as damage",
+    edits: [
+      {
+        file: "packages/daemon/src/stores/sqlite/look-for-damage.ts",
+        find: "      if (text === seen) return problems;\n",
+        replace: "      if (text !== seen) return problems;\n",
+      },
+    ],
+  },
+  {
     name: "wall-clock-backoff",
     harm: "setting the clock back holds up every retry for as long",
     edits: [

@@ -155,3 +155,16 @@ describe("a send that finds no room in the database", () => {
     expect(stores.outbox.counts().pending).toBe(2);
   });
 });
+
+it("a start on a full disk says which disk, how much it needs, and what to do", async () => {
+  const at = temporaryHome();
+  const readHost = () => {
+    throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
+  };
+  await expect(startTestDaemon({ at, readHost })).rejects.toMatchObject({
+    reason: "disk_full",
+    message: expect.stringMatching(
+      /acme is full: \d+ KiB are free.*needs about 4096 KiB.*claudemesh daemon up --mesh acme/,
+    ),
+  });
+});

@@ -16,6 +16,8 @@ export type StartRefusalReason =
   | "outbox_max_age_above_dedupe_window"
   /** Something that is not a socket stands where the socket goes, or the address is taken. */
   | "cannot_listen"
+  /** The disk has no room for what a start writes. */
+  | "disk_full"
   | "storage_unavailable";
 
 export class StartRefused extends Error {

@@ -1,5 +1,6 @@
 // Starts one daemon and stops it again: takes the folder's lock, opens the stores, wires the services, listens. No
 // rules here; each is in the service it belongs to.
+import { existsSync, statfsSync } from "node:fs";
 import process from "node:process";
 import { type MeshConfig, type MeshPaths, meshPaths } from "@claudemesh/client/home";
 import { trustOfHome } from "@claudemesh/client/home-trust";
@@ -178,6 +179,7 @@ function linkOptions(
 }
 
 function asStartRefused(error: unknown, paths: MeshPaths): unknown {
+  if (isDiskFull(error)) return diskFull(error, paths);
   if (error instanceof LocalFileError) return new StartRefused("files_unusable", error.message, error);
   if (!(error instanceof StorageError)) return error;
   if (error.kind === "locked") {
@@ -185,4 +187,25 @@ function asStartRefused(error: unknown, paths: MeshPaths): unknown {
     return new StartRefused("already_running", message, error);
   }
   return new StartRefused("storage_unavailable", `The daemon's files cannot be used: ${error.message}.`, error);
+}
+
+/** What a start writes: shared memory and log of two databases, a few small files, and the first lines of the log. */
+const startRoomBytes = 4 * 1_048_576;
+
+function diskFull(error: unknown, { dir, mesh }: MeshPaths): StartRefused {
+  const { bavail, bsize } = statfsSync(existsSync(dir) ? dir : "/");
+  const message = [
+    `The disk that holds ${dir} is full: ${Math.floor((bavail * bsize) / 1_024)} KiB are free, and a start needs about`,
+    `${startRoomBytes / 1_024} KiB. Make room there, then run: claudemesh daemon up --mesh ${mesh}. What is stored is safe.`,
+  ].join(" ");
+  return new StartRefused("disk_full", message, error);
+}
+
+function isDiskFull(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof StorageError && cause.kind === "disk_full") return true;
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === "ENOSPC" || code === "EDQUOT") return true;
+  }
+  return false;
 }

@@ -10,7 +10,8 @@ import { type ClonePolicy, compareHosts, type HostFacts, type HostVerdict } from
 import { readHostRecord } from "../files/host-fingerprint-file.ts";
 import { readHostFacts } from "../files/this-host.ts";
 import { StartRefused } from "../start-refused.ts";
-import { findProblemsReadOnly, recoveringPath } from "../stores/sqlite/open-databases.ts";
+import { findProblemsReadOnly } from "../stores/sqlite/look-for-damage.ts";
+import { recoveringPath } from "../stores/sqlite/open-databases.ts";
 
 export type FolderFindings = {
   /** Held: a daemon runs here, whether it answers or not. */

@@ -9,7 +9,8 @@ import { fsyncDir } from "@claudemesh/client/private-files";
 import { openSqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import { OperatorRefused, withStoppedDaemon } from "../operator-refused.ts";
-import { findProblemsReadOnly, outboxMigrations, recoveringPath } from "../stores/sqlite/open-databases.ts";
+import { findProblemsReadOnly } from "../stores/sqlite/look-for-damage.ts";
+import { outboxMigrations, recoveringPath } from "../stores/sqlite/open-databases.ts";
 import { openDamaged } from "../stores/sqlite/read-damaged.ts";
 import { type Salvage, salvageOutbox } from "../stores/sqlite/salvage-outbox.ts";
 

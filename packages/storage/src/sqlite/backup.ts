@@ -37,7 +37,7 @@ async function copyInto(db: Sqlite, partial: string): Promise<void> {
     await backup(db.connection, partial);
     return;
   }
-  const reader = new DatabaseSync(db.path, { readOnly: true });
+  const reader = new DatabaseSync(db.path, { readOnly: true, timeout: 5_000 });
   try {
     await backup(reader, partial, { rate: allPages });
   } finally {

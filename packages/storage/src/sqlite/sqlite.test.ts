@@ -10,7 +10,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { type ConformanceStore, describeStorageConformance, type Row } from "../conformance.ts";
 import { StorageError } from "../storage-error.ts";
 import { makeTemporaryFolder, startStorageProcess } from "../testing/storage-processes.ts";
-import { openSqlite, type Sqlite } from "./sqlite.ts";
+import { openSqlite, openSqliteReadOnly, type Sqlite } from "./sqlite.ts";
 import { migrateSqlite } from "./sqlite-migrations.ts";
 
 function modeOf(path: string): string {
@@ -342,4 +342,20 @@ describe("migrations on SQLite", () => {
     const numbers = processes.flatMap(({ lines }) => lines.map(Number)).sort((a, b) => a - b);
     expect(numbers).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
   });
+});
+
+test("a connection that only reads waits for others for 5 s, and changes nothing", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "cm-read-"));
+  try {
+    const path = join(folder, "x.db");
+    openSqlite({ path }).close();
+    const before = readFileSync(path);
+    const db = openSqliteReadOnly(path);
+    expect(db.sql("PRAGMA busy_timeout").get()).toEqual({ timeout: 5_000 });
+    expect(() => db.exec("CREATE TABLE t (a)")).toThrow(StorageError);
+    db.connection.close();
+    expect(readFileSync(path)).toEqual(before);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });

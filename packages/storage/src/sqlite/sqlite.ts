@@ -37,9 +37,10 @@ export interface SqliteStatement<Row> {
 }
 
 const statementCacheSize = 512;
+const busyTimeoutMsDefault = 5_000;
 
 export function openSqlite(options: OpenSqliteOptions): Sqlite {
-  const { path, busyTimeoutMs = 5000, cacheBytes, checkpointPages, mustExist = false } = options;
+  const { path, busyTimeoutMs = busyTimeoutMsDefault, cacheBytes, checkpointPages, mustExist = false } = options;
   const inMemory = path === ":memory:";
   return withPrivateUmask(() => {
     if (mustExist && !inMemory && !fileExists(path)) {
@@ -48,6 +49,18 @@ export function openSqlite(options: OpenSqliteOptions): Sqlite {
     if (!inMemory) ensurePrivateFile(path);
     return new Sqlite(openConnection(path, { busyTimeoutMs, cacheBytes, checkpointPages, inMemory }), path);
   });
+}
+
+/**
+ * A connection that changes nothing, not even the file's settings: for looking and copying. It waits for others like any
+ * connection: after a crash the first reader recovers the log, and nobody else gets in meanwhile.
+ */
+export function openSqliteReadOnly(path: string): Sqlite {
+  try {
+    return new Sqlite(new DatabaseSync(path, { readOnly: true, timeout: busyTimeoutMsDefault }), path);
+  } catch (error) {
+    throw toSqliteError(error);
+  }
 }
 
 export class Sqlite {

@@ -1,12 +1,11 @@
 // Copies of a daemon's databases, taken while it runs, and made ready for the day when they are put back: by then time
 // has passed that a copy knows nothing of, and it says so itself.
 import { existsSync, rmSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
 import { StorageError } from "@claudemesh/storage/errors";
-import { openSqlite, Sqlite } from "@claudemesh/storage/sqlite";
+import { openSqlite, openSqliteReadOnly, type Sqlite } from "@claudemesh/storage/sqlite";
 import { backUpSqlite } from "@claudemesh/storage/sqlite-backup";
 import { setRebuildAfter } from "./inbox-store.ts";
-import { findProblemsReadOnly } from "./open-databases.ts";
+import { findProblemsReadOnly } from "./look-for-damage.ts";
 
 export type CopyOutcome =
   | { readonly type: "copied"; readonly rows: number }
@@ -52,14 +51,14 @@ async function copyDatabase(source: string, target: string, prepare: (db: Sqlite
 
 /** What is wrong with the copy, where something is. */
 async function copyAndCheck(source: string, target: string): Promise<string | undefined> {
-  const connection = new DatabaseSync(source, { readOnly: true });
+  const db = openSqliteReadOnly(source);
   try {
-    await backUpSqlite(new Sqlite(connection, source), target);
+    await backUpSqlite(db, target);
   } catch (error) {
     if (error instanceof StorageError && error.kind === "corrupt") return error.message;
     throw error;
   } finally {
-    connection.close();
+    db.connection.close();
   }
   return findProblemsReadOnly(target, "full")[0];
 }

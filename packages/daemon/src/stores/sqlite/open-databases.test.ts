@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { nodeSha256 } from "@claudemesh/client/node-sha256";
+import { StorageError } from "@claudemesh/storage/errors";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { recordingLog } from "../../testing/test-stores.ts";
 import { inboxMigrations, openInboxDatabase, openOutboxDatabase, outboxMigrations } from "./open-databases.ts";
@@ -139,5 +140,25 @@ describe("row ids", () => {
     const id = createRowIds(db, "outbox", () => timeMs)();
     expect(id >= lowestUlidAt(timeMs)).toBe(true);
     expect(id < lowestUlidAt(timeMs + 1)).toBe(true);
+  });
+});
+
+describe("a disk that cannot be read", () => {
+  const unreadable = () => {
+    throw new StorageError("io", "disk I/O error");
+  };
+
+  it("ends the start with that error: no outbox is called damaged, no inbox is set aside", async () => {
+    const folder = temporaryFolder();
+    const outbox = join(folder, "outbox.db");
+    const inbox = join(folder, "inbox.db");
+    (await openOutboxDatabase(outbox)).db.close();
+    (await openInboxDatabase(inbox, "now", recordingLog())).db.close();
+    const before = contents(folder);
+    await expect(openOutboxDatabase(outbox, unreadable)).rejects.toMatchObject({ kind: "io" });
+    const log = recordingLog();
+    await expect(openInboxDatabase(inbox, "now", log, unreadable)).rejects.toMatchObject({ kind: "io" });
+    expect(log.lines).toEqual([]);
+    expect(contents(folder)).toEqual(before);
   });
 });

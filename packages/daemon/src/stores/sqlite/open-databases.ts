@@ -1,16 +1,15 @@
 // Opening outbox.db and inbox.db: checked before anything is written, then migrated. A damaged outbox stops the start
 // and stays as it is; a damaged inbox is set aside, because the broker's history can rebuild it.
 import { existsSync, renameSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
 import { StorageError } from "@claudemesh/storage/errors";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
-import { openSqlite, Sqlite } from "@claudemesh/storage/sqlite";
-import { findIntegrityProblems, type IntegrityDepth } from "@claudemesh/storage/sqlite-integrity";
+import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { Log } from "../../ports.ts";
 import { StartRefused } from "../../start-refused.ts";
 import { backfillSearch } from "./inbox-search.ts";
 import { setRebuildAfter } from "./inbox-store.ts";
+import { findProblemsReadOnly } from "./look-for-damage.ts";
 
 export type OpenDatabase = { readonly db: Sqlite; readonly schema: number };
 
@@ -27,12 +26,12 @@ export function recoveringPath(outboxDb: string): string {
   return `${outboxDb}.recovering`;
 }
 
-export async function openOutboxDatabase(path: string): Promise<OpenDatabase> {
+export async function openOutboxDatabase(path: string, find = findProblemsReadOnly): Promise<OpenDatabase> {
   if (existsSync(recoveringPath(path))) {
     const message = `A recovery of ${path} was cut off; run \`claudemesh daemon recover\` again to finish it.`;
     throw new StartRefused("outbox_corrupt", message);
   }
-  const problems = existsSync(path) ? findProblemsReadOnly(path, "full") : [];
+  const problems = existsSync(path) ? find(path, "full") : [];
   if (problems.length > 0) {
     throw new StartRefused(
       "outbox_corrupt",
@@ -47,8 +46,9 @@ export async function openInboxDatabase(
   path: string,
   timestamp: string,
   log: Log,
+  find = findProblemsReadOnly,
 ): Promise<OpenDatabase & { readonly setAside: string | undefined }> {
-  const problems = existsSync(path) ? findProblemsReadOnly(path, "quick") : [];
+  const problems = existsSync(path) ? find(path, "quick") : [];
   if (problems.length === 0) {
     const opened = await migrated(openSqlite({ path }), inboxMigrations());
     backfillSearch(opened.db);
@@ -63,28 +63,6 @@ export async function openInboxDatabase(
   const opened = await migrated(openSqlite({ path }), inboxMigrations());
   opened.db.transaction(() => setRebuildAfter(opened.db, 0));
   return { ...opened, setAside };
-}
-
-/** Read-only, so that looking at a damaged file leaves it and its log as they are. */
-export function findProblemsReadOnly(path: string, depth: IntegrityDepth): string[] {
-  let connection: DatabaseSync | undefined;
-  try {
-    connection = new DatabaseSync(path, { readOnly: true });
-    return findIntegrityProblems(new Sqlite(connection, path), depth);
-  } catch (error) {
-    if (isDamage(error)) return [error instanceof Error ? error.message : String(error)];
-    throw error;
-  } finally {
-    connection?.close();
-  }
-}
-
-const corruptCodes = new Set([11, 26]);
-
-function isDamage(error: unknown): boolean {
-  if (error instanceof StorageError) return error.kind === "corrupt";
-  const { errcode } = (error ?? {}) as { errcode?: unknown };
-  return typeof errcode === "number" && corruptCodes.has(errcode & 0xff);
 }
 
 async function migrated(db: Sqlite, migrations: readonly Migration[]): Promise<OpenDatabase> {

@@ -2,6 +2,9 @@
 // both ends and through every whole index, and each row is then looked up on its own. Nothing is ever written.
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 
+/** Another process may be reading the file. */
+const busyTimeoutMs = 5_000;
+
 export type DamagedTable = {
   readonly name: string;
   /** `rowid`, or the primary key of a table without one. */
@@ -24,7 +27,7 @@ const probesMax = 2_000_000;
 type Key = SQLInputValue;
 
 export function openDamaged(path: string): DatabaseSync {
-  const db = new DatabaseSync(path, { readOnly: true });
+  const db = new DatabaseSync(path, { readOnly: true, timeout: busyTimeoutMs });
   // One broken line of the schema does not hide the others.
   attempt(() => db.exec("PRAGMA writable_schema = ON"));
   return db;
