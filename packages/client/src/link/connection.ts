@@ -302,7 +302,7 @@ export class Connection {
 
   #finishHello(reply: ReplyFrame, negotiated: Negotiated, brokerKey: string): void {
     if (reply.status !== 200) {
-      this.#end(statusAfterRefusedHello(reply.status, reply.body), normalClosure);
+      this.#end(statusAfterRefusedHello(reply.status, reply.body, this.#believed), normalClosure);
       return;
     }
     const { meshId, publicKey } = this.#options.identity;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { failuresAfterEnd, statusAfterClose } from "./ended-status.ts";
+import { failuresAfterEnd, statusAfterClose, statusAfterRefusedHello } from "./ended-status.ts";
 
 describe("failuresAfterEnd", () => {
   it("counts on while connections fail or are dropped soon, and begins anew after one that held", () => {
@@ -19,5 +19,13 @@ describe("statusAfterClose", () => {
       detail: "connect ECONNREFUSED",
     });
     expect(statusAfterClose({ ...close, opened: true })).toMatchObject({ reason: "lost" });
+  });
+});
+
+describe("statusAfterRefusedHello", () => {
+  it("takes the end of a membership from our broker alone, because it is remembered over restarts", () => {
+    const body = { error: "unauthorized", message: "no", retryable: false, membership: "ended" };
+    expect(statusAfterRefusedHello(401, body, true)).toMatchObject({ state: "offline", reason: "member_revoked" });
+    expect(statusAfterRefusedHello(401, body, false)).toMatchObject({ state: "offline", reason: "unauthorized" });
   });
 });

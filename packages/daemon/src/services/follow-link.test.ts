@@ -15,6 +15,8 @@ test("a parameter that has its default because it made no sense is a warning, an
     rebuild: { run: done },
     events: { brokerStatus: () => undefined },
     noticeSleep: () => undefined,
+    membership: { heed: () => undefined },
+    destinations: { forgetAll: () => undefined },
     log,
   } as unknown as FollowPorts;
   const member = { pubkey: "a".repeat(64), name: "alice", role: "owner" as const };

@@ -18,7 +18,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 2,
-  sha256: "b087853479758494101a59012211186a0bdd487fe10d5cd0cb008970a7247d5a",
+  sha256: "72a5218f8338e70c07d83635783bc1b635b2f50f0430bd434c5df3b0ed426cf0",
 };
 
 const wire = {
