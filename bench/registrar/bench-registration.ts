@@ -52,7 +52,7 @@ export function approveAll(
     wanted.map(async (ids) => {
       const { approvalId: approval_id, runId: run_id } = ids;
       const terms = { approval_id, ...benchEffect, run_id, purpose: "register", ...window } as const;
-      const signature = Buffer.from(sign(approvalBytes(terms))).toString("hex");
+      const signature = Buffer.from(sign(approvalBytes(owner.meshId, terms))).toString("hex");
       const admit = async () => undefined;
       const approving = { store: ports.store.approvals, nowMs: Date.now, isSignedBy: ports.isSignedBy, admit };
       const approved = await approve(approving, owner, { ...terms, signature });

@@ -18,6 +18,17 @@ export const registrarFaults: readonly KnownBad[] = [
     loadedBy: ["packages/registrar/src/stores/sqlite/registrar-migrations.ts"],
   },
   {
+    name: "approval-for-any-mesh",
+    harm: "what an owner has signed in one mesh is an approval in every mesh of the same key",
+    edits: [
+      {
+        file: "packages/protocol/src/registrar/approval.ts",
+        find: "canonicalTerms({ ...terms, mesh_id: meshId })",
+        replace: "canonicalTerms({ ...terms, mesh_id: meshId.slice(0, 0) })",
+      },
+    ],
+  },
+  {
     name: "nonce-before-key",
     harm: "an exact retry after success is refused, and publishing breaks half-way",
     edits: [

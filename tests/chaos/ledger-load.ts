@@ -4,7 +4,7 @@ import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BrokerCall } from "@claudemesh/client/broker";
 import { createHttpCall } from "@claudemesh/client/broker-http";
-import { meshPaths } from "@claudemesh/client/home";
+import { meshPaths, readMeshConfig } from "@claudemesh/client/home";
 import { readKeyFile, signerOf } from "@claudemesh/client/keys";
 import { createOnce } from "@claudemesh/client/once";
 import { OnceLeaseLost, OnceNotRecorded, OnceUncertain } from "@claudemesh/client/once-failures";
@@ -30,8 +30,9 @@ const topic = "ledger";
 export async function openLedger(cluster: Cluster): Promise<LedgerWork[]> {
   const { brokerUrl: broker, mesh, peers } = cluster;
   const call = createHttpCall({ broker, mesh, token: await cluster.mintToken(), requestTimeoutMs });
-  const sign = signerOf(readKeyFile(meshPaths(peers[0].home, mesh).keypair));
-  return [await openSpaceWork(call), openOnceWork(call), openRegistrarWork(call, sign)];
+  const paths = meshPaths(peers[0].home, mesh);
+  const owner = { sign: signerOf(readKeyFile(paths.keypair)), meshId: readMeshConfig(paths).id };
+  return [await openSpaceWork(call), openOnceWork(call), openRegistrarWork(call, owner)];
 }
 
 /** Until it is told to stop. What the work throws is for whoever waits. */
@@ -133,8 +134,11 @@ function openOnceWork(call: BrokerCall): LedgerWork {
 }
 
 /** An approval and a registration under it, each key once. */
-function openRegistrarWork(call: BrokerCall, sign: (bytes: Uint8Array) => Uint8Array): LedgerWork {
-  const registrar = createRegistrarClient({ call, sign, lostAnswersMax: 200, sleep: () => sleep(betweenMs) });
+function openRegistrarWork(
+  call: BrokerCall,
+  owner: { readonly sign: (bytes: Uint8Array) => Uint8Array; readonly meshId: string },
+): LedgerWork {
+  const registrar = createRegistrarClient({ call, ...owner, lostAnswersMax: 200, sleep: () => sleep(betweenMs) });
   const answered = new Map<string, string>();
   const artifact_hash = hash("sha256", "chaos", "hex");
   const step = async (n: number) => {

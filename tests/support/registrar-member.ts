@@ -22,7 +22,8 @@ export function signedApproval(owner: TestMember, terms: Record<string, unknown>
     not_after: now + 3_600_000,
     ...terms,
   };
-  return { ...body, signature: owner.keys.sign(Buffer.from(canonical(body))) };
+  const signed = `claudemesh-approval-1\0${canonical({ ...body, mesh_id: owner.meshId })}`;
+  return { ...body, signature: owner.keys.sign(Buffer.from(signed)) };
 }
 
 export async function grant(owner: TestMember, terms: Record<string, unknown> = {}): Promise<Record<string, string>> {

@@ -28,6 +28,7 @@ export function registrarOf(shell: Shell, options: { readonly mesh?: string }): 
   return createRegistrarClient({
     call: connectingCall({ broker, identity: identityOf(keys, id), agent, trust: homeTrust(shell, paths, config) }),
     sign: signerOf(keys),
+    meshId: id,
   });
 }
 

@@ -23,6 +23,7 @@ function scripted(...steps: Step[]) {
       return step.answer;
     },
     sign: signerOf(generateMemberKeys()),
+    meshId: "0198c0de-0000-7000-8000-000000000001",
     lostAnswersMax: 3,
     sleep: async (ms) => slept.push(ms),
   });

@@ -73,8 +73,9 @@ export type PageOptions = { readonly after?: string; readonly limit?: number };
 export type RegistrarClientOptions = {
   /** One call as a member: `createHttpCall`, or `connectingCall` with a member's keys. */
   readonly call: BrokerCall;
-  /** The owner's ed25519 signature; needed to approve. */
+  /** The owner's ed25519 signature, and the mesh that it is good in; both are needed to approve. */
   readonly sign?: (bytes: Uint8Array) => Uint8Array;
+  readonly meshId?: string;
   /** Calls that got no answer, before the last failure is passed on. */
   readonly lostAnswersMax?: number;
   readonly sleep?: (ms: number) => Promise<unknown>;
@@ -200,16 +201,18 @@ type Ask = <T>(operation: Parameters<BrokerCall>[0], input: object) => Promise<T
 
 /** An answer that got lost took the nonce with it: an approval under an id of ours is then withdrawn and made anew. */
 async function approveWith(
-  { sign, nextId = randomUUID }: RegistrarClientOptions,
+  { sign, meshId, nextId = randomUUID }: RegistrarClientOptions,
   ask: Ask,
   request: ApproveRequest,
 ): Promise<ApprovalAnswer> {
-  if (sign === undefined) throw new MeshError("forbidden", "To approve takes the owner's keys; a token is not enough.");
+  if (sign === undefined || meshId === undefined) {
+    throw new MeshError("forbidden", "To approve takes the owner's keys and the mesh's id; a token is not enough.");
+  }
   const { approval_id: givenId, purpose = "register", ...rest } = request;
   for (;;) {
     const approval_id = givenId ?? nextId();
     const terms: ApprovalTerms = { approval_id, purpose, ...rest };
-    const signature = encodeHex(sign(approvalBytes(terms)));
+    const signature = encodeHex(sign(approvalBytes(meshId, terms)));
     const answer = await ask<ApprovalAnswer>("registrar.approve", { ...terms, signature });
     if (answer.authorization_nonce !== undefined || givenId !== undefined) return answer;
     await ask("registrar.revoke", { approval_id });

@@ -1,5 +1,5 @@
-// What an owner signs. The signature is over the canonical JSON of everything else in the request, so that an approval
-// cannot be stretched to another operation, target, artifact, run, window or purpose.
+// What an owner signs: a label, and the canonical JSON of everything else in the request together with the mesh, so that an
+// approval cannot be stretched to another mesh, operation, target, artifact, run, window or purpose.
 import { canonicalJson } from "../canonical/canonical-json.ts";
 import { encodeUtf8 } from "../encoding/utf8.ts";
 import type { JsonObject } from "../json/strict-json.ts";
@@ -21,8 +21,25 @@ export type ApprovalTerms = {
   readonly not_after: number;
 };
 
-/** RFC 8785 bytes of the terms. A field that is undefined is absent. */
-export function approvalBytes(terms: ApprovalTerms): Uint8Array {
+/** The label, 0x00, and the RFC 8785 bytes of the terms with `mesh_id`. A field that is undefined is absent. */
+export function approvalBytes(meshId: string, terms: ApprovalTerms): Uint8Array {
+  return encodeUtf8(`claudemesh-approval-1\0${canonicalTerms({ ...terms, mesh_id: meshId })}`);
+}
+
+/** What a stored approval's signature covers: 1, its terms alone, as it was at first; 2, what approvalBytes says. */
+export const approvalSignatureVersions = [1, 2] as const;
+export type ApprovalSignatureVersion = (typeof approvalSignatureVersions)[number];
+
+/** For approvals that are stored. A new one is good by approvalBytes alone. */
+export function storedApprovalBytes(
+  version: ApprovalSignatureVersion,
+  meshId: string,
+  terms: ApprovalTerms,
+): Uint8Array {
+  return version === 2 ? approvalBytes(meshId, terms) : encodeUtf8(canonicalTerms(terms));
+}
+
+function canonicalTerms(terms: ApprovalTerms & { readonly mesh_id?: string }): string {
   const present = Object.entries(terms).filter(([field, value]) => field !== "signature" && value !== undefined);
-  return encodeUtf8(canonicalJson(Object.fromEntries(present) as JsonObject));
+  return canonicalJson(Object.fromEntries(present) as JsonObject);
 }

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { errorCatalogue } from "../errors/catalogue.ts";
 import type { Sha256 } from "../messages/fingerprint.ts";
-import { type ApprovalTerms, approvalBytes } from "./approval.ts";
+import { type ApprovalTerms, approvalBytes, storedApprovalBytes } from "./approval.ts";
 import { digestInput, effectKey, lengthPrefixed, type ReplayIdentity, replayKey } from "./digests.ts";
 import { type RegistrarErrorCode, registrarRefusal } from "./registrar-refusals.ts";
 import { checkRegistrarText } from "./registrar-text.ts";
@@ -34,7 +34,14 @@ type DigestVector = {
 type Vectors = {
   digests: DigestVector[];
   public_key: string;
-  approvals: { name: string; terms: ApprovalTerms; canonical: string; signature: string }[];
+  approvals: {
+    name: string;
+    mesh_id: string;
+    terms: ApprovalTerms;
+    canonical: string;
+    signature: string;
+    signature_1: string;
+  }[];
   refused_texts: { name: string; text_escaped: string }[];
 };
 
@@ -150,22 +157,33 @@ describe("an approval's signed bytes", () => {
   const spki = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), Buffer.from(vectors.public_key, "hex")]);
   const key = createPublicKey({ key: spki, format: "der", type: "spki" });
 
-  it.each(vectors.approvals)("are the canonical JSON of the terms: $name", ({ terms, canonical, signature }) => {
-    expect(Buffer.from(approvalBytes(terms)).toString()).toBe(canonical);
-    expect(verify(null, approvalBytes(terms), key, Buffer.from(signature, "hex"))).toBe(true);
+  it.each(vectors.approvals)("are a label and the canonical JSON of the terms with the mesh: $name", (vector) => {
+    const { mesh_id, terms, canonical, signature } = vector;
+    const bytes = approvalBytes(mesh_id, terms);
+    expect(Buffer.from(bytes).toString()).toBe(`claudemesh-approval-1\0${canonical}`);
+    expect(verify(null, bytes, key, Buffer.from(signature, "hex"))).toBe(true);
     const shuffled = Object.fromEntries(Object.entries(terms).reverse()) as ApprovalTerms;
-    expect(approvalBytes(shuffled)).toEqual(approvalBytes(terms));
+    expect(approvalBytes(mesh_id, shuffled)).toEqual(bytes);
     const withSignature = { ...terms, signature } as ApprovalTerms;
-    expect(approvalBytes(withSignature)).toEqual(approvalBytes(terms));
+    expect(approvalBytes(mesh_id, withSignature)).toEqual(bytes);
+    expect(storedApprovalBytes(2, mesh_id, terms)).toEqual(bytes);
+  });
+
+  it.each(vectors.approvals)("of an approval from before are those of its terms alone: $name", (vector) => {
+    const bytes = storedApprovalBytes(1, vector.mesh_id, vector.terms);
+    expect(verify(null, bytes, key, Buffer.from(vector.signature_1, "hex"))).toBe(true);
+    expect(verify(null, bytes, key, Buffer.from(vector.signature, "hex"))).toBe(false);
   });
 
   it("change with every field", () => {
-    const [{ terms } = { terms: undefined }] = vectors.approvals;
-    if (terms === undefined) throw new Error("there are no vectors");
+    const [vector] = vectors.approvals;
+    if (vector === undefined) throw new Error("there are no vectors");
+    const { mesh_id, terms } = vector;
+    expect(approvalBytes(`${mesh_id}x`, terms)).not.toEqual(approvalBytes(mesh_id, terms));
     for (const field of Object.keys(terms) as (keyof ApprovalTerms)[]) {
       const value = terms[field];
       const other = typeof value === "number" ? value + 1 : `${value}x`;
-      expect(approvalBytes({ ...terms, [field]: other }), field).not.toEqual(approvalBytes(terms));
+      expect(approvalBytes(mesh_id, { ...terms, [field]: other }), field).not.toEqual(approvalBytes(mesh_id, terms));
     }
   });
 });

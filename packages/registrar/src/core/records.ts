@@ -1,6 +1,6 @@
 // The registrar's records as the rules see them. How they are stored is each store's; when they may be written is decided
 // in phase-one.ts and compensation.ts.
-import type { ApprovalTerms } from "@claudemesh/protocol/registrar/approval";
+import type { ApprovalSignatureVersion, ApprovalTerms } from "@claudemesh/protocol/registrar/approval";
 import type { Effect } from "@claudemesh/protocol/registrar/digests";
 import type { VerifiedState } from "@claudemesh/protocol/registrar/registration-state";
 
@@ -8,6 +8,7 @@ export type Approval = {
   readonly terms: ApprovalTerms;
   readonly ownerPubkey: string;
   readonly signature: string;
+  readonly signatureVersion: ApprovalSignatureVersion;
   readonly nonceHash: Uint8Array;
   readonly approvedAtMs: number;
   readonly revokedAtMs: number | undefined;

@@ -48,6 +48,7 @@ export const surfaceTables: Readonly<Record<string, readonly string[]>> = {
     "not_before",
     "not_after",
     "signature",
+    "signature_version",
     "nonce_hash",
     "approved_at",
     "revoked_at",

@@ -35,8 +35,9 @@ export async function approve(ports: ApprovePorts, owner: Member, input: Approve
   const { signature, ...given } = input;
   const terms: ApprovalTerms = given;
   checkTerms(terms);
-  if (!(await ports.isSignedBy(owner.pubkey, approvalBytes(terms), signature))) {
-    const message = "The signature is not this owner's over the canonical JSON of the other fields.";
+  if (!(await ports.isSignedBy(owner.pubkey, approvalBytes(owner.meshId, terms), signature))) {
+    const message =
+      "The signature is not this owner's over claudemesh-approval-1, 0x00 and the canonical JSON of the other fields with mesh_id.";
     throw new MeshError("forbidden", message, { field: "signature" });
   }
   const authorizationNonce = mintSecret("cmn", ports.randomBytes);
@@ -44,6 +45,7 @@ export async function approve(ports: ApprovePorts, owner: Member, input: Approve
     terms,
     ownerPubkey: owner.pubkey,
     signature,
+    signatureVersion: 2,
     nonceHash: hashSecret(authorizationNonce),
     approvedAtMs: ports.nowMs(),
     revokedAtMs: undefined,

@@ -1,6 +1,6 @@
 // What follows the commit: read the rows again, check them, and append the verdict. Whoever comes first decides; a second
 // verdict is dropped. Where nothing could be found out the registration stays inert, and is looked at again later.
-import { approvalBytes } from "@claudemesh/protocol/registrar/approval";
+import { storedApprovalBytes } from "@claudemesh/protocol/registrar/approval";
 import type { StoredRequest, Verification } from "../core/records.ts";
 import { findFaults } from "../core/verify-rows.ts";
 import type { RegistrarStore } from "../ports.ts";
@@ -63,7 +63,11 @@ async function judge(ports: VerifyPorts, meshId: string, stored: StoredRequest):
   const approval = await store.approvals.find(meshId, stored.consumption.approvalId);
   const signed =
     approval !== undefined &&
-    (await isSignedBy(approval.ownerPubkey, approvalBytes(approval.terms), approval.signature));
+    (await isSignedBy(
+      approval.ownerPubkey,
+      storedApprovalBytes(approval.signatureVersion, meshId, approval.terms),
+      approval.signature,
+    ));
   const faults = findFaults(stored, approval && { ...approval, signed });
   if (faults.length > 0 || verifier === undefined) return { type: "decided", verifier: builtIn, reasons: faults };
   const verdict = await verifier.verify({ mesh_id: meshId, ...registrationBody(stored) });

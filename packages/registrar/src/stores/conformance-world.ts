@@ -152,7 +152,7 @@ export class RegistrarWorld {
   }
 
   signed(terms: ApprovalTerms, by: Person = this.owner): ApproveInput {
-    return { ...terms, signature: by.sign(approvalBytes(terms)) };
+    return { ...terms, signature: by.sign(approvalBytes(this.meshId, terms)) };
   }
 
   async grant(asked: Partial<ApprovalTerms> = {}, by: Person = this.owner): Promise<Granted> {

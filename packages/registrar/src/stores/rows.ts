@@ -1,5 +1,5 @@
 // Rows as both stores read them, and the records they make. Statements are each store's own.
-import type { ApprovalPurpose } from "@claudemesh/protocol/registrar/approval";
+import type { ApprovalPurpose, ApprovalSignatureVersion } from "@claudemesh/protocol/registrar/approval";
 import type { VerifiedState } from "@claudemesh/protocol/registrar/registration-state";
 import type { ApprovalRecord, AuditEntry, StoredRequest } from "../core/records.ts";
 import { readReasons } from "./reasons.ts";
@@ -111,6 +111,7 @@ export type ApprovalRow = {
   readonly not_before: number;
   readonly not_after: number;
   readonly signature: string;
+  readonly signature_version: ApprovalSignatureVersion;
   readonly nonce_hash: Uint8Array;
   readonly approved_at: number;
   readonly revoked_at: number | null;
@@ -119,7 +120,7 @@ export type ApprovalRow = {
 
 export const approvalColumns = (ms: (column: string) => string) =>
   `a.approval_id, a.owner_pubkey, a.operation, a.target, a.artifact_hash, a.run_id, a.purpose, a.logical_request_key,
-   a.not_before, a.not_after, a.signature, a.nonce_hash, ${ms("a.approved_at")} AS approved_at,
+   a.not_before, a.not_after, a.signature, a.signature_version, a.nonce_hash, ${ms("a.approved_at")} AS approved_at,
    ${ms("a.revoked_at")} AS revoked_at`;
 
 export function toApproval(row: ApprovalRow): ApprovalRecord {
@@ -138,6 +139,7 @@ export function toApproval(row: ApprovalRow): ApprovalRecord {
     },
     ownerPubkey: row.owner_pubkey,
     signature: row.signature,
+    signatureVersion: row.signature_version,
     nonceHash: row.nonce_hash,
     approvedAtMs: row.approved_at,
     revokedAtMs: row.revoked_at ?? undefined,

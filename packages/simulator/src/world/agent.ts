@@ -22,6 +22,7 @@ export type AgentSetup = {
   readonly network: Network;
   readonly wire: Wire;
   readonly settings: Settings;
+  readonly meshId: string;
   readonly keys: MemberKeys;
 };
 
@@ -112,7 +113,7 @@ export class AgentProcess {
   /** Sessions that were lost and opened anew. */
   reopened = 0;
 
-  constructor(life: Life, { network, wire, keys, settings }: AgentSetup) {
+  constructor(life: Life, { network, wire, keys, meshId, settings }: AgentSetup) {
     this.life = life;
     const { random, randomBytes } = life.chance;
     const pubkey = keys.ed25519.public_key;
@@ -122,7 +123,7 @@ export class AgentProcess {
     const nextId = createUlidGenerator({ nowMs: life.host.wallMs, randomBytes });
     const { monotonicMs } = life.host.timeSources(life);
     const sleep = (ms: number, signal?: AbortSignal) => this.sleep(ms, signal);
-    this.registrar = createRegistrarClient({ call: this.call, sign: signerOf(keys), sleep, random, nextId });
+    this.registrar = createRegistrarClient({ call: this.call, sign: signerOf(keys), meshId, sleep, random, nextId });
     this.once = createOnce({
       call: this.call,
       clock: { monotonicMs, wallMs: life.host.wallMs, sleep },

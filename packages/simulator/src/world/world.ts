@@ -102,7 +102,9 @@ export class World {
     for (const [number, keys] of daemonKeys.entries()) await this.#addDaemon(number, keys, mesh);
     for (const [number, keys] of agentKeys.entries()) {
       const host = this.#host(1 + daemons + number, `agent-${number}`);
-      this.agents.push(new AgentActor({ host, network: this.network, wire: new Wire(), settings, keys }));
+      this.agents.push(
+        new AgentActor({ host, network: this.network, wire: new Wire(), settings, meshId: mesh.id, keys }),
+      );
     }
     if (brokers > 1) this.#addBroker(disk, this.#host(1 + daemons + agents, "broker-1"));
     for (const broker of this.brokers) broker.mesh = mesh;

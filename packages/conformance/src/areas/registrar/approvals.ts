@@ -27,7 +27,7 @@ export const approvalScenarios: readonly Scenario<BrokerWorld>[] = [
     async (world) => {
       const { signingOwner } = world;
       const terms = termsFor(world, freshEffect(world));
-      const signed = signTerms(signingOwner.keys, terms);
+      const signed = signTerms(signingOwner, terms);
       const { approval_id, not_after } = terms;
       const first = expectAnswer(await post(signingOwner, signed), 201, {
         approval_id,
@@ -42,7 +42,7 @@ export const approvalScenarios: readonly Scenario<BrokerWorld>[] = [
       const shown = itemsOf(listed).filter((item) => item.approval_id === approval_id);
       expectEqual(shown.length, 1, "approvals with this id", listed.request);
       expectThat(!listed.text.includes(nonce), "no nonce in the list", "it is there", listed.request);
-      const other = signTerms(signingOwner.keys, { ...terms, target: "elsewhere" });
+      const other = signTerms(signingOwner, { ...terms, target: "elsewhere" });
       expectRefusal(await post(signingOwner, other), 409, "exists_with_other_content");
     },
   ),
@@ -53,7 +53,7 @@ export const approvalScenarios: readonly Scenario<BrokerWorld>[] = [
     async (world) => {
       const { signingOwner } = world;
       const terms = termsFor(world, freshEffect(world));
-      const { signature } = signTerms(signingOwner.keys, terms);
+      const { signature } = signTerms(signingOwner, terms);
       for (const change of [
         { target: "elsewhere" },
         { operation: "other" },
@@ -65,7 +65,7 @@ export const approvalScenarios: readonly Scenario<BrokerWorld>[] = [
       ]) {
         expectRefusal(await post(signingOwner, { ...terms, ...change, signature }), 403, "forbidden");
       }
-      const foreign = signTerms(world.alice.keys, terms);
+      const foreign = signTerms(world.alice, terms);
       expectRefusal(await post(signingOwner, foreign), 403, "forbidden");
       expectAnswer(await post(signingOwner, { ...terms, signature }), 201);
     },
@@ -91,7 +91,7 @@ export const approvalScenarios: readonly Scenario<BrokerWorld>[] = [
     ];
     for (const change of wrong) {
       const each = { ...terms, ...change } as typeof terms;
-      expectRefusal(await post(signingOwner, signTerms(signingOwner.keys, each)), 400);
+      expectRefusal(await post(signingOwner, signTerms(signingOwner, each)), 400);
     }
     for (const signature of ["", "0".repeat(127), "Z".repeat(128), 1, undefined]) {
       expectRefusal(await post(signingOwner, { ...terms, signature }), 400);
@@ -106,7 +106,7 @@ export const approvalScenarios: readonly Scenario<BrokerWorld>[] = [
       const { alice, bob } = world;
       const compensation = { approval_id: "x", authorization_nonce: "x", attempt_id: "x" };
       const owners: readonly (readonly [string, string, object | undefined])[] = [
-        ["POST", "/registrar/approvals", signTerms(alice.keys, termsFor(world, freshEffect(world)))],
+        ["POST", "/registrar/approvals", signTerms(alice, termsFor(world, freshEffect(world)))],
         ["GET", "/registrar/approvals", undefined],
         ["POST", `/registrar/approvals/${approved.approval_id}/revoke`, undefined],
         ["POST", keyPath(request.logical_request_key, "/compensate"), compensation],

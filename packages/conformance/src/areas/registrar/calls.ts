@@ -25,7 +25,7 @@ function everyCall(world: BrokerWorld): readonly Call[] {
   const approved = { terms, approval_id: terms.approval_id, authorization_nonce: "none" };
   const compensation = { approval_id: "x", authorization_nonce: "x", attempt_id: "x" };
   return [
-    { method: "POST", path: "/registrar/approvals", json: signTerms(signingOwner.keys, terms) },
+    { method: "POST", path: "/registrar/approvals", json: signTerms(signingOwner, terms) },
     { method: "GET", path: "/registrar/approvals" },
     { method: "POST", path: "/registrar/approvals/none/revoke" },
     { method: "POST", path: "/registrar/requests", json: requestFor(world, approved) },
@@ -129,7 +129,7 @@ export const registrarCallScenarios: readonly Scenario<BrokerWorld>[] = [
     const owner = await signingOwner.connect("client");
     const peer = await world.alice.connect("client");
     const terms = termsFor(world, freshEffect(world));
-    const made = expectAnswer(await owner.request("registrar.approve", signTerms(signingOwner.keys, terms)), 201);
+    const made = expectAnswer(await owner.request("registrar.approve", signTerms(signingOwner, terms)), 201);
     const { approval_id } = terms;
     const approved = { terms, approval_id, authorization_nonce: String(made.body.authorization_nonce) };
     const request = requestFor(world, approved);

@@ -61,7 +61,7 @@ export const identityScenarios: readonly Scenario<BrokerWorld>[] = [
       }
       for (const field of ["approval_id", "operation", "target", "run_id"]) {
         const terms = { ...termsFor(world, freshEffect(world)), [field]: text };
-        const answer = await signingOwner.call("POST", "/registrar/approvals", signTerms(signingOwner.keys, terms));
+        const answer = await signingOwner.call("POST", "/registrar/approvals", signTerms(signingOwner, terms));
         expectRefusal(answer, 400);
       }
     }
@@ -103,7 +103,7 @@ export const identityScenarios: readonly Scenario<BrokerWorld>[] = [
     expectRefused(await register(other, request), 403, "NONCE_UNBOUND");
     const { operation, target, artifact_hash, run_id } = request;
     const terms = termsFor(world, { operation, target, artifact_hash, run_id }, { approval_id: request.approval_id });
-    const made = await other.call("POST", "/registrar/approvals", signTerms(other.keys, terms));
+    const made = await other.call("POST", "/registrar/approvals", signTerms(other, terms));
     expectAnswer(made, 201);
     const { authorization_nonce } = made.body;
     expectAnswer(await register(other, { ...request, authorization_nonce }), 201, { duplicate: false });

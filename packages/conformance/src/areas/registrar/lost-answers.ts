@@ -11,7 +11,7 @@ export const registrarLostAnswerScenarios: readonly Scenario<BrokerWorld>[] = [
   scenario("0", "approval", "approval: the stored record; a nonce that got lost is not shown again", async (world) => {
     const { signingOwner } = world;
     const terms = termsFor(world, freshEffect(world));
-    const signed = signTerms(signingOwner.keys, terms);
+    const signed = signTerms(signingOwner, terms);
     const { approval_id } = terms;
     expectAnswer(await signingOwner.lose("POST", "/registrar/approvals", signed), 201);
     const again = await signingOwner.call("POST", "/registrar/approvals", signed);

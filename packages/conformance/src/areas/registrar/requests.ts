@@ -4,8 +4,7 @@ import { type ApprovalTerms, approvalBytes } from "@claudemesh/protocol/registra
 import { type Answer, expectAnswer, expectRefusal } from "../../frame/expect.ts";
 import { aPublicKey, aText, aTime, aUuidV7, type Pattern } from "../../frame/pattern.ts";
 import type { HttpAnswer } from "../../transport/http.ts";
-import type { MemberKeys } from "../../transport/member-keys.ts";
-import type { BrokerWorld, Caller } from "../broker/world.ts";
+import type { BrokerWorld, Caller, MeshMember } from "../broker/world.ts";
 
 export type Effect = Pick<ApprovalTerms, "operation" | "target" | "artifact_hash" | "run_id">;
 
@@ -43,9 +42,9 @@ export function termsFor(world: BrokerWorld, effect: Effect, more: Partial<Appro
   };
 }
 
-export const signTerms = (keys: MemberKeys, terms: ApprovalTerms) => ({
+export const signTerms = ({ keys, meshId }: Pick<MeshMember, "keys" | "meshId">, terms: ApprovalTerms) => ({
   ...terms,
-  signature: keys.sign(approvalBytes(terms)),
+  signature: keys.sign(approvalBytes(meshId, terms)),
 });
 
 /** An owner's approval of this effect, with its nonce. */
@@ -57,7 +56,7 @@ export async function approve(
   const { signingOwner } = world;
   const terms = termsFor(world, effect, more);
   const { approval_id, not_after } = terms;
-  const answer = await signingOwner.call("POST", "/registrar/approvals", signTerms(signingOwner.keys, terms));
+  const answer = await signingOwner.call("POST", "/registrar/approvals", signTerms(signingOwner, terms));
   expectAnswer(answer, 201, { approval_id, authorization_nonce: aText, not_after });
   return { terms, approval_id, authorization_nonce: String(answer.body.authorization_nonce) };
 }

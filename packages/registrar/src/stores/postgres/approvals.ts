@@ -55,8 +55,9 @@ export async function insertApproval(
   const { terms } = approval;
   const written = await tx.execute(
     `INSERT INTO mesh.registrar_approval (mesh_id, approval_id, owner_pubkey, operation, target, artifact_hash, run_id,
-       purpose, logical_request_key, not_before, not_after, signature, nonce_hash, approved_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING`,
+       purpose, logical_request_key, not_before, not_after, signature, nonce_hash, approved_at,
+       signature_version)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING`,
     [
       meshId,
       terms.approval_id,
@@ -72,6 +73,7 @@ export async function insertApproval(
       approval.signature,
       approval.nonceHash,
       new Date(approval.approvedAtMs),
+      approval.signatureVersion,
     ],
   );
   return written === 1 ? undefined : selectApproval(tx, meshId, terms.approval_id);

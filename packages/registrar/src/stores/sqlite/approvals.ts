@@ -31,8 +31,8 @@ export function insertApproval(tx: Sqlite, meshId: string, approval: Approval): 
   if (stored !== undefined) return stored;
   tx.sql(
     `INSERT INTO registrar_approval (mesh_id, approval_id, owner_pubkey, operation, target, artifact_hash, run_id, purpose,
-       logical_request_key, not_before, not_after, signature, nonce_hash, approved_at, revoked_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)`,
+       logical_request_key, not_before, not_after, signature, signature_version, nonce_hash, approved_at, revoked_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)`,
   ).run(
     meshId,
     terms.approval_id,
@@ -46,6 +46,7 @@ export function insertApproval(tx: Sqlite, meshId: string, approval: Approval): 
     terms.not_before,
     terms.not_after,
     approval.signature,
+    approval.signatureVersion,
     approval.nonceHash,
     approval.approvedAtMs,
   );

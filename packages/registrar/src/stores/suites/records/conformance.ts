@@ -1,5 +1,7 @@
 // Approvals, lists, and records that no statement can change: what the database itself refuses, asked for past the
 // registrar.
+import { hashSecret } from "@claudemesh/members/credentials";
+import { approvalBytes, storedApprovalBytes } from "@claudemesh/protocol/registrar/approval";
 import { describe, expect, test } from "vitest";
 import { stateOf } from "../../../core/stored-state.ts";
 import { appendOnlyTables } from "../../../core/surface.ts";
@@ -41,6 +43,40 @@ export function describeRecords(world: () => RegistrarWorld): void {
       const borrowed = world().signed(terms, world().member);
       expect(await world().broker.approve(borrowed, world().owner)).toMatchObject({ status: 403 });
       expect(await world().count("registrar_approval")).toBe(0);
+    });
+
+    test("is good in the mesh that it was signed for, and signed under its label", async () => {
+      const terms = world().terms();
+      const { owner } = world();
+      const elsewhere = owner.sign(approvalBytes(`${world().meshId.slice(0, -1)}0`, terms));
+      const unlabelled = owner.sign(storedApprovalBytes(1, world().meshId, terms));
+      for (const signature of [elsewhere, unlabelled]) {
+        expect(await world().broker.approve({ ...terms, signature }, owner)).toMatchObject({
+          status: 403,
+          body: { error: "forbidden", field: "signature" },
+        });
+      }
+      expect(await world().count("registrar_approval")).toBe(0);
+    });
+
+    test("from before is verified by what it was signed over, and what that is never changes", async () => {
+      const terms = world().terms();
+      const { owner, meshId } = world();
+      const approval = {
+        terms,
+        ownerPubkey: owner.pubkey,
+        nonceHash: hashSecret("cmn_old"),
+        approvedAtMs: world().nowMs,
+      };
+      const signature = owner.sign(storedApprovalBytes(1, meshId, terms));
+      const { approvals } = world().broker.store;
+      await approvals.add(meshId, { ...approval, signature, signatureVersion: 1, revokedAtMs: undefined });
+      const authority = { approval_id: terms.approval_id, authorization_nonce: "cmn_old" };
+      expect(await world().ask(authority)).toMatchObject({ status: 201, body: { state: "registered_closed" } });
+      const table = world().table("registrar_approval");
+      await expect(world().harness.query(`UPDATE ${table} SET signature_version = 2`)).rejects.toThrow(
+        "only be revoked",
+      );
     });
 
     test.for([
