@@ -22,6 +22,7 @@ const metrics = createBrokerMetrics({
   counts,
   connected: () => 0,
   sessionsHeld: () => 0,
+  signalsForged: () => 0,
   webhookCounts,
   checkReady: async () => ({ store: "ok", limiter: "ok" }),
   strangers: new Strangers(1),

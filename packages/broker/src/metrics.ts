@@ -41,6 +41,8 @@ export type MetricSources = {
   readonly connected: () => number;
   /** Sessions of spaces that connections to this broker hold. */
   readonly sessionsHeld: () => number;
+  /** Messages on the brokers' channel that no broker of this store had signed, since the start. */
+  readonly signalsForged: () => number;
   readonly strangers: Pick<Strangers, "counts" | "refused">;
   readonly webhookCounts: () => Promise<{ readonly pending: number; readonly parked: number }>;
   /** Whether store and limiter take writes. */
@@ -89,6 +91,11 @@ export function createBrokerMetrics(sources: MetricSources): BrokerMetrics {
     "cm_broker_rate_limit_consumed_then_b2_rejected_total",
     "Units of budget spent on sends that the transaction then refused.",
     () => counts().limiterSpentThenRefused,
+  );
+  sinceStart(
+    "cm_broker_signals_forged_total",
+    "Messages on the brokers' channel that no broker of this store had signed; none of them was obeyed.",
+    sources.signalsForged,
   );
   registerReadiness(registers, sources);
   showStrangers(registers, sources.strangers);

@@ -107,6 +107,7 @@ export async function startBroker(config: BrokerConfig, options: StartBrokerOpti
       counts: backend.counts,
       checkReady,
       connected: () => connections.size,
+      signalsForged: joined.forged,
       sessionsHeld: () => watchers.size,
       webhookCounts: () => backend.messages.webhooks.counts(),
       onFailure: createQuietLog((error, times) =>
@@ -300,7 +301,8 @@ async function serve(broker: WiredBroker, { place, lingerMs, strangers }: Servin
   const url = urlOf(config, (server.server.address() as AddressInfo).port);
   broker.setUrl(url);
   sayWhatInvitesSay(broker);
-  log.info({ event: "listening", url, store: place, broker_key: broker.key.publicKey }, "the broker serves");
+  const { publicKey: broker_key } = broker.key;
+  log.info({ event: "listening", url, store: place, config: config.configFile, broker_key }, "the broker serves");
   const background = startBackgroundWork(broker);
   const sweep = setInterval(() => {
     broker.messages.sweepLimiter(broker.nowMs(), limiterSweepRows).catch((error: unknown) => {

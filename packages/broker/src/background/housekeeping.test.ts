@@ -38,6 +38,7 @@ async function withHousekeeping(
       counts,
       connected: () => 0,
       sessionsHeld: () => 0,
+      signalsForged: () => 0,
       webhookCounts: async () => ({ pending: 0, parked: 0 }),
       onFailure: () => undefined,
     });

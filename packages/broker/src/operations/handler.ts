@@ -22,39 +22,94 @@ export type Caller = {
   readonly priorLookUp?: PriorLookUp;
 };
 
-/** What only an owner may, or what shows an owner more. A handler of any other operation does not get to see a role. */
-const roleOperations = [
-  "member.revoke",
-  "member.role",
-  "message.state",
-  "mesh.set",
-  "invite.create",
-  "invite.list",
-  "invite.revoke",
-  "registrar.approve",
-  "registrar.approvals",
-  "registrar.revoke",
-  "registrar.compensate",
-  "registrar.audit",
-  "space.policy",
-  "topic.delete",
-  "webhook.create",
-  "webhook.list",
-  "webhook.delete",
-  "webhook.deliveries",
-  "webhook.replay",
-] as const satisfies readonly OperationName[];
+/**
+ * What a connection's word is worth once it is open. A member that is revoked through another broker may be connected here
+ * a little longer, and a role can change: `role` and `write` are asked of the store at every request, and a handler of
+ * another operation does not get to see a role. `transaction`: what it writes asks for the member in its own transaction.
+ * `read`: nothing is changed, and the connection ends within a second.
+ */
+const access = {
+  send: "transaction",
+  fate: "read",
+  fence: "write",
+  "message.state": "role",
+  history: "read",
+  search: "read",
+  mentions: "read",
+  // It says that a push was read, which was the reader's own.
+  ack: "read",
+  "queue.create": "write",
+  "queue.lease": "transaction",
+  "queue.ack": "transaction",
+  "queue.nack": "transaction",
+  "queue.parked": "read",
+  "queue.revive": "transaction",
+  "members.list": "read",
+  "peers.list": "read",
+  "profile.set": "write",
+  "member.revoke": "role",
+  "member.role": "role",
+  "mesh.settings": "read",
+  "mesh.set": "role",
+  "invite.create": "role",
+  "invite.list": "role",
+  "invite.revoke": "role",
+  "token.create": "write",
+  "token.list": "read",
+  "token.revoke": "write",
+  "topic.create": "write",
+  "topic.list": "read",
+  "topic.delete": "role",
+  "topic.subscribe": "write",
+  "topic.unsubscribe": "write",
+  "webhook.create": "role",
+  "webhook.list": "role",
+  "webhook.delete": "role",
+  "webhook.deliveries": "role",
+  "webhook.replay": "role",
+  "once.claim": "transaction",
+  "once.renew": "transaction",
+  "once.record": "transaction",
+  "once.resolve": "transaction",
+  "once.get": "read",
+  "registrar.approve": "role",
+  "registrar.approvals": "role",
+  "registrar.revoke": "role",
+  "registrar.register": "transaction",
+  "registrar.resolve": "read",
+  "registrar.attempts": "read",
+  "registrar.compensate": "role",
+  "registrar.registrations": "read",
+  "registrar.audit": "role",
+  "space.create": "write",
+  "space.list": "read",
+  "space.policy": "role",
+  "space.open": "transaction",
+  "space.commit": "transaction",
+  "space.verdict": "read",
+  "space.watch": "read",
+  "space.entity": "read",
+  "space.query": "read",
+  "space.log": "read",
+  "space.invocation": "read",
+  "space.branch.create": "transaction",
+  "space.branch.delete": "transaction",
+  "space.branches": "read",
+  "space.merge.propose": "read",
+  "space.diff": "read",
+} as const satisfies Readonly<Record<OperationName, "role" | "write" | "transaction" | "read">>;
 
-export type RoleOperation = (typeof roleOperations)[number];
+export type RoleOperation = {
+  [Name in OperationName]: (typeof access)[Name] extends "role" ? Name : never;
+}[OperationName];
 
-const dependsOnRole: ReadonlySet<OperationName> = new Set(roleOperations);
-
-export function isRoleOperation(name: OperationName): name is RoleOperation {
-  return dependsOnRole.has(name);
+/** Whether the member is looked up before the operation is run. Over HTTP its token has been looked up just now. */
+export function asksForMember(name: OperationName, caller: Caller): boolean {
+  return access[name] === "role" || (access[name] === "write" && caller.sessions !== undefined);
 }
 
 /** Who asks for something that depends on the role, which is read when it is asked for. */
-type RoleCaller = Caller & { readonly member: Member };
+export type RoleCaller = Caller & { readonly member: Member };
 
 export type Handler<Name extends OperationName> = (
   broker: BrokerContext,

@@ -7,7 +7,7 @@ import { type Answer, answerError } from "@claudemesh/protocol/messages/accept-r
 import { type OperationName, operations } from "@claudemesh/protocol/wire/operations";
 import type { BrokerContext } from "../context.ts";
 import { toMeshError } from "../storage-failure.ts";
-import { type Caller, isRoleOperation, type RoleOperation } from "./handler.ts";
+import { asksForMember, type Caller, type RoleCaller } from "./handler.ts";
 import { handlers } from "./handlers.ts";
 
 export type RunOperation = (name: OperationName, caller: Caller, input: object) => Promise<Answer>;
@@ -38,23 +38,20 @@ export function createOperationRunner(broker: BrokerContext, validators: Validat
 }
 
 /**
- * A connection outlives a role: whoever asks for what depends on one is looked up again, so that an owner that stepped
- * down, or was revoked, may no more than a member from its next request on.
+ * A connection outlives a role and, where another broker revoked it, a membership: whoever changes something, or asks for
+ * what depends on a role, is looked up again, so that an owner that stepped down may no more than a member from its next
+ * request on, and a former member nothing, whatever the brokers have told each other.
  */
-function dispatch(broker: BrokerContext, name: OperationName, caller: Caller, input: never): Promise<Answer> {
-  return isRoleOperation(name) ? dispatchByRole(broker, name, caller, input) : handlers[name](broker, caller, input);
-}
-
-async function dispatchByRole(
-  broker: BrokerContext,
-  name: RoleOperation,
-  caller: Caller,
-  input: never,
-): Promise<Answer> {
+async function dispatch(broker: BrokerContext, name: OperationName, caller: Caller, input: never): Promise<Answer> {
+  const handler: AnyHandler = handlers[name];
+  // What does not depend on a role has a handler that is shown none, by its type.
+  if (!asksForMember(name, caller)) return handler(broker, caller as RoleCaller, input);
   const member = await broker.members.findMember(caller.member.meshId, caller.member.pubkey);
   if (member === undefined || member.revoked) throw new MeshError("unauthorized");
-  return handlers[name](broker, { ...caller, member }, input);
+  return handler(broker, { ...caller, member }, input);
 }
+
+type AnyHandler = (broker: BrokerContext, caller: RoleCaller, input: never) => Promise<Answer>;
 
 export const operationNames = Object.keys(operations) as OperationName[];
 

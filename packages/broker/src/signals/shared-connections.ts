@@ -102,6 +102,11 @@ export class SharedConnections extends ConnectionRegistry {
     else this.#refuse(signal);
   }
 
+  /** Its membership was ended through another broker, which may have had no way to tell. */
+  cutHere({ meshId, pubkey }: Recipient): void {
+    super.cut(meshId, pubkey);
+  }
+
   /** Somebody who is connected here has something waiting. */
   wakeHere({ meshId, pubkey }: Recipient): void {
     super.wake(meshId, [pubkey]);

@@ -8,11 +8,12 @@ import { openSignalBus } from "./signal-bus.ts";
 const redis = await RestartableRedis.create();
 afterAll(() => redis?.stop());
 
-function openBus(brokerId: string) {
-  const seen = { speaking: 0, listening: 0, heard: [] as Signal[] };
+function openBus(brokerId: string, secret = Buffer.from("of one store")) {
+  const seen = { speaking: 0, listening: 0, forged: 0, heard: [] as Signal[] };
   const bus = openSignalBus({
     redisUrl: redis?.url ?? "",
     brokerId,
+    secret,
     onSignal: (signal) => seen.heard.push(signal),
     onListening: () => {
       seen.listening += 1;
@@ -21,6 +22,9 @@ function openBus(brokerId: string) {
       seen.speaking += 1;
     },
     onProblem: () => undefined,
+    onForged: () => {
+      seen.forged += 1;
+    },
   });
   onTestFinished(() => bus.close());
   return { bus, seen };
@@ -39,5 +43,14 @@ describe.skipIf(redis === undefined)("the channel", () => {
     }
     expect(b.seen.heard).toEqual([signal, signal]);
     expect(a.seen.heard).toEqual([]);
+  });
+
+  test("is not obeyed by brokers of a store when a program without its secret speaks on it, and that is counted", async () => {
+    await redis?.start();
+    const [ours, stranger] = [openBus("ours"), openBus("stranger", Buffer.from("of another store"))];
+    await until("both are there", () => ours.seen.listening > 0 && stranger.seen.speaking > 0);
+    stranger.bus.publish({ type: "daemon_connected", meshId: "mesh-1", pubkey: "a", stamp: "9" });
+    await until("it was refused", () => ours.seen.forged > 0);
+    expect(ours.seen.heard).toEqual([]);
   });
 });

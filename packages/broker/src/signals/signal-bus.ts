@@ -7,6 +7,8 @@ export type SignalBusOptions = {
   readonly redisUrl: string;
   /** Names this broker among the others. */
   readonly brokerId: string;
+  /** What is said is signed with it, and what is not signed with it is not heard. */
+  readonly secret: Uint8Array;
   /** Signals of other brokers. */
   readonly onSignal: (signal: Signal) => void;
   /** Listening, for the first time or again: what was said before was not heard. */
@@ -14,6 +16,8 @@ export type SignalBusOptions = {
   /** Able to speak, for the first time or again: what was said before was not sent. */
   readonly onSpeaking: () => void;
   readonly onProblem: (error: unknown) => void;
+  /** Something was said that no broker of this store can have said. */
+  readonly onForged: () => void;
 };
 
 export type SignalBus = {
@@ -28,7 +32,7 @@ const publishTimeoutMs = 1_000;
 const recipientsPerSignal = 1_000;
 
 export function openSignalBus(options: SignalBusOptions): SignalBus {
-  const { redisUrl: url, brokerId, onProblem } = options;
+  const { redisUrl: url, brokerId, secret, onProblem } = options;
   const speaking = new RedisConnection({ url, name: "claudemesh-signals", onProblem, onReady: options.onSpeaking });
   const listening = new RedisConnection({
     url,
@@ -38,15 +42,19 @@ export function openSignalBus(options: SignalBusOptions): SignalBus {
     subscription: {
       channel,
       onMessage: (text) => {
-        const message = decodeSignals(text);
-        if (message === undefined || message.from === brokerId) return;
+        const message = decodeSignals(text, secret);
+        if (message === undefined) {
+          options.onForged();
+          return;
+        }
+        if (message.from === brokerId) return;
         for (const signal of message.signals) options.onSignal(signal);
       },
     },
   });
   const waiting = new WaitingSignals();
   const flush = () => {
-    const text = encodeSignals({ from: brokerId, signals: waiting.take() });
+    const text = encodeSignals({ from: brokerId, signals: waiting.take() }, secret);
     speaking.ask((client) => client.publish(channel, text), publishTimeoutMs).catch(onProblem);
   };
   return {

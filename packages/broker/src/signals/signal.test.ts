@@ -1,4 +1,5 @@
 // The text of signals between brokers: what is written is read, and nothing else does harm.
+import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { decodeSignals, encodeSignals, type Signal } from "./signal.ts";
 
@@ -14,10 +15,15 @@ const signals: Signal[] = [
   { type: "session_taken", meshId: "mesh-1", spaceId: "plan", sessionId: "s", epoch: 2 },
 ];
 
+const secret = Buffer.from("known to the brokers of one store");
+const read = (text: string) => decodeSignals(text, secret);
+/** Signed, whatever it says. */
+const signed = (text: string) => `${createHmac("sha256", secret).update(text).digest("hex")} ${text}`;
+
 describe("signals", () => {
   test("are read as they were written", () => {
     const message = { from: "broker-1", signals };
-    expect(decodeSignals(encodeSignals(message))).toEqual(message);
+    expect(read(encodeSignals(message, secret))).toEqual(message);
   });
 
   test("of types that this version does not know, or without what they need, are passed over", () => {
@@ -40,11 +46,21 @@ describe("signals", () => {
       { type: "session_taken", meshId: "mesh-1", spaceId: "plan", sessionId: "s" },
     ];
     const text = JSON.stringify({ from: "broker-1", signals: [...strange, ...signals], more: 1 });
-    expect(decodeSignals(text)).toEqual({ from: "broker-1", signals });
+    expect(read(signed(text))).toEqual({ from: "broker-1", signals });
   });
 
   test.each(["", "hello", "null", "[]", "{}", '{"from":1,"signals":[]}', '{"from":"x"}', '{"from":"x","signals":{}}'])(
-    "%j is no message of ours",
-    (text) => expect(decodeSignals(text)).toBeUndefined(),
+    "%j is no message of ours, signed or not",
+    (text) => expect(read(signed(text))).toBeUndefined(),
   );
+
+  test("that are not signed, signed with another store's secret, or changed since, are not ours", () => {
+    const message = { from: "broker-1", signals };
+    const text = encodeSignals(message, secret);
+    expect(read(JSON.stringify(message))).toBeUndefined();
+    expect(read(encodeSignals(message, Buffer.from("another store's")))).toBeUndefined();
+    expect(read(text.replace("broker-1", "broker-2"))).toBeUndefined();
+    expect(read(text.toUpperCase())).toBeUndefined();
+    expect(read(text.slice(1))).toBeUndefined();
+  });
 });

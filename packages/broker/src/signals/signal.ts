@@ -1,5 +1,6 @@
 // What brokers tell each other, and its text. A signal is a hint that saves waiting: nothing depends on its arrival, so
 // that whatever cannot be read is passed over, as from a broker of another version.
+import { createHmac, timingSafeEqual } from "node:crypto";
 
 import { type DestinationKind, destinationKinds } from "@claudemesh/protocol/messages/addresses";
 
@@ -28,19 +29,30 @@ export type Signal =
       readonly epoch: number;
     };
 
+const signatureCharacters = 64;
+
+function signatureOf(text: string, secret: Uint8Array): string {
+  return createHmac("sha256", secret).update(text).digest("hex");
+}
+
 export type SignalMessage = { readonly from: string; readonly signals: readonly Signal[] };
 
-export function encodeSignals(message: SignalMessage): string {
-  return JSON.stringify(message);
+/** Signed with what only the brokers of the store know: whoever reaches Redis can say anything on the channel. */
+export function encodeSignals(message: SignalMessage, secret: Uint8Array): string {
+  const text = JSON.stringify(message);
+  return `${signatureOf(text, secret)} ${text}`;
 }
 
 /** Undefined: not a message of ours. Signals of unknown types are left out. */
-export function decodeSignals(text: string): SignalMessage | undefined {
+export function decodeSignals(signed: string, secret: Uint8Array): SignalMessage | undefined {
+  const text = signed.slice(signatureCharacters + 1);
+  const shown = Buffer.from(signed.slice(0, signatureCharacters + 1));
+  const wanted = Buffer.from(`${signatureOf(text, secret)} `);
+  if (shown.length !== wanted.length || !timingSafeEqual(shown, wanted)) return undefined;
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    // Anybody with access to Redis may publish anything there.
     return undefined;
   }
   if (!isRecord(value) || typeof value.from !== "string" || !Array.isArray(value.signals)) return undefined;

@@ -56,6 +56,10 @@ export type SideBySide = {
   readonly redisUrl: string;
   readonly sweepIntervalMs: number;
   readonly findWaiting: (recipients: readonly Recipient[]) => Promise<readonly Recipient[]>;
+  /** Members whose membership ended at this time or later. */
+  readonly findRevokedSince: (sinceMs: number) => Promise<readonly Recipient[]>;
+  /** Known to the brokers of this store alone. */
+  readonly signalSecret: Uint8Array;
 };
 
 export type BackendSurroundings = {

@@ -1,8 +1,10 @@
 // The backend of brokers side by side: PostgreSQL for everything that must last, Redis for the limiter.
+import { createHmac } from "node:crypto";
 import { resolve } from "node:path";
 import { createPostgresBrokersStore } from "@claudemesh/members/brokers-postgres";
 import { createPostgresMembersStore, postgresMembersMigrations } from "@claudemesh/members/postgres";
 import { ensureBrokerSeed } from "@claudemesh/members/postgres-broker-key";
+import { findRevokedSince } from "@claudemesh/members/postgres-side-by-side";
 import type { SendToAccept } from "@claudemesh/messages/ports";
 import {
   createPostgresMessagesStore,
@@ -115,6 +117,9 @@ export async function openPostgresBackend(
       redisUrl,
       sweepIntervalMs: (config.deliverySweepSeconds ?? sweepSecondsDefault) * 1000,
       findWaiting: (recipients) => findWaitingRecipients(common, recipients),
+      findRevokedSince: (sinceMs) => findRevokedSince(common, sinceMs),
+      // Brokers of a store share its key, and nobody else has it; what they sign with is made from it for this alone.
+      signalSecret: createHmac("sha256", brokerSeed).update("claudemesh-signals-1").digest(),
     },
     close: async () => {
       redis.close();

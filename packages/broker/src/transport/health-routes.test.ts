@@ -27,6 +27,7 @@ function metricsOf(webhookCounts: MetricSources["webhookCounts"], failures: unkn
     counts: () => ({ limiterPassedUncounted: 0, limiterSpentThenRefused: 0 }),
     connected: () => 7,
     sessionsHeld: () => 0,
+    signalsForged: () => 0,
     webhookCounts,
     checkReady: async () => ready,
     onFailure: (error) => void failures.push(error),
