@@ -11,6 +11,7 @@ import {
   readdirSync,
   realpathSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -189,7 +190,9 @@ describe.skipIf(pinnedPackage === undefined)("the launcher", () => {
 
   it("keeps compiled code in the user's cache folder, and does without where it cannot", () => {
     run(linked, []);
-    expect(readdirSync(join(folder, "cache", "claudemesh", "compiled"))).not.toHaveLength(0);
+    const kept = join(folder, "cache", "claudemesh", "compiled");
+    expect(readdirSync(kept)).not.toHaveLength(0);
+    for (const each of [kept, join(kept, "..")]) expect(statSync(each).mode & 0o777, each).toBe(0o700);
     const { status, stderr } = run(linked, ["exit", "3"], { XDG_CACHE_HOME: "/dev/null/none" });
     expect(stderr).toBe("");
     expect(status).toBe(3);

@@ -1,9 +1,9 @@
 // Where a broker's settings come from, which one wins, and what a wrong one is told.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { BrokerConfigError, brokerOptions, placeOf, readBrokerConfig } from "./config.ts";
+import { BrokerConfigError, brokerOptions, chooseConfigFile, placeOf, readBrokerConfig } from "./config.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "claudemesh-config-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -52,6 +52,7 @@ describe("the settings", () => {
       webhookBackoffMaxMs: 3_600_000,
       registrarVerifier: undefined,
       logLevel: "info",
+      configFile: undefined,
       failpoints: "",
     });
   });
@@ -162,6 +163,27 @@ describe("broker.toml", () => {
     const refusal = refusalOf(() => readBrokerConfig({}, {}, broken));
     expect(refusal).toContain(`${broken} cannot be read: it is not valid TOML at line 1`);
     expect(refusal).not.toContain("hunter2");
+  });
+});
+
+describe("the settings file", () => {
+  test("in the working folder is read where it is this user's own, and no other may write it", () => {
+    const found = toml('listen = "127.0.0.1:0"');
+    for (const mode of [0o600, 0o644, 0o440]) {
+      chmodSync(found, mode);
+      expect(chooseConfigFile(undefined, found)).toBe(found);
+    }
+    for (const mode of [0o666, 0o620, 0o602]) {
+      chmodSync(found, mode);
+      expect(refusalOf(() => chooseConfigFile(undefined, found))).toContain("others may write to it");
+      expect(chooseConfigFile(found)).toBe(found);
+    }
+    expect(chooseConfigFile(undefined, `${found}.none`)).toBeUndefined();
+  });
+
+  test("that was read is known by its path", () => {
+    const found = toml('listen = "127.0.0.1:0"');
+    expect(readBrokerConfig({}, {}, found).configFile).toBe(found);
   });
 });
 

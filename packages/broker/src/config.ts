@@ -1,7 +1,8 @@
 // What a broker can be told, once: each option's flag, environment variable and broker.toml key, in that order of
 // precedence. Read in one place at start and passed down.
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
+import process from "node:process";
 import { parseRateLimit, type RateLimit } from "@claudemesh/messages/rate-limit";
 import {
   type ConnectionPolicy,
@@ -62,6 +63,8 @@ export type BrokerConfig = {
   /** The program that verifies registrations after the built-in checks; undefined: those alone. */
   readonly registrarVerifier: string | undefined;
   readonly logLevel: BrokerLogLevel;
+  /** The settings file that was read. */
+  readonly configFile: string | undefined;
   /** Text of CLAUDEMESH_FAILPOINTS; empty when unset. */
   readonly failpoints: string;
 };
@@ -213,6 +216,27 @@ export const brokerOptions = {
 
 export type BrokerFlags = { readonly [flag: string]: string | undefined };
 
+/** The name under which a settings file is found in the working folder. */
+export const configFileName = "broker.toml";
+
+/**
+ * The settings file to be read: the one that is named, or broker.toml in the working folder. That folder may be one that
+ * others write to, and a setting names programs to be run, so that a file which is only found there has to be this user's own
+ * (or root's), and none that others may write.
+ */
+export function chooseConfigFile(named: string | undefined, found: string = configFileName): string | undefined {
+  if (named !== undefined) return named;
+  const file = statSync(found, { throwIfNoEntry: false });
+  if (file === undefined) return undefined;
+  const user = process.getuid?.();
+  const isOurs = user === undefined || file.uid === user || file.uid === 0;
+  if (isOurs && (file.mode & 0o022) === 0) return found;
+  const why = isOurs ? "others may write to it" : "it belongs to another user";
+  throw new BrokerConfigError(
+    `${resolve(found)} is not obeyed, because ${why}. Name it with --config ${found} if you mean it, or make it yours alone: chmod go-w ${found}.`,
+  );
+}
+
 export function readBrokerConfig(
   flags: BrokerFlags,
   env: Readonly<Record<string, string | undefined>>,
@@ -256,6 +280,7 @@ export function readBrokerConfig(
     webhookBackoffMaxMs: read(brokerOptions.webhookBackoffMaxMs),
     registrarVerifier: readOptional(brokerOptions.registrarVerifier),
     logLevel: read(brokerOptions.logLevel),
+    configFile: tomlPath === undefined ? undefined : resolve(tomlPath),
     failpoints: env.CLAUDEMESH_FAILPOINTS ?? "",
   };
 }

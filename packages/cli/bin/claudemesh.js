@@ -42,7 +42,7 @@ exit 1
 // From here on it is JavaScript, in words that every Node since 12 can read, because an old one may be asked to:
 // `node bin/claudemesh.js` skips the shell. An old Node hands over to the pinned one or says what to install.
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync } from "node:fs";
 import module from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -123,11 +123,29 @@ function hideFeatureAgeWarnings() {
   };
 }
 
+/** The folders that are ours belong to this user alone, whatever its umask is, and were made by an earlier version. */
+function makePrivate(base) {
+  let folder = base;
+  try {
+    mkdirSync(base, { recursive: true, mode: 0o700 });
+    for (const name of ["claudemesh", "compiled"]) {
+      folder = join(folder, name);
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      chmodSync(folder, 0o700);
+    }
+  } catch {
+    // Without a folder of its own nothing is kept, and the command runs all the same.
+    return undefined;
+  }
+  return folder;
+}
+
 /** Keeps compiled code in a folder of the user's own: in a shared temporary folder others could plant code. */
 function keepCompiledCode() {
   const home = process.env.HOME;
   const base = process.env.XDG_CACHE_HOME || (home && join(home, process.platform === "darwin" ? "Library/Caches" : ".cache"));
-  if (base) module.enableCompileCache(join(base, "claudemesh", "compiled"));
+  const folder = base && makePrivate(base);
+  if (folder) module.enableCompileCache(folder);
 }
 
 function start() {

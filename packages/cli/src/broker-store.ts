@@ -1,6 +1,5 @@
 // Which store, or which broker, a command for operators is about: the options that all of them share.
-import { existsSync } from "node:fs";
-import { type BrokerConfig, brokerOptions, readBrokerConfig } from "@claudemesh/broker/config";
+import { type BrokerConfig, brokerOptions, chooseConfigFile, readBrokerConfig } from "@claudemesh/broker/config";
 import type { Command } from "commander";
 import { adminTokenHelp, readAdminToken } from "./admin-token.ts";
 import type { CommonOptions } from "./command.ts";
@@ -17,7 +16,7 @@ const adminTimeoutMs = 6 * 3_600_000;
 export function withStore(command: Command): Command {
   return withJson(command)
     .option("--store <store>", `${brokerOptions.store.expects} (default: as for broker serve)`)
-    .option("--config <path>", "the broker's settings file (default: ./broker.toml where it exists)");
+    .option("--config <path>", "the broker's settings file (default: ./broker.toml where it is there and yours alone)");
 }
 
 export function withStoreOrBroker(command: Command): Command {
@@ -31,8 +30,7 @@ export function brokerConfigOf(
   options: StoreOptions,
   flags: Readonly<Record<string, string | undefined>> = {},
 ): BrokerConfig {
-  const toml = options.config ?? (existsSync("broker.toml") ? "broker.toml" : undefined);
-  return readBrokerConfig({ store: options.store, ...flags }, shell.env, toml);
+  return readBrokerConfig({ store: options.store, ...flags }, shell.env, chooseConfigFile(options.config));
 }
 
 /** Undefined: no broker was named. */

@@ -1,7 +1,6 @@
 // `claudemesh broker serve`: a broker in the foreground until SIGINT or SIGTERM.
 
-import { existsSync } from "node:fs";
-import { brokerOptions, readBrokerConfig } from "@claudemesh/broker/config";
+import { brokerOptions, chooseConfigFile, readBrokerConfig } from "@claudemesh/broker/config";
 import { type Command, Option } from "commander";
 import { type CommonOptions, examples, run, withJson } from "../command.ts";
 import { jsonText } from "../output/printable.ts";
@@ -14,7 +13,10 @@ const lingerMs = 200;
 type Options = CommonOptions & { readonly config?: string; readonly [flag: string]: string | boolean | undefined };
 
 export function define(command: Command, shell: Shell): void {
-  withJson(command).option("--config <path>", "settings file (default: ./broker.toml where it exists)");
+  withJson(command).option(
+    "--config <path>",
+    "settings file (default: ./broker.toml where it is there and yours alone)",
+  );
   for (const known of Object.values(brokerOptions)) {
     const fallback = known.fallback === undefined ? "" : `default: ${known.fallback}; `;
     const value = known.isSwitch ? "[value]" : "<value>";
@@ -36,7 +38,7 @@ async function serve(shell: Shell, options: Options): Promise<undefined> {
     const value = options[camelCase(known.flag)];
     if (value !== undefined) flags[known.flag] = String(value);
   }
-  const toml = options.config ?? (existsSync("broker.toml") ? "broker.toml" : undefined);
+  const toml = chooseConfigFile(options.config);
   const { startBroker } = await import("@claudemesh/broker/start");
   const broker = await startBroker(readBrokerConfig(flags, shell.env, toml), { lingerMs });
   const stopped = stopSignal();

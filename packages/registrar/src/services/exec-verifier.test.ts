@@ -2,7 +2,7 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test, vi } from "vitest";
 import { createExecVerifier } from "./exec-verifier.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "claudemesh-verifier-"));
@@ -26,6 +26,22 @@ describe("a verifier that is a program", () => {
     expect(verifier.name).toBe(`exec:${path}`);
     expect(await verifier.verify(row)).toEqual({ type: "passed" });
     expect(readFileSync(seen, "utf8")).toBe(`${JSON.stringify(row)}\n`);
+  });
+
+  test("sees no more of the broker's environment than where things are", async () => {
+    const seen = join(folder, "environment");
+    const secrets = { CLAUDEMESH_ADMIN_TOKEN: "cma_x", PGPASSWORD: "hunter2", CLAUDEMESH_STORE: "postgres://u:p@h/d" };
+    for (const [name, value] of Object.entries(secrets)) vi.stubEnv(name, value);
+    await createExecVerifier(program(`cat >/dev/null; env > ${seen}`)).verify(row);
+    vi.unstubAllEnvs();
+    const names = readFileSync(seen, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => line.split("=")[0]);
+    const shell = ["PWD", "OLDPWD", "SHLVL", "_"];
+    const allowed = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", ...shell];
+    expect(names).toContain("PATH");
+    expect(names.filter((name) => !allowed.includes(name ?? ""))).toEqual([]);
   });
 
   test("fails by any other status, with what it said as the reason", async () => {

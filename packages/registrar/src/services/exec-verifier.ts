@@ -1,6 +1,7 @@
 // A verifier that is a program of the operator's: the registration as one JSON object on its standard input; exit status
 // 0 passes, any other fails. One that cannot be run, is killed or does not end in time has said nothing.
 import { spawn } from "node:child_process";
+import process from "node:process";
 import type { Verifier, VerifierVerdict } from "./verify-registration.ts";
 
 const timeoutMsDefault = 10_000;
@@ -32,9 +33,21 @@ export function createExecVerifier(path: string, timeoutMs: number = timeoutMsDe
   };
 }
 
+/** What the program is told of the broker's environment: where programs, files and words are, and no secret. */
+const passedOn = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+
+function environmentOf(own: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(passedOn.flatMap((name) => (own[name] === undefined ? [] : [[name, own[name]]])));
+}
+
 function runProgram(path: string, input: string, timeoutMs: number): Promise<VerifierVerdict> {
   return new Promise((resolve) => {
-    const child = spawn(path, [], { stdio: ["pipe", "ignore", "pipe"], timeout: timeoutMs, killSignal: "SIGKILL" });
+    const child = spawn(path, [], {
+      stdio: ["pipe", "ignore", "pipe"],
+      timeout: timeoutMs,
+      killSignal: "SIGKILL",
+      env: environmentOf(process.env),
+    });
     let said = "";
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       said = (said + text).slice(0, reasonCharacters);

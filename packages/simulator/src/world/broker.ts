@@ -179,6 +179,7 @@ function configOf(settings: Settings): BrokerConfig {
     webhookBackoffMaxMs: 1_000,
     registrarVerifier: undefined,
     logLevel: "silent",
+    configFile: undefined,
     failpoints: "",
   };
 }
