@@ -99,7 +99,7 @@ const access = {
   "space.diff": "read",
 } as const satisfies Readonly<Record<OperationName, "role" | "write" | "transaction" | "read">>;
 
-export type RoleOperation = {
+type RoleOperation = {
   [Name in OperationName]: (typeof access)[Name] extends "role" ? Name : never;
 }[OperationName];
 

@@ -48,7 +48,7 @@ export function describeRecords(world: () => RegistrarWorld): void {
     test("is good in the mesh that it was signed for, and signed under its label", async () => {
       const terms = world().terms();
       const { owner } = world();
-      const elsewhere = owner.sign(approvalBytes(`${world().meshId.slice(0, -1)}0`, terms));
+      const elsewhere = owner.sign(approvalBytes("0198c0de-0000-7000-8000-000000000001", terms));
       const unlabelled = owner.sign(storedApprovalBytes(1, world().meshId, terms));
       for (const signature of [elsewhere, unlabelled]) {
         expect(await world().broker.approve({ ...terms, signature }, owner)).toMatchObject({
