@@ -25,6 +25,28 @@ export const memberFaults: readonly KnownBad[] = [
     ],
   },
   {
+    name: "former-members-write",
+    harm: "a member that was revoked through another broker goes on writing here while no signal passes",
+    edits: [
+      {
+        file: "packages/broker/src/operations/handler.ts",
+        find: '(access[name] === "write" && caller.sessions !== undefined)',
+        replace: '(access[name] === "write" && caller.sessions === undefined)',
+      },
+    ],
+  },
+  {
+    name: "forged-signals-are-heard",
+    harm: "anybody with access to Redis ends daemons' connections",
+    edits: [
+      {
+        file: "packages/broker/src/signals/signal.ts",
+        find: "  if (shown.length !== wanted.length || !timingSafeEqual(shown, wanted)) return undefined;\n",
+        replace: "  if (shown.length === wanted.length + 1 && timingSafeEqual(shown, shown)) return undefined;\n",
+      },
+    ],
+  },
+  {
     name: "dm-policy-before-the-look-up",
     harm: "a retry of a message that was accepted is refused once the mesh asks for seals",
     edits: [
