@@ -33,6 +33,7 @@ const access = {
   fate: "read",
   fence: "write",
   "message.state": "role",
+  "destination.state": "read",
   history: "read",
   search: "read",
   mentions: "read",
