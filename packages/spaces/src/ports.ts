@@ -5,6 +5,7 @@ import type {
   Branch,
   CommitRow,
   EntityIdQuery,
+  FoundWrites,
   HeadRow,
   InvocationRow,
   LayerAsk,
@@ -23,6 +24,7 @@ import type {
   VerdictRow,
   Write,
   WriteAsk,
+  WriteBound,
 } from "./ports/rows.ts";
 import type { Steps } from "./ports/steps.ts";
 import type { SessionTurns } from "./services/session-turns.ts";
@@ -39,8 +41,8 @@ export type SpaceView = {
   readonly listBranches: (after: string | undefined, limit: number) => Steps<Branch[]>;
   /** One tail for each ask, in their order. */
   readonly readTails: (asks: readonly TailAsk[], limit: number) => Steps<Tail[]>;
-  /** For each ask, in their order: writes with afterSeq < seq ≤ upTo, newest first, at most `limit`. */
-  readonly readWrites: (asks: readonly WriteAsk[], limit: number) => Steps<Write[][]>;
+  /** For each ask, in their order: writes with afterSeq < seq ≤ upTo, newest first, as many as the bound admits. */
+  readonly readWrites: (asks: readonly WriteAsk[], bound: WriteBound) => Steps<FoundWrites[]>;
   /** For each ask, in their order: what the commit of that seq did to the entity, operation by operation. */
   readonly readLayers: (branch: string, asks: readonly LayerAsk[]) => Steps<Write[][]>;
   /** In order, without repetition. */

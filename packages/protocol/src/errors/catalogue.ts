@@ -126,6 +126,10 @@ export const errorCatalogue = {
     refusal(422, "A pending read needs basisSeq, the confirmed seq under the layers that it names."),
   ),
   dm_not_sealed: refusal(422, "This mesh takes direct messages only sealed; seal it, or let an owner set dm_policy."),
+  commit_too_expensive: named(
+    "CommitTooExpensiveError",
+    refusal(422, "The commit makes more work than one commit may; nothing of it was done. Split it into several."),
+  ),
   pending_dependency_error: named(
     "PendingDependencyError",
     passing(422, "The commit builds on one of this session that has not arrived yet; send that one first.", "info"),

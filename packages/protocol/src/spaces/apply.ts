@@ -1,13 +1,14 @@
-// What an operation does to a document, and the footprint that it leaves. Nothing is changed in place: the new document
-// shares with the old one whatever was not written, so that a small patch of a large document is cheap. Server and
+// What an operation does to a document, and the footprint that it leaves. The document before is never changed: the new one
+// shares with it whatever was not written, so that a small patch of a large document is cheap. Server and
 // replica both run this, so a patch means the same on both sides. Sizes of documents are the caller's to check.
 
-import { Draft } from "./draft.ts";
+import { Draft, type DraftOptions } from "./draft.ts";
 import type { EntityDocument } from "./entity.ts";
 import type { Operation, PatchOp } from "./operations.ts";
 import { PatchFailure, type PatchFailureReason } from "./patch-failure.ts";
 import { parsePointer } from "./pointer.ts";
 import type { Footprint, Touch } from "./touch.ts";
+import { type Work, workCosts } from "./work.ts";
 
 export type Applied = { readonly document: EntityDocument | undefined; readonly footprint: Footprint };
 
@@ -26,26 +27,54 @@ export function applyWithFootprint(
   operation: Operation,
   operationIndex?: number,
 ): Applied {
-  if (operation.op === "set") return { document: operation.value, footprint: [wholeDocument] };
-  if (operation.op === "delete") return { document: undefined, footprint: [wholeDocument] };
-  const draft = new Draft(document);
-  const footprint: Touch[] = [];
-  operation.patches.forEach((patch, patchIndex) => {
-    const outcome = applyPatch(draft, patch);
-    if (typeof outcome === "string") {
-      throw new PatchFailure({ operationIndex, patchIndex, op: patch.op, path: patch.path, reason: outcome });
-    }
-    if (outcome !== undefined) footprint.push(outcome);
-  });
+  const draft = new OperationDraft(document);
+  const footprint = draft.apply(operation, operationIndex);
   return { document: draft.document, footprint };
+}
+
+/**
+ * Many operations on one entity, in their order. What the first of them copies the others change in place, so that each
+ * part of the document is copied once for all of them. After a throw the draft is of no use.
+ */
+export class OperationDraft {
+  readonly #options: DraftOptions;
+  #draft: Draft;
+
+  constructor(document: EntityDocument | undefined, options: DraftOptions = {}) {
+    this.#options = options;
+    this.#draft = new Draft(document, options);
+  }
+
+  /** Not to be changed, and not to be kept while operations follow. */
+  get document(): EntityDocument | undefined {
+    return this.#draft.document;
+  }
+
+  /** What the operation touched. Throws PatchFailure when a patch does not fit. */
+  apply(operation: Operation, operationIndex?: number): Footprint {
+    if (operation.op !== "patch") {
+      this.#draft = new Draft(operation.op === "set" ? operation.value : undefined, this.#options);
+      return [wholeDocument];
+    }
+    const footprint: Touch[] = [];
+    operation.patches.forEach((patch, patchIndex) => {
+      const outcome = applyPatch(this.#draft, patch, this.#options.work);
+      if (typeof outcome === "string") {
+        throw new PatchFailure({ operationIndex, patchIndex, op: patch.op, path: patch.path, reason: outcome });
+      }
+      if (outcome !== undefined) footprint.push(outcome);
+    });
+    return footprint;
+  }
 }
 
 const wholeDocument: Touch = { kind: "write", path: [], covers: true };
 
 /** A reason when the patch does not fit, else what it touched; a `test` that holds touches nothing. */
-function applyPatch(draft: Draft, patch: PatchOp): Touch | undefined | PatchFailureReason {
+function applyPatch(draft: Draft, patch: PatchOp, work: Work | undefined): Touch | undefined | PatchFailureReason {
   const path = parsePointer(patch.path);
   if (path === undefined) return "not_a_pointer";
+  work?.spend(workCosts.patch + path.length * workCosts.pathKey);
   switch (patch.op) {
     case "add":
       return draft.add(path, patch.value);
@@ -59,7 +88,9 @@ function applyPatch(draft: Draft, patch: PatchOp): Touch | undefined | PatchFail
       return draft.splice(path, patch.index, patch.remove, patch.add);
     case "move": {
       const from = parsePointer(patch.from);
-      return from === undefined ? "not_a_pointer" : draft.move(from, path);
+      if (from === undefined) return "not_a_pointer";
+      work?.spend(from.length * workCosts.pathKey);
+      return draft.move(from, path);
     }
   }
 }

@@ -1,6 +1,6 @@
 // A document under change: the six patch operations on it, each answering with what it touched or why it does not fit.
 // Containers are copied before their first change and changed in place after it; what came in from outside is never
-// changed. A draft that answered with a reason is thrown away.
+// changed. A draft that answered with a reason, or ran out of work, is thrown away.
 import { type EntityDocument, isEntityDocument, type ReadPath } from "./entity.ts";
 import {
   type FabricValue,
@@ -14,6 +14,7 @@ import {
 import type { PatchFailureReason } from "./patch-failure.ts";
 import { isIndex, startsWithPath } from "./pointer.ts";
 import { looksIndexed, type Spot, type Touch } from "./touch.ts";
+import { copyCost, largeObjectKeys, type Work, workCosts } from "./work.ts";
 
 type OwnObject = { [key: string]: FabricValue };
 type OwnContainer = FabricValue[] | OwnObject;
@@ -24,14 +25,29 @@ type Walk =
   | { readonly kind: "absent"; readonly depth: number; readonly inArray: boolean }
   | { readonly kind: "refused"; readonly reason: PatchFailureReason };
 
+/** A call with very many arguments overflows the stack. */
+const itemsPerCall = 1_000;
+
+export type DraftOptions = {
+  /** Counts what is done; undefined: nothing bounds it. */
+  readonly work?: Work | undefined;
+  /** The document, and every value that is put into it, is the draft's to change: no one else holds them. */
+  readonly ownsAll?: boolean | undefined;
+};
+
 export class Draft {
   #root: EntityDocument | undefined;
-  readonly #owned = new Set<unknown>();
+  readonly #work: Work | undefined;
+  readonly #ownsAll: boolean;
+  /** Weak, because the next change may drop a container, and a draft may see very many of them. */
+  readonly #owned = new WeakSet<object>();
   /** No less than the document's depth; undefined until a move needs it. */
   #depthBound: number | undefined;
 
-  constructor(document: EntityDocument | undefined) {
+  constructor(document: EntityDocument | undefined, { work, ownsAll = false }: DraftOptions = {}) {
     this.#root = document;
+    this.#work = work;
+    this.#ownsAll = ownsAll;
   }
 
   get document(): EntityDocument | undefined {
@@ -83,7 +99,8 @@ export class Draft {
     const walk = this.#walk(path);
     if (walk.kind === "refused") return walk.reason;
     if (walk.kind === "absent") return "missing";
-    return fabricEqual(walk.value, value) ? undefined : "test_failed";
+    const spend = (keys: number) => this.#work?.spend(keys * workCosts.keyCompared);
+    return fabricEqual(walk.value, value, spend) ? undefined : "test_failed";
   }
 
   splice(path: ReadPath, index: number, remove: number, items: readonly FabricValue[]): Touch | PatchFailureReason {
@@ -92,10 +109,15 @@ export class Draft {
     if (!isFabricArray(walk.value)) return "not_an_array";
     if (index > walk.value.length || index + remove > walk.value.length) return "bad_index";
     if (items.some((item) => !this.#admits(path.length + 1 + fabricDepth(item)))) return "too_deep";
-    // By slices: a call with very many arguments overflows the stack.
-    const edited = [...walk.value.slice(0, index), ...items, ...walk.value.slice(index + remove)];
-    this.#owned.add(edited);
-    this.#setExisting(path, edited);
+    this.#work?.spend((walk.value.length - index + items.length) * workCosts.itemMoved);
+    if (items.length <= itemsPerCall) {
+      (this.#own(path) as FabricValue[]).splice(index, remove, ...items);
+    } else {
+      this.#work?.spend(index * workCosts.itemMoved);
+      const edited = [...walk.value.slice(0, index), ...items, ...walk.value.slice(index + remove)];
+      this.#owned.add(edited);
+      this.#setExisting(path, edited);
+    }
     return { kind: "shift", path, keeps: true };
   }
 
@@ -113,6 +135,7 @@ export class Draft {
     if (isFabricArray(parent.value)) {
       const index = indexIn(parent.value, key, parent.value.length);
       if (index === undefined) return "bad_index";
+      this.#work?.spend((parent.value.length - index) * workCosts.itemMoved);
       (this.#own(path.slice(0, -1)) as FabricValue[]).splice(index, 0, value);
       return { at: arraySpot(path), isShift: true };
     }
@@ -165,6 +188,7 @@ export class Draft {
     const container = this.#own(path.slice(0, -1));
     const key = path.at(-1) ?? "";
     if (Array.isArray(container)) {
+      this.#work?.spend((container.length - Number(key)) * workCosts.itemMoved);
       container.splice(Number(key), 1);
       return { at: arraySpot(path), isShift: true };
     }
@@ -182,10 +206,15 @@ export class Draft {
   /** By the bound first: walking all that is moved, for every one of many moves, would take a commit's size squared. */
   #admitsMove(from: ReadPath, path: ReadPath, value: FabricValue): boolean {
     if (path.length <= from.length) return true;
-    this.#depthBound ??= fabricDepth(this.#root);
+    this.#depthBound ??= this.#measureDepth(this.#root);
     if (this.#admits(path.length + this.#depthBound - from.length)) return true;
-    this.#depthBound = fabricDepth(this.#root);
-    return this.#admits(path.length + fabricDepth(value));
+    this.#depthBound = this.#measureDepth(this.#root);
+    return this.#admits(path.length + this.#measureDepth(value));
+  }
+
+  /** Walks all of a value that may be as large as the document, however small the patch is that asks. */
+  #measureDepth(value: FabricValue): number {
+    return fabricDepth(value, maxFabricDepth, (members) => this.#work?.spend(members * workCosts.memberWalked));
   }
 
   #spotOf(path: ReadPath): Spot {
@@ -227,9 +256,24 @@ export class Draft {
   }
 
   #ownOne(container: FabricValue): OwnContainer {
-    if (this.#owned.has(container)) return container as OwnContainer;
-    const copy = isFabricArray(container) ? [...container] : { ...(container as OwnObject) };
+    if (this.#ownsAll || this.#owned.has(container as OwnContainer)) return container as OwnContainer;
+    const copy = isFabricArray(container) ? this.#copyArray(container) : this.#copyObject(container as OwnObject);
     this.#owned.add(copy);
+    return copy;
+  }
+
+  #copyArray(array: readonly FabricValue[]): FabricValue[] {
+    this.#work?.spend(array.length * workCosts.itemMoved);
+    return [...array];
+  }
+
+  /** Key by key where there are many: spreading what has become a hash table takes three times as long. */
+  #copyObject(object: OwnObject): OwnObject {
+    const keys = Object.keys(object);
+    this.#work?.spend(copyCost(keys.length));
+    if (keys.length <= largeObjectKeys) return { ...object };
+    const copy: OwnObject = {};
+    for (const key of keys) setOwn(copy, key, object[key]);
     return copy;
   }
 

@@ -41,17 +41,19 @@ export function decodeFabric(json: JsonValue): FabricValue {
   return decodeAt(json, [], 0);
 }
 
-export function fabricEqual(a: FabricValue, b: FabricValue): boolean {
+/** `seen` is told how many keys were listed, which may be many where the other value is small. */
+export function fabricEqual(a: FabricValue, b: FabricValue, seen?: (keys: number) => void): boolean {
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
   if (isBytes(a) || isBytes(b)) return isBytes(a) && isBytes(b) && bytesEqual(a, b);
   if (isFabricArray(a) || isFabricArray(b)) {
     if (!isFabricArray(a) || !isFabricArray(b) || a.length !== b.length) return false;
-    return a.every((item, index) => fabricEqual(item, b[index]));
+    return a.every((item, index) => fabricEqual(item, b[index], seen));
   }
   const keys = Object.keys(a);
+  seen?.(keys.length);
   if (keys.length !== Object.keys(b).length) return false;
-  return keys.every((key) => Object.hasOwn(b, key) && fabricEqual(a[key], b[key]));
+  return keys.every((key) => Object.hasOwn(b, key) && fabricEqual(a[key], b[key], seen));
 }
 
 /** Bytes of any realm, Node's Buffer among them. */
@@ -77,13 +79,15 @@ export function setOwn<T>(target: { [key: string]: T }, key: string, value: T): 
   }
 }
 
-/** How deep a value is, counted until it passes `limit`. */
-export function fabricDepth(value: FabricValue, limit = maxFabricDepth): number {
+/** How deep a value is, counted until it passes `limit`. `seen` is told how many members each container has. */
+export function fabricDepth(value: FabricValue, limit = maxFabricDepth, seen?: (members: number) => void): number {
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return 0;
   if (limit <= 0) return 1;
   let deepest = 0;
-  for (const member of Array.isArray(value) ? value : Object.values(value)) {
-    deepest = Math.max(deepest, fabricDepth(member, limit - 1));
+  const members: readonly FabricValue[] = Array.isArray(value) ? value : Object.values(value);
+  seen?.(members.length);
+  for (const member of members) {
+    deepest = Math.max(deepest, fabricDepth(member, limit - 1, seen));
     if (deepest >= limit) break;
   }
   return deepest + 1;

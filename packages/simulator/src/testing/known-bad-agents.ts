@@ -65,7 +65,9 @@ export const knownBadAgents: readonly KnownBad[] = [
   {
     what: "a commit is accepted whatever was written since it read",
     named: ["not_serializable"],
-    plants: inTransaction(() => ({ readWrites: (asks) => answerNow(() => asks.map(() => [])) })),
+    plants: inTransaction(() => ({
+      readWrites: (asks) => answerNow(() => asks.map(() => ({ writes: [], cut: false }))),
+    })),
   },
   {
     what: "messages of a commit are answered as accepted and not written",

@@ -2,10 +2,11 @@
 // the patches since. Pure; which rows are read is the caller's.
 
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
-import { applyOperation } from "@claudemesh/protocol/spaces/apply";
+import { OperationDraft } from "@claudemesh/protocol/spaces/apply";
 import { type EntityDocument, readDocument } from "@claudemesh/protocol/spaces/entity";
 import { type EncodedOperation, readOperation } from "@claudemesh/protocol/spaces/operation-wire";
 import type { Operation } from "@claudemesh/protocol/spaces/operations";
+import { Work, workCosts } from "@claudemesh/protocol/spaces/work";
 import type { RevisionRow, Tail } from "../ports/rows.ts";
 
 export type EntityState = {
@@ -15,6 +16,8 @@ export type EntityState = {
   readonly document: EntityDocument | undefined;
   /** Patch operations that had to be replayed. */
   readonly replayed: number;
+  /** What replaying them costs each time, in units of work. */
+  readonly replayWork: number;
   /** Its document is no longer than this as text; undefined: nobody measured it. */
   readonly charactersAtMost?: number | undefined;
 };
@@ -28,34 +31,60 @@ export type History =
   | { readonly type: "cut"; readonly tail: number }
   | { readonly type: "whole"; readonly state: EntityState };
 
-/** `tails`: one for each segment, nearest first, each with at most `limit` revisions. */
-export function assemble(entityId: string, tails: readonly Tail[], limit: number): History {
+/**
+ * `tails`: one for each segment, nearest first, each with at most `limit` revisions. `work`: what it may cost, for a
+ * commit that builds on the document.
+ */
+export function assemble(entityId: string, tails: readonly Tail[], limit: number, work?: Work): History {
   const patches: Revision[] = [];
   let newestSeq: number | undefined;
   for (const [index, { snapshot, revisions }] of tails.entries()) {
     for (const revision of revisions) {
       newestSeq ??= revision.seq;
       if (revision.op !== "patch") {
-        const base = revision.op === "delete" ? undefined : readDocument(revision.body ?? "");
-        return whole(entityId, newestSeq, base, patches);
+        return whole(entityId, newestSeq, revision.op === "delete" ? undefined : revision.body, patches, work);
       }
       patches.push(revision);
     }
     if (revisions.length >= limit) return { type: "cut", tail: index };
     if (snapshot !== undefined) {
-      return whole(entityId, newestSeq ?? snapshot.seq, readDocument(snapshot.document), patches);
+      return whole(entityId, newestSeq ?? snapshot.seq, snapshot.document, patches, work);
     }
   }
-  return newestSeq === undefined ? { type: "absent" } : whole(entityId, newestSeq, undefined, patches);
+  return newestSeq === undefined ? { type: "absent" } : whole(entityId, newestSeq, undefined, patches, work);
 }
 
 /** `patches`: newest first. They were applied once already, so that they fit. */
-function whole(entityId: string, seq: number, base: EntityDocument | undefined, patches: readonly Revision[]): History {
-  const document = patches.reduceRight<EntityDocument | undefined>(
-    (before, { body }) => applyOperation(before, readPatchBody(entityId, body)),
-    base,
-  );
-  return { type: "whole", state: { seq, document, replayed: patches.length } };
+function whole(
+  entityId: string,
+  seq: number,
+  base: string | undefined,
+  patches: readonly Revision[],
+  work: Work | undefined,
+): History {
+  work?.spend((base?.length ?? 0) * workCosts.character);
+  const replaying = new Work();
+  // What is read from texts belongs to no one else yet, so that it is changed in place.
+  const document = base === undefined ? undefined : readDocument(base);
+  const draft = new OperationDraft(document, { work: replaying, ownsAll: true });
+  for (const { body = "" } of patches.toReversed()) {
+    const before = replaying.spent;
+    replaying.spend(replayCost(body));
+    draft.apply(readPatchBody(entityId, body));
+    work?.spend(replaying.spent - before);
+  }
+  const state = { seq, document: draft.document, replayed: patches.length, replayWork: replaying.spent };
+  return { type: "whole", state };
+}
+
+/** Of all texts that a document is made of. */
+export function charactersOf({ snapshot, revisions }: Tail): number {
+  return revisions.reduce((sum, { body }) => sum + (body?.length ?? 0), snapshot?.document.length ?? 0);
+}
+
+/** What reading a stored patch costs, before it is applied. */
+export function replayCost(body: string): number {
+  return body.length * workCosts.character;
 }
 
 /** The text that a revision keeps of an operation. */

@@ -6,7 +6,7 @@ import { type EntityChange, KnownDraft, KnownSpace } from "./known-space.ts";
 const touched: Footprint = [{ kind: "write", path: ["value"], covers: true }];
 
 function change(entityId: string, seq: number, operations = 1, characters = 10): EntityChange {
-  const state = { seq, document: { value: seq }, replayed: 0 };
+  const state = { seq, document: { value: seq }, replayed: 0, replayWork: 0 };
   return { entityId, state, footprints: Array.from({ length: operations }, () => touched), characters };
 }
 
@@ -41,8 +41,8 @@ describe("what is known of a space", () => {
     expect(draft.state("", "a:1")).toBeUndefined();
     expect(draft.writes("", "a:1", 5)?.map(({ seq }) => seq)).toEqual([6]);
     expect(draft.writes("", "a:1", 3)).toBeUndefined();
-    draft.noteState("", "a:1", { seq: 6, document: { value: 6 }, replayed: 1 }, 10);
-    draft.noteState("", "a:2", { seq: 2, document: { value: 2 }, replayed: 0 }, 10);
+    draft.noteState("", "a:1", { seq: 6, document: { value: 6 }, replayed: 1, replayWork: 0 }, 10);
+    draft.noteState("", "a:2", { seq: 2, document: { value: 2 }, replayed: 0, replayWork: 0 }, 10);
     draft.accepted(8, "", [change("a:1", 8), change("a:2", 8)]);
     known.keep(draft);
     const next = new KnownDraft(known);

@@ -1,6 +1,8 @@
 // Whether a read still holds: no write that it does not know of overlaps it. Pure; the writes come from the store.
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import { type Footprint, footprintOverlaps, type PathRead } from "@claudemesh/protocol/spaces/footprint";
+import { TouchIndex } from "@claudemesh/protocol/spaces/touch-index";
+import { type Work, workCosts } from "@claudemesh/protocol/spaces/work";
 import type { Branch, Segment } from "./branch-lineage.ts";
 
 /** One read, confirmed or pending, as it is checked. */
@@ -32,6 +34,21 @@ export type LaterWrites = {
   readonly cut: boolean;
 };
 
+/** Later writes as many reads are checked against them. */
+export type LaterToCheck = LaterWrites & { readonly index: TouchIndex | undefined };
+
+/** From so many reads and touches on, an index costs less than comparing each with each. */
+const indexedFrom = { reads: 8, touches: 64 };
+
+/** `reads`: how many will be checked against these writes. */
+export function prepareLater(later: LaterWrites, reads: number, work: Work): LaterToCheck {
+  const touches = later.writes.reduce((count, { footprint }) => count + footprint.length, 0);
+  if (reads < indexedFrom.reads || touches < indexedFrom.touches) return { ...later, index: undefined };
+  const index = new TouchIndex(work);
+  for (const { seq, footprint } of later.writes) index.add(seq, footprint);
+  return { ...later, index };
+}
+
 /**
  * SPC-2: true whenever a write that the read did not see may have changed what it saw. Where there are more writes than
  * were looked at, the read counts as stale: a retry is cheap, a missed overlap is corruption.
@@ -39,17 +56,29 @@ export type LaterWrites = {
 export function isStale(
   read: ReadToCheck,
   segments: readonly Segment[],
-  laterOn: (branch: string) => LaterWrites,
+  laterOn: (branch: string) => LaterToCheck,
+  work: Work,
 ): boolean {
   if (read.branch.deletedSeq !== undefined && read.branch.deletedSeq > read.fromSeq) return true;
   return segments.some(({ branch, upTo }) => {
     if (upTo <= read.fromSeq) return false;
-    const { writes, cut } = laterOn(branch);
+    const { writes, cut, index } = laterOn(branch);
     const oldest = writes.at(-1);
     if (cut && oldest !== undefined && oldest.seq > read.fromSeq) return true;
-    return writes.some(({ seq, footprint }) => {
-      if (seq <= read.fromSeq || seq > upTo || read.ignoreSeqs.has(seq)) return false;
-      return read.scan.some((one) => footprintOverlaps(footprint, one));
-    });
+    if (index !== undefined) {
+      const newest = Math.max(...read.scan.map((one) => index.newestOverlap(one)));
+      if (newest <= read.fromSeq) return false;
+      if (newest <= upTo && !read.ignoreSeqs.has(newest)) return true;
+    }
+    return isOverlapped(read, writes, upTo, work);
+  });
+}
+
+/** Compares the read with each of the writes. */
+function isOverlapped(read: ReadToCheck, writes: readonly SeenWrite[], upTo: number, work: Work): boolean {
+  return writes.some(({ seq, footprint }) => {
+    if (seq <= read.fromSeq || seq > upTo || read.ignoreSeqs.has(seq)) return false;
+    work.spend(footprint.length * read.scan.length * workCosts.comparison);
+    return read.scan.some((one) => footprintOverlaps(footprint, one));
   });
 }

@@ -114,6 +114,11 @@ export type Tail = {
 export type WriteAsk = TailAsk & { readonly afterSeq: number };
 export type Write = { readonly seq: number; readonly opIndex: number; readonly footprint: string };
 
+/** No more rows than these, and none after footprints of so many bytes. */
+export type WriteBound = { readonly rows: number; readonly bytes: number };
+/** `cut`: the bound was reached, so that there may be others, older than these. */
+export type FoundWrites = { readonly writes: readonly Write[]; readonly cut: boolean };
+
 export type LayerAsk = { readonly entityId: string; readonly seq: number };
 
 export type EntityIdQuery = {

@@ -1,8 +1,9 @@
 // Reads documents as of a seq, through the fork points of their branch. Asks in one go for as much as is usually needed
 // and goes further back only where that did not reach a full document.
 
+import { type Work, workCosts } from "@claudemesh/protocol/spaces/work";
 import { type Branch, segmentsOf } from "../core/branch-lineage.ts";
-import { assemble, type EntityState, type History } from "../core/entity-history.ts";
+import { assemble, charactersOf, type EntityState, type History } from "../core/entity-history.ts";
 import type { Tail, TailAsk } from "../ports/rows.ts";
 import type { Steps } from "../ports/steps.ts";
 import type { SpaceView } from "../ports.ts";
@@ -13,21 +14,45 @@ export type EntityAsk = { readonly entityId: string; readonly branch: Branch; re
 const firstTail = 32;
 const growth = 16;
 
-/** One state for each ask, in their order; undefined: never written. */
-export function* readEntities(view: SpaceView, asks: readonly EntityAsk[]): Steps<(EntityState | undefined)[]> {
+/** Looked for in one go; more at once where what was found is small, so that no look brings very much. */
+const firstLook = 16;
+const largestLook = 128;
+const smallLookCharacters = 262_144;
+
+/** One state for each ask, in their order; undefined: never written. `work`: what all of it may cost. */
+export function* readEntities(
+  view: SpaceView,
+  asks: readonly EntityAsk[],
+  work?: Work,
+): Steps<(EntityState | undefined)[]> {
+  const states: (EntityState | undefined)[] = [];
+  for (let look = firstLook; states.length < asks.length; ) {
+    const some = asks.slice(states.length, states.length + look);
+    const { found, characters } = yield* readSome(view, some, work);
+    states.push(...found);
+    look = characters <= smallLookCharacters ? Math.min(look * 2, largestLook) : firstLook;
+  }
+  return states;
+}
+
+type Look = { readonly found: (EntityState | undefined)[]; readonly characters: number };
+
+function* readSome(view: SpaceView, asks: readonly EntityAsk[], work: Work | undefined): Steps<Look> {
   const lines = asks.map(({ entityId, branch, atSeq }) =>
     segmentsOf(branch, atSeq).map((segment): TailAsk => ({ ...segment, entityId })),
   );
-  const tails = yield* view.readTails(lines.flat(), firstTail);
-  const states: (EntityState | undefined)[] = [];
+  const all = lines.flat();
+  work?.spend(all.length * workCosts.row);
+  const tails = yield* view.readTails(all, firstTail);
+  const found: (EntityState | undefined)[] = [];
   let start = 0;
   for (const [index, line] of lines.entries()) {
     const entityId = asks[index]?.entityId ?? "";
     const own = tails.slice(start, start + line.length);
     start += line.length;
-    states.push(yield* finish(view, entityId, line, own));
+    found.push(yield* finish(view, entityId, line, own, work));
   }
-  return states;
+  return { found, characters: tails.reduce((sum, tail) => sum + charactersOf(tail), 0) };
 }
 
 function* finish(
@@ -35,11 +60,12 @@ function* finish(
   entityId: string,
   line: readonly TailAsk[],
   first: readonly Tail[],
+  work: Work | undefined,
 ): Steps<EntityState | undefined> {
   let tails = first;
   let limit = firstTail;
   for (;;) {
-    const history: History = assemble(entityId, tails, limit);
+    const history: History = assemble(entityId, tails, limit, work);
     if (history.type === "whole") return history.state;
     if (history.type === "absent") return undefined;
     limit *= growth;

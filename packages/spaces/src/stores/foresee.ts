@@ -1,8 +1,8 @@
 // Asks at once for what the bodies of one transaction are expected to ask for, behind the space's lock and in the same round
 // trip, and lets them know it. Else each would wait for an answer of its own, and everybody for the space.
-import { assemble } from "../core/entity-history.ts";
+import { assemble, charactersOf } from "../core/entity-history.ts";
 import { readFootprint } from "../core/stale-reads.ts";
-import type { Tail } from "../ports/rows.ts";
+import type { Tail, WriteBound } from "../ports/rows.ts";
 import type { Steps } from "../ports/steps.ts";
 import type { Expected, SpaceTransaction } from "../ports.ts";
 
@@ -10,7 +10,9 @@ import type { Expected, SpaceTransaction } from "../ports.ts";
 const writesMax = 256;
 const documentsMax = 32;
 /** More than these of one entity are not looked for here. */
-const writesOfOne = 64;
+const writesOfOne: WriteBound = { rows: 64, bytes: 16_384 };
+/** Of all texts that are read here, before anything is counted for the commit that needs them. */
+const charactersMax = 262_144;
 const patchesOfOne = 32;
 /** Under the lock there is nothing later than the present. */
 const present = Number.MAX_SAFE_INTEGER;
@@ -39,15 +41,17 @@ export function* foresee(tx: SpaceTransaction, expected: readonly Expected[], be
   // Before anything is noted: what was known of another seq is forgotten here, and not by the first body.
   known.stand(space.lastSeq);
   for (const branch of finding === undefined ? [] : yield* finding) known.noteBranch(branch);
-  for (const [index, rows] of (reading === undefined ? [] : yield* reading).entries()) {
+  for (const [index, found] of (reading === undefined ? [] : yield* reading).entries()) {
     const ask = writes[index];
-    if (ask === undefined || rows.length >= writesOfOne) continue;
-    const seen = rows.map(({ seq, footprint }) => ({ seq, footprint: readFootprint(footprint) }));
+    if (ask === undefined || found.cut) continue;
+    const seen = found.writes.map(({ seq, footprint }) => ({ seq, footprint: readFootprint(footprint) }));
     known.noteWrites(ask.branch, ask.entityId, ask.afterSeq, seen);
   }
+  let room = charactersMax;
   for (const [index, tail] of (looking === undefined ? [] : yield* looking).entries()) {
     const ask = documents[index];
-    if (ask !== undefined) noteDocument(tx, ask, tail);
+    room -= charactersOf(tail);
+    if (ask !== undefined && room >= 0) noteDocument(tx, ask, tail);
   }
 }
 
@@ -58,8 +62,7 @@ function noteDocument({ known }: SpaceTransaction, { branch, entityId }: Place, 
   if (known.branch(branch)?.lineage.length !== 0) return;
   const history = assemble(entityId, [tail], patchesOfOne);
   if (history.type !== "whole") return;
-  const texts = [tail.snapshot?.document, ...tail.revisions.map(({ body }) => body)];
-  const characters = texts.reduce((sum, text) => sum + (text?.length ?? 0), 0);
+  const characters = charactersOf(tail);
   // It was made of these texts, each of which adds no more than it is long.
   known.noteState(branch, entityId, { ...history.state, charactersAtMost: characters }, characters);
 }

@@ -1,22 +1,24 @@
 // Applies a commit's operations, in memory, to the documents that they find on its branch: revisions, heads and
 // snapshots as they will be written. A patch that does not fit rejects the whole commit.
 
-import { applyWithFootprint } from "@claudemesh/protocol/spaces/apply";
+import { OperationDraft } from "@claudemesh/protocol/spaces/apply";
 import { type EntityDocument, fitsDocument, spaceLimits, writeDocument } from "@claudemesh/protocol/spaces/entity";
 import type { Footprint } from "@claudemesh/protocol/spaces/footprint";
 import type { EncodedOperation } from "@claudemesh/protocol/spaces/operation-wire";
 import type { Operation } from "@claudemesh/protocol/spaces/operations";
 import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
+import { type Work, workCosts } from "@claudemesh/protocol/spaces/work";
 import type { Branch } from "../../core/branch-lineage.ts";
-import { bodyOf, type EntityState } from "../../core/entity-history.ts";
+import { bodyOf, type EntityState, replayCost } from "../../core/entity-history.ts";
 import type { EntityChange } from "../../core/known-space.ts";
 import type { HeadRow, RevisionRow, SnapshotRow } from "../../ports/rows.ts";
 import type { Steps } from "../../ports/steps.ts";
 import type { SpaceTransaction } from "../../ports.ts";
 import { readPresent } from "./present.ts";
 
-/** A document is written out after so many patches, so that reading it stays short. */
+/** A document is written out after so many patches, or so much work to replay them, so that reading it stays short. */
 const patchesPerSnapshot = 10;
+const workPerSnapshot = 5_000_000;
 
 /** A document of so many characters fits, whatever they are, and is not written out to see it. */
 const surelySmall = spaceLimits.documentBytes / 8;
@@ -29,19 +31,22 @@ export type AppliedCommit = {
 };
 
 type Working = {
-  document: EntityDocument | undefined;
+  readonly draft: OperationDraft;
   replayed: number;
+  replayWork: number;
   lastPatch: [number, Operation] | undefined;
   /** It is no longer than this as text; undefined: nobody measured it. */
   charactersAtMost: number | undefined;
   readonly footprints: Footprint[];
 };
 
-function startFrom({ document, replayed, charactersAtMost }: Omit<EntityState, "seq">): Working {
-  return { document, replayed, charactersAtMost, lastPatch: undefined, footprints: [] };
+function startFrom({ document, ...state }: Omit<EntityState, "seq">, work: Work): Working {
+  const { replayed, replayWork, charactersAtMost } = state;
+  const draft = new OperationDraft(document, { work });
+  return { draft, replayed, replayWork, charactersAtMost, lastPatch: undefined, footprints: [] };
 }
 
-const nothing = { document: undefined, replayed: 0, charactersAtMost: 0 } as const;
+const nothing = { document: undefined, replayed: 0, replayWork: 0, charactersAtMost: 0 } as const;
 
 export function* applyOperations(
   tx: SpaceTransaction,
@@ -49,21 +54,24 @@ export function* applyOperations(
   lastSeq: number,
   operations: readonly Operation[],
   encoded: readonly EncodedOperation[],
+  work: Work,
 ): Steps<AppliedCommit | PatchFailure> {
   const seq = lastSeq + 1;
-  const working = yield* loadTouched(tx, branch, lastSeq, operations);
+  const working = yield* loadTouched(tx, branch, lastSeq, operations, work);
   const revisions: RevisionRow[] = [];
   for (const [opIndex, operation] of operations.entries()) {
     const entity = working.get(operation.id);
     const original = encoded[opIndex];
     if (entity === undefined || original === undefined) throw new Error("an operation has its entity and its text");
-    const applied = applyOrFail(entity.document, operation, opIndex);
-    if (applied instanceof PatchFailure) return applied;
-    entity.document = applied.document;
-    entity.replayed = operation.op === "patch" ? entity.replayed + 1 : 0;
-    entity.lastPatch = operation.op === "patch" ? [opIndex, operation] : undefined;
-    entity.footprints.push(applied.footprint);
+    const spentBefore = work.spent;
+    const footprint = applyOrFail(entity.draft, operation, opIndex);
+    if (footprint instanceof PatchFailure) return footprint;
     const body = bodyOf(original);
+    const isPatch = operation.op === "patch";
+    entity.replayed = isPatch ? entity.replayed + 1 : 0;
+    entity.replayWork = isPatch ? entity.replayWork + (work.spent - spentBefore) + replayCost(body ?? "") : 0;
+    entity.lastPatch = isPatch ? [opIndex, operation] : undefined;
+    entity.footprints.push(footprint);
     // A patch adds no more to a document than it is long itself: what it adds is in it, and more.
     const before = operation.op === "patch" ? entity.charactersAtMost : 0;
     entity.charactersAtMost = before === undefined ? undefined : before + (body?.length ?? 0);
@@ -74,10 +82,10 @@ export function* applyOperations(
       opIndex,
       op: operation.op,
       body,
-      footprint: JSON.stringify(applied.footprint),
+      footprint: JSON.stringify(footprint),
     });
   }
-  return finish(branch.name, seq, working, revisions);
+  return finish(branch.name, seq, working, revisions, work);
 }
 
 function* loadTouched(
@@ -85,14 +93,15 @@ function* loadTouched(
   branch: Branch,
   lastSeq: number,
   operations: readonly Operation[],
+  work: Work,
 ): Steps<Map<string, Working>> {
   const working = new Map<string, Working>();
-  for (const { id } of operations) working.set(id, startFrom(nothing));
+  for (const { id } of operations) if (!working.has(id)) working.set(id, startFrom(nothing, work));
   const needed = patchedFirst(operations);
   const asks = needed.map((entityId) => ({ entityId, branch }));
-  const states = yield* readPresent(tx, asks, lastSeq);
+  const states = yield* readPresent(tx, asks, lastSeq, work);
   for (const [index, id] of needed.entries()) {
-    working.set(id, startFrom(states[index] ?? nothing));
+    working.set(id, startFrom(states[index] ?? nothing, work));
   }
   return working;
 }
@@ -103,9 +112,9 @@ export function patchedFirst(operations: readonly Operation[]): string[] {
   return [...firsts].filter(([, op]) => op === "patch").map(([id]) => id);
 }
 
-function applyOrFail(document: EntityDocument | undefined, operation: Operation, opIndex: number) {
+function applyOrFail(draft: OperationDraft, operation: Operation, opIndex: number): Footprint | PatchFailure {
   try {
-    return applyWithFootprint(document, operation, opIndex);
+    return draft.apply(operation, opIndex);
   } catch (error) {
     if (error instanceof PatchFailure) return error;
     throw error;
@@ -117,20 +126,24 @@ function finish(
   seq: number,
   working: ReadonlyMap<string, Working>,
   revisions: readonly RevisionRow[],
+  work: Work,
 ): AppliedCommit | PatchFailure {
   const heads: HeadRow[] = [];
   const snapshots: SnapshotRow[] = [];
   const changes: EntityChange[] = [];
-  for (const [entityId, { document, replayed, lastPatch, charactersAtMost, footprints }] of working) {
+  for (const [entityId, { draft, replayed, replayWork, lastPatch, charactersAtMost, footprints }] of working) {
+    const { document } = draft;
     heads.push({ branch, entityId, seq, deleted: document === undefined });
     const isPatched = document !== undefined && lastPatch !== undefined;
-    const isDue = isPatched && replayed >= patchesPerSnapshot;
+    const isDue = isPatched && (replayed >= patchesPerSnapshot || replayWork >= workPerSnapshot);
     const isMeasured = isPatched && (isDue || charactersAtMost === undefined || charactersAtMost > surelySmall);
     const text = isMeasured ? writeDocument(document) : "";
+    work.spend(text.length * workCosts.character);
     if (isMeasured && !fitsDocument(text)) return tooLarge(lastPatch);
     if (isDue) snapshots.push({ branch, entityId, seq, document: text });
     const characters = isMeasured ? text.length : (charactersAtMost ?? 0);
-    const state = { seq, document, replayed: isDue ? 0 : replayed, charactersAtMost: characters };
+    const toReplay = isDue ? { replayed: 0, replayWork: 0 } : { replayed, replayWork };
+    const state = { seq, document, ...toReplay, charactersAtMost: characters };
     changes.push({ entityId, state, footprints, characters });
   }
   return { revisions, heads, snapshots, changes };

@@ -10,6 +10,7 @@ import {
 } from "@claudemesh/protocol/spaces/commit";
 import { fitsBytes, readBranchId, spaceLimits } from "@claudemesh/protocol/spaces/entity";
 import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
+import { commitWorkMax, Work } from "@claudemesh/protocol/spaces/work";
 import { type SignedPlace, type VerifiedInvocation, verifySigned } from "../../core/invocation.ts";
 import type { Verdict } from "../../core/verdict.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
@@ -120,12 +121,13 @@ function* decideCommit(tx: SpaceTransaction, toDecide: CommitToDecide): Steps<De
   const { session, space } = begun;
   const signed = verifySigned(commit.invocation, toDecide.place, space.signedWrites === "required");
   const branchName = commit.branch ?? "";
-  const validated = yield* validate(tx, session, space.lastSeq, commit);
+  const work = new Work(commitWorkMax);
+  const validated = yield* validate(tx, session, space.lastSeq, commit, work);
   if (validated.type === "rejected") {
     return { verdict: yield* reject(tx, writer, branchName, validated.error), receipt: undefined };
   }
   const { branch, resolved } = validated;
-  const applied = yield* applyOperations(tx, branch, space.lastSeq, commit.operations, encoded.operations);
+  const applied = yield* applyOperations(tx, branch, space.lastSeq, commit.operations, encoded.operations, work);
   if (applied instanceof PatchFailure) {
     return { verdict: yield* reject(tx, writer, branchName, applied), receipt: undefined };
   }

@@ -7,6 +7,7 @@ import {
   type NamedLayer,
   type PendingRead,
 } from "@claudemesh/protocol/spaces/pending-reads";
+import { type Work, workCosts } from "@claudemesh/protocol/spaces/work";
 import type { Branch } from "../../core/branch-lineage.ts";
 import type { ReadToCheck } from "../../core/stale-reads.ts";
 import type { ResolvedPendingRead } from "../../core/verdict.ts";
@@ -31,6 +32,7 @@ export function* resolvePending(
   session: SessionRow,
   branch: Branch,
   pending: readonly PendingRead[],
+  work: Work,
 ): Steps<PendingOutcome> {
   if (pending.length === 0) return { type: "resolved", reads: [], resolved: [] };
   const localSeqs = [...new Set(pending.map(({ localSeq }) => localSeq))].sort((a, b) => a - b);
@@ -58,7 +60,7 @@ export function* resolvePending(
     const error = new MeshError("dependency_rejected_error", undefined, { localSeq: dead });
     return { type: "rejected", error };
   }
-  return yield* decideReads(tx, branch, groupPendingReads(pending), resolved);
+  return yield* decideReads(tx, branch, groupPendingReads(pending), resolved, work);
 }
 
 function* decideReads(
@@ -66,19 +68,17 @@ function* decideReads(
   branch: Branch,
   groups: readonly GroupedPendingRead[],
   resolved: readonly ResolvedPendingRead[],
+  work: Work,
 ): Steps<PendingOutcome> {
-  const seqOf = new Map(resolved.map(({ localSeq, seq }) => [localSeq, seq]));
-  const asks = groups.flatMap(({ id, localSeqs }) =>
-    localSeqs.map((localSeq): LayerAsk => ({ entityId: id, seq: seqOf.get(localSeq) ?? 0 })),
-  );
-  const found = yield* readPresentLayers(tx, branch.name, asks);
+  const layersOf = yield* readLayers(tx, branch, groups, resolved, work);
   const reads: ReadToCheck[] = [];
-  let start = 0;
   for (const group of groups) {
-    const layers = group.localSeqs.map((_, index): NamedLayer => {
-      return { seq: asks[start + index]?.seq ?? 0, footprints: found[start + index] ?? [] };
-    });
-    start += group.localSeqs.length;
+    const layers = layersOf(group);
+    const touches = layers.reduce(
+      (sum, { footprints }) => sum + footprints.reduce((n, { length }) => n + length, 0),
+      0,
+    );
+    work.spend(touches * workCosts.comparison);
     const decision = decidePendingRead(group, layers);
     if (decision.kind === "basis_required") {
       const { id, path, localSeqs } = group;
@@ -95,4 +95,31 @@ function* decideReads(
     });
   }
   return { type: "resolved", reads, resolved };
+}
+
+/** The layers that each read names; those of many reads of one entity are looked for once. */
+function* readLayers(
+  tx: SpaceTransaction,
+  branch: Branch,
+  groups: readonly GroupedPendingRead[],
+  resolved: readonly ResolvedPendingRead[],
+  work: Work,
+): Steps<(group: GroupedPendingRead) => NamedLayer[]> {
+  const seqOf = new Map(resolved.map(({ localSeq, seq }) => [localSeq, seq]));
+  const askOf = (entityId: string, localSeq: number): LayerAsk => ({ entityId, seq: seqOf.get(localSeq) ?? 0 });
+  const keyOf = ({ entityId, seq }: LayerAsk) => `${seq} ${entityId}`;
+  const asks = new Map<string, LayerAsk>();
+  for (const { id, localSeqs } of groups) {
+    for (const localSeq of localSeqs) {
+      const ask = askOf(id, localSeq);
+      asks.set(keyOf(ask), ask);
+    }
+  }
+  const found = yield* readPresentLayers(tx, branch.name, [...asks.values()], work);
+  const byKey = new Map([...asks.keys()].map((key, index) => [key, found[index] ?? []]));
+  return ({ id, localSeqs }) =>
+    localSeqs.map((localSeq) => {
+      const ask = askOf(id, localSeq);
+      return { seq: ask.seq, footprints: byKey.get(keyOf(ask)) ?? [] };
+    });
 }

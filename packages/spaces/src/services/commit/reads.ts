@@ -3,8 +3,10 @@
 import type { EntityDocument } from "@claudemesh/protocol/spaces/entity";
 import { encodeFabric } from "@claudemesh/protocol/spaces/fabric-value";
 import { valueAt } from "@claudemesh/protocol/spaces/value-at";
+import { Work, workCosts } from "@claudemesh/protocol/spaces/work";
 import { segmentsOf } from "../../core/branch-lineage.ts";
-import { isStale, type LaterWrites, type ReadToCheck } from "../../core/stale-reads.ts";
+import type { EntityState } from "../../core/entity-history.ts";
+import { isStale, type LaterToCheck, prepareLater, type ReadToCheck } from "../../core/stale-reads.ts";
 import type { WriteAsk } from "../../ports/rows.ts";
 import type { Steps } from "../../ports/steps.ts";
 import type { SpaceTransaction } from "../../ports.ts";
@@ -21,60 +23,108 @@ export type ConflictDetail = {
 /** A verdict is kept for ever, so that what it shows of the present is bounded; the rest can be read. */
 const shownValueBytes = 262_144;
 
+/** What looking at the present of stale entities may cost; of those beyond it only the seq is told. */
+const describingWork = 10_000_000;
+
 export function* findConflicts(
   tx: SpaceTransaction,
   reads: readonly ReadToCheck[],
   lastSeq: number,
+  work: Work,
 ): Steps<ConflictDetail[]> {
-  const later = yield* readLaterWrites(tx, reads, lastSeq);
+  const later = yield* readLaterWrites(tx, reads, lastSeq, work);
   const stale = reads.filter((read) =>
-    isStale(read, segmentsOf(read.branch, lastSeq), (branch) => later(branch, read.entityId)),
+    isStale(read, segmentsOf(read.branch, lastSeq), (branch) => later(branch, read.entityId), work),
   );
-  return stale.length === 0 ? [] : yield* describe(tx, stale, lastSeq);
+  return stale.length === 0 ? [] : yield* describe(tx, stale, later, lastSeq);
 }
 
-type LaterWritesOf = (branch: string, entityId: string) => LaterWrites;
+type LaterWritesOf = (branch: string, entityId: string) => LaterToCheck;
 
 /** One look for each entity and branch, from the oldest read of it on. */
-function* readLaterWrites(tx: SpaceTransaction, reads: readonly ReadToCheck[], lastSeq: number): Steps<LaterWritesOf> {
-  const asks = new Map<string, WriteAsk>();
-  for (const { entityId, branch, fromSeq } of reads) {
+function* readLaterWrites(
+  tx: SpaceTransaction,
+  reads: readonly ReadToCheck[],
+  lastSeq: number,
+  work: Work,
+): Steps<LaterWritesOf> {
+  const asks = new Map<string, { readonly ask: WriteAsk; readonly reads: number }>();
+  for (const { entityId, branch, fromSeq, path } of reads) {
+    work.spend(workCosts.read + path.length * workCosts.keyIndexed);
     for (const segment of segmentsOf(branch, lastSeq)) {
       if (segment.upTo <= fromSeq) continue;
       const key = keyOf(segment.branch, entityId);
       const known = asks.get(key);
-      const afterSeq = Math.min(fromSeq, known?.afterSeq ?? fromSeq);
-      const upTo = Math.max(segment.upTo, known?.upTo ?? segment.upTo);
-      asks.set(key, { branch: segment.branch, entityId, afterSeq, upTo });
+      const afterSeq = Math.min(fromSeq, known?.ask.afterSeq ?? fromSeq);
+      const upTo = Math.max(segment.upTo, known?.ask.upTo ?? segment.upTo);
+      asks.set(key, { ask: { branch: segment.branch, entityId, afterSeq, upTo }, reads: (known?.reads ?? 0) + 1 });
     }
   }
-  const found = yield* readLater(tx, [...asks.values()], lastSeq);
-  const byKey = new Map([...asks.keys()].map((key, index) => [key, found[index]]));
-  return (branch, entityId) => byKey.get(keyOf(branch, entityId)) ?? { writes: [], cut: false };
+  const wanted = [...asks.values()];
+  const found = yield* readLater(
+    tx,
+    wanted.map(({ ask }) => ask),
+    lastSeq,
+    work,
+  );
+  const prepared = found.map((later, index) => prepareLater(later, wanted[index]?.reads ?? 0, work));
+  const byKey = new Map([...asks.keys()].map((key, index) => [key, prepared[index]]));
+  return (branch, entityId) => byKey.get(keyOf(branch, entityId)) ?? { writes: [], cut: false, index: undefined };
 }
 
 function keyOf(branch: string, entityId: string): string {
   return `${branch}\0${entityId}`;
 }
 
-function* describe(tx: SpaceTransaction, stale: readonly ReadToCheck[], lastSeq: number): Steps<ConflictDetail[]> {
-  const asks = new Map(stale.map((read) => [keyOf(read.branch.name, read.entityId), read]));
-  const states = yield* readPresent(tx, [...asks.values()], lastSeq);
-  const byKey = new Map([...asks.keys()].map((key, index) => [key, states[index]]));
+function* describe(
+  tx: SpaceTransaction,
+  stale: readonly ReadToCheck[],
+  later: LaterWritesOf,
+  lastSeq: number,
+): Steps<ConflictDetail[]> {
+  const states = yield* readShown(tx, stale, lastSeq);
   let room = shownValueBytes;
   return stale.map((read): ConflictDetail => {
-    const state = byKey.get(keyOf(read.branch.name, read.entityId));
-    const seq = Math.max(state?.seq ?? 0, read.branch.deletedSeq ?? 0);
-    const shown = showValue(state?.document, read.path);
+    const { branch, entityId, path, expectedSeq } = read;
+    const state = states.get(keyOf(branch.name, entityId));
+    const seq = Math.max(state?.seq ?? newestSeqOf(read, later, lastSeq), branch.deletedSeq ?? 0);
+    // What no longer fits is not written out to be measured.
+    const shown = room < 0 ? undefined : showValue(state?.document, path);
     room -= shown?.bytes ?? 0;
-    return {
-      id: read.entityId,
-      branch: read.branch.name,
-      path: read.path,
-      expected: { seq: read.expectedSeq },
-      actual: shown === undefined || room < 0 ? { seq } : { seq, value: shown.value },
-    };
+    const actual = shown === undefined || room < 0 ? { seq } : { seq, value: shown.value };
+    return { id: entityId, branch: branch.name, path, expected: { seq: expectedSeq }, actual };
   });
+}
+
+/** The present of the stale entities, as many of them as may be looked at. */
+function* readShown(
+  tx: SpaceTransaction,
+  stale: readonly ReadToCheck[],
+  lastSeq: number,
+): Steps<ReadonlyMap<string, EntityState | undefined>> {
+  const asks = [...new Map(stale.map((read) => [keyOf(read.branch.name, read.entityId), read]))];
+  const states = new Map<string, EntityState | undefined>();
+  const work = new Work();
+  for (let look = 1; states.size < asks.length && work.spent < describingWork; look *= 2) {
+    const some = asks.slice(states.size, states.size + look);
+    const found = yield* readPresent(
+      tx,
+      some.map(([, read]) => read),
+      lastSeq,
+      work,
+    );
+    for (const [index, [key]] of some.entries()) states.set(key, found[index]);
+    if (work.spent > describingWork / 16) look = 1;
+  }
+  return states;
+}
+
+/** Of the writes that were looked at, which are the newest ones. */
+function newestSeqOf({ branch, entityId }: ReadToCheck, later: LaterWritesOf, lastSeq: number): number {
+  const newest = segmentsOf(branch, lastSeq).flatMap((segment) => {
+    return later(segment.branch, entityId).writes.find(({ seq }) => seq <= segment.upTo)?.seq ?? [];
+  });
+  return Math.max(0, ...newest);
 }
 
 function showValue(

@@ -3,6 +3,7 @@
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { ClientCommit } from "@claudemesh/protocol/spaces/commit";
 import { defaultBranch } from "@claudemesh/protocol/spaces/entity";
+import type { Work } from "@claudemesh/protocol/spaces/work";
 import type { Branch } from "../../core/branch-lineage.ts";
 import type { ReadToCheck } from "../../core/stale-reads.ts";
 import type { ResolvedPendingRead } from "../../core/verdict.ts";
@@ -24,16 +25,17 @@ export function* validate(
   session: SessionRow,
   lastSeq: number,
   commit: ClientCommit,
+  work: Work,
 ): Steps<Validated> {
   checkSeqs(commit, lastSeq);
   const branches = yield* findNamedBranches(tx, commit);
   const branch = branches(commit.branch ?? defaultBranch);
   const confirmed = commit.reads.confirmed.map((read) => confirmedRead(branches(read.branch ?? branch.name), read));
   const stale = commit.merge && (yield* checkMerge(tx, commit.merge, branches(commit.merge.sourceBranch), branch));
-  const pending = yield* resolvePending(tx, session, branch, commit.reads.pending);
+  const pending = yield* resolvePending(tx, session, branch, commit.reads.pending, work);
 
   const pendingReads = pending.type === "resolved" ? pending.reads : [];
-  const conflicts = yield* findConflicts(tx, [...confirmed, ...pendingReads], lastSeq);
+  const conflicts = yield* findConflicts(tx, [...confirmed, ...pendingReads], lastSeq, work);
   if (stale !== undefined && stale !== "current") conflicts.push(...staleMerge(commit, branch, stale.staleSince));
   if (conflicts.length > 0)
     return { type: "rejected", error: new MeshError("conflict_error", undefined, { conflicts }) };

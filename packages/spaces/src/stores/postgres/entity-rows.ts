@@ -1,6 +1,16 @@
 // Revisions, heads and snapshots of a space on PostgreSQL, each statement for all that is asked at once.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
-import type { EntityIdQuery, LayerAsk, SpaceRef, Tail, TailAsk, Write, WriteAsk } from "../../ports/rows.ts";
+import type {
+  EntityIdQuery,
+  FoundWrites,
+  LayerAsk,
+  SpaceRef,
+  Tail,
+  TailAsk,
+  Write,
+  WriteAsk,
+  WriteBound,
+} from "../../ports/rows.ts";
 import { type RevisionColumns, toRevision } from "../rows.ts";
 import type { Reading } from "./reading.ts";
 
@@ -64,18 +74,22 @@ export async function selectWrites(
   db: Reading,
   space: SpaceRef,
   asks: readonly WriteAsk[],
-  limit: number,
-): Promise<Write[][]> {
+  bound: WriteBound,
+): Promise<FoundWrites[]> {
   if (asks.length === 0) return [];
-  const rows = await db.query<WriteColumns>(
-    `SELECT a.n::int AS n, r.seq, r.op_index, r.footprint
+  const rows = await db.query<WriteColumns & { bytes: number }>(
+    `SELECT a.n::int AS n, r.seq, r.op_index, r.footprint, r.bytes::float8 AS bytes
      FROM unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[])
        WITH ORDINALITY AS a (branch, entity_id, after_seq, up_to, n)
      CROSS JOIN LATERAL (
-       SELECT seq, op_index, footprint FROM mesh.space_revision
-       WHERE mesh_id = $1 AND space_id = $2 AND branch = a.branch AND entity_id = a.entity_id
-         AND seq > a.after_seq AND seq <= a.up_to
-       ORDER BY seq DESC, op_index DESC LIMIT $7) r
+       SELECT seq, op_index, footprint, bytes FROM (
+         SELECT seq, op_index, footprint, octet_length(footprint) AS own,
+           sum(octet_length(footprint)) OVER (ORDER BY seq DESC, op_index DESC) AS bytes
+         FROM mesh.space_revision
+         WHERE mesh_id = $1 AND space_id = $2 AND branch = a.branch AND entity_id = a.entity_id
+           AND seq > a.after_seq AND seq <= a.up_to
+         ORDER BY seq DESC, op_index DESC LIMIT $7) w
+       WHERE bytes - own < $8) r
      ORDER BY a.n, r.seq DESC, r.op_index DESC`,
     [
       space.meshId,
@@ -84,11 +98,16 @@ export async function selectWrites(
       asks.map((ask) => ask.entityId),
       asks.map((ask) => ask.afterSeq),
       asks.map((ask) => ask.upTo),
-      limit,
+      bound.rows,
+      bound.bytes,
     ],
     "space_writes",
   );
-  return groupWrites(asks.length, rows);
+  const isFull = asks.map(() => false);
+  for (const { n, bytes } of rows) if (bytes >= bound.bytes) isFull[n - 1] = true;
+  return groupWrites(asks.length, rows).map((writes, index) => {
+    return { writes, cut: isFull[index] === true || writes.length >= bound.rows };
+  });
 }
 
 export async function selectLayers(

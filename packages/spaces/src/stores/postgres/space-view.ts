@@ -17,7 +17,7 @@ export function viewOf(db: Reading, space: SpaceRef): SpaceView {
     findBranches: (names) => answerOf(selectBranches(db, space, names)),
     listBranches: (after, limit) => answerOf(selectBranchPage(db, space, after, limit)),
     readTails: (asks, limit) => answerOf(selectTails(db, space, asks, limit)),
-    readWrites: (asks, limit) => answerOf(selectWrites(db, space, asks, limit)),
+    readWrites: (asks, bound) => answerOf(selectWrites(db, space, asks, bound)),
     readLayers: (branch, asks) => answerOf(selectLayers(db, space, branch, asks)),
     listEntityIds: (query) => answerOf(selectEntityIds(db, space, query)),
     readLog: (after, limit) => answerOf(selectLog(db, space, after, limit)),

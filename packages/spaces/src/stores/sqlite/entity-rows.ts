@@ -2,6 +2,7 @@
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type {
   EntityIdQuery,
+  FoundWrites,
   HeadRow,
   LayerAsk,
   RevisionRow,
@@ -11,6 +12,7 @@ import type {
   TailAsk,
   Write,
   WriteAsk,
+  WriteBound,
 } from "../../ports/rows.ts";
 import { type RevisionColumns, toRevision } from "../rows.ts";
 
@@ -40,16 +42,28 @@ function countNeeded(db: Sqlite, range: readonly (string | number)[], limit: num
   return full < 0 ? ops.length : full + 1;
 }
 
-export function selectWrites(db: Sqlite, space: SpaceRef, ask: WriteAsk, limit: number): Write[] {
+export function selectWrites(db: Sqlite, space: SpaceRef, ask: WriteAsk, bound: WriteBound): FoundWrites {
+  const range = [space.meshId, space.spaceId, ask.branch, ask.entityId, ask.afterSeq, ask.upTo] as const;
+  const sizes = db
+    .sql<{ bytes: number }>(`SELECT octet_length(footprint) AS bytes ${writeRows}`)
+    .all(...range, bound.rows);
+  let bytes = 0;
+  const last = sizes.findIndex((row) => {
+    bytes += row.bytes;
+    return bytes >= bound.bytes;
+  });
+  const fitting = last < 0 ? sizes.length : last + 1;
+  if (fitting === 0) return { writes: [], cut: false };
   const rows = db
-    .sql<{ seq: number; op_index: number; footprint: string }>(
-      `SELECT seq, op_index, footprint FROM space_revision
-       WHERE mesh_id = ? AND space_id = ? AND branch = ? AND entity_id = ? AND seq > ? AND seq <= ?
-       ORDER BY seq DESC, op_index DESC LIMIT ?`,
-    )
-    .all(space.meshId, space.spaceId, ask.branch, ask.entityId, ask.afterSeq, ask.upTo, limit);
-  return rows.map(({ seq, op_index: opIndex, footprint }) => ({ seq, opIndex, footprint }));
+    .sql<{ seq: number; op_index: number; footprint: string }>(`SELECT seq, op_index, footprint ${writeRows}`)
+    .all(...range, fitting);
+  const writes = rows.map(({ seq, op_index: opIndex, footprint }) => ({ seq, opIndex, footprint }));
+  return { writes, cut: last >= 0 || sizes.length >= bound.rows };
 }
+
+const writeRows = `FROM space_revision
+  WHERE mesh_id = ? AND space_id = ? AND branch = ? AND entity_id = ? AND seq > ? AND seq <= ?
+  ORDER BY seq DESC, op_index DESC LIMIT ?`;
 
 export function selectLayer(db: Sqlite, space: SpaceRef, branch: string, ask: LayerAsk): Write[] {
   const rows = db

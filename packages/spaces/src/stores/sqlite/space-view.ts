@@ -22,7 +22,7 @@ export function viewOf(db: () => Sqlite, space: SpaceRef): SpaceView {
     findBranches: (names) => answerNow(() => selectBranches(db(), space, names)),
     listBranches: (after, limit) => answerNow(() => selectBranchPage(db(), space, after, limit)),
     readTails: (asks, limit) => answerNow(() => each(asks, (on, ask) => selectTail(on, space, ask, limit))),
-    readWrites: (asks, limit) => answerNow(() => each(asks, (on, ask) => selectWrites(on, space, ask, limit))),
+    readWrites: (asks, bound) => answerNow(() => each(asks, (on, ask) => selectWrites(on, space, ask, bound))),
     readLayers: (branch, asks) => answerNow(() => each(asks, (on, ask) => selectLayer(on, space, branch, ask))),
     listEntityIds: (query) => answerNow(() => selectEntityIds(db(), space, query)),
     readLog: (after, limit) => answerNow(() => selectLog(db(), space, after, limit)),
