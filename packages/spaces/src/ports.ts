@@ -12,6 +12,7 @@ import type {
   MergeRow,
   OpenRow,
   RevisionRow,
+  RowBound,
   SessionPlace,
   SessionRow,
   SignedWrites,
@@ -24,7 +25,6 @@ import type {
   VerdictRow,
   Write,
   WriteAsk,
-  WriteBound,
 } from "./ports/rows.ts";
 import type { Steps } from "./ports/steps.ts";
 import type { SessionTurns } from "./services/session-turns.ts";
@@ -42,12 +42,13 @@ export type SpaceView = {
   /** One tail for each ask, in their order. */
   readonly readTails: (asks: readonly TailAsk[], limit: number) => Steps<Tail[]>;
   /** For each ask, in their order: writes with afterSeq < seq ≤ upTo, newest first, as many as the bound admits. */
-  readonly readWrites: (asks: readonly WriteAsk[], bound: WriteBound) => Steps<FoundWrites[]>;
+  readonly readWrites: (asks: readonly WriteAsk[], bound: RowBound) => Steps<FoundWrites[]>;
   /** For each ask, in their order: what the commit of that seq did to the entity, operation by operation. */
   readonly readLayers: (branch: string, asks: readonly LayerAsk[]) => Steps<Write[][]>;
   /** In order, without repetition. */
   readonly listEntityIds: (query: EntityIdQuery) => Steps<string[]>;
-  readonly readLog: (after: number, limit: number) => Steps<CommitRow[]>;
+  /** In the order of seq; the first one always. */
+  readonly readLog: (after: number, bound: RowBound) => Steps<CommitRow[]>;
   /** Merges between the two in either direction, newest first. */
   readonly readMerges: (a: string, b: string, limit: number) => Steps<MergeRow[]>;
   readonly findInvocation: (hash: string) => Steps<InvocationRow | undefined>;
@@ -76,6 +77,8 @@ export type SpaceTransaction = SpaceView & {
    * last seq that `lockSpace` answers before it is believed. Kept when the transaction was committed, else dropped.
    */
   readonly known: KnownDraft;
+  /** Hears how much work its bodies make, so that what comes after too much of it waits for the next transaction. */
+  readonly worked: (units: number) => void;
   /** First of all: waits for the lock. Undefined: no such space. */
   readonly lockSpace: () => Steps<SpaceRow | undefined>;
   /** Second: the session's row stays as it is read here until the transaction ends. */

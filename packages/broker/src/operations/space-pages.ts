@@ -8,8 +8,9 @@ import type { SpaceRef } from "@claudemesh/spaces/ports/rows";
 import { changesByPrefix } from "@claudemesh/spaces/services/changes";
 import type { OpenedSession } from "@claudemesh/spaces/services/open-session";
 import { type FoundEntity, listByPrefix, type Moment, readMany } from "@claudemesh/spaces/services/query";
+import { ReadPace } from "@claudemesh/spaces/services/read-pace";
 
-/** Read at once; a document may have a megabyte. */
+/** Read at once at most. */
 const entitiesPerRead = 32;
 /** Of documents in one page, after which it ends; and in one answer to ids, above which it is refused. */
 const pageCharacters = 4_194_304;
@@ -54,10 +55,14 @@ export function queryPage(
 async function readIds(ports: SpacePorts, space: SpaceRef, ids: readonly string[], moment: Moment): Promise<Body> {
   const found = new Items();
   let { atSeq } = moment;
-  for (let from = 0; from < ids.length; from += entitiesPerRead) {
-    const some = ids.slice(from, from + entitiesPerRead);
+  const pace = new ReadPace(entitiesPerRead, ports.nextTurn);
+  for (let from = 0; from < ids.length; ) {
+    const { seq, items } = await pace.next((size, work) => {
+      const some = ids.slice(from, from + size);
+      from += size;
+      return readMany(ports, space, some, { ...moment, atSeq, work });
+    });
     // All of it as of one seq, which the first read finds.
-    const { seq, items } = await readMany(ports, space, some, { ...moment, atSeq });
     atSeq = seq;
     found.add(items);
     if (found.characters > idsCharacters) {
@@ -76,11 +81,15 @@ async function listPrefix(
   limit: number,
 ): Promise<Body> {
   const found = new Items();
+  const { prefix } = query;
   let { cursor } = query;
   let { atSeq } = moment;
+  const pace = new ReadPace(entitiesPerRead, ports.nextTurn);
   for (;;) {
-    const room = Math.min(entitiesPerRead, limit - found.bodies.length);
-    const page = await listByPrefix(ports, space, { ...moment, atSeq, prefix: query.prefix, cursor, limit: room });
+    const page = await pace.next((size, work) => {
+      const room = Math.min(size, limit - found.bodies.length);
+      return listByPrefix(ports, space, { ...moment, atSeq, work, prefix, cursor, limit: room });
+    });
     atSeq = page.seq;
     const added = found.add(page.items, pageCharacters);
     cursor = added < page.items.length ? page.items[added - 1]?.id : page.nextCursor;
@@ -99,9 +108,11 @@ export async function changesSince(
   const found = new Items();
   const upserts: Body[] = [];
   let cursor: string | undefined;
+  const pace = new ReadPace(entitiesPerRead, ports.nextTurn);
   do {
-    const query = { sinceSeq: fromSeq, atSeq: toSeq, prefix: "", cursor, limit: entitiesPerRead };
-    const page = await changesByPrefix(ports, space, query);
+    const page = await pace.next((limit, work) =>
+      changesByPrefix(ports, space, { sinceSeq: fromSeq, atSeq: toSeq, work, prefix: "", cursor, limit }),
+    );
     found.add(page.items);
     cursor = page.nextCursor;
     if (found.bodies.length > caughtUpMax || found.characters > pageCharacters) return undefined;

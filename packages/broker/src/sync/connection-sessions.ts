@@ -22,8 +22,6 @@ export type ConnectionSessionsOptions = {
   /** Resolves when the peer's host has taken the frame, or the connection is over. */
   readonly push: (frame: PushFrame) => Promise<void>;
   readonly onFailure: (error: unknown) => void;
-  /** Node's own unless given. */
-  readonly nextTurn?: (run: () => void) => void;
 };
 
 type Held = SessionHolder & { holder: Holder; lastWatch: Promise<unknown> };
@@ -31,6 +29,8 @@ type Held = SessionHolder & { holder: Holder; lastWatch: Promise<unknown> };
 export class ConnectionSessions {
   readonly #options: ConnectionSessionsOptions;
   readonly #held = new Map<string, Held>();
+  /** Sessions that are being opened, and take a place before there is an answer. */
+  #opening = 0;
   #lastPush: Promise<void> = Promise.resolve();
   #closed = false;
 
@@ -45,7 +45,15 @@ export class ConnectionSessions {
     resumedId: string | undefined,
     work: () => Promise<OpenedSession>,
   ): Promise<OpenedSession> {
-    this.#checkRoom(space, resumedId);
+    return this.#reserving(space, resumedId, () => this.#open(space, memberPubkey, resumedId, work));
+  }
+
+  async #open(
+    space: SpaceRef,
+    memberPubkey: string,
+    resumedId: string | undefined,
+    work: () => Promise<OpenedSession>,
+  ): Promise<OpenedSession> {
     const opening = work();
     this.#held.get(keyOf(space, resumedId ?? ""))?.sync.renew(
       opening.then(
@@ -64,9 +72,10 @@ export class ConnectionSessions {
 
   /** Replaces what the session watches on a branch; resolves with the seq up to which all was told. */
   async watch(space: SpaceRef, holder: Holder, branch: string, watched: Watched, seenSeq: number): Promise<number> {
-    this.#checkRoom(space, holder.sessionId);
-    const { epoch } = await holdSession(this.#options.broker.spaces, space, holder);
-    const held = this.#hold(space, holder, epoch);
+    const held = await this.#reserving(space, holder.sessionId, async () => {
+      const { epoch } = await holdSession(this.#options.broker.spaces, space, holder);
+      return this.#hold(space, holder, epoch);
+    });
     // In the order in which they came, also where the first is still being told.
     const watching = held.lastWatch.then(() => {
       this.#checkWatch(held.sync, branch, watched);
@@ -102,12 +111,13 @@ export class ConnectionSessions {
       known.sync.renew(Promise.resolve(epoch));
       return known;
     }
-    const { broker, onFailure, nextTurn } = this.#options;
+    const { broker, onFailure } = this.#options;
     const feed = broker.watchers.feedOf(space);
     const { store } = broker.spaces;
     const { sessionId } = holder;
     const lost = () => this.#lose(space, sessionId);
     const push = (frame: SyncPush) => this.#pushInTurn(frame);
+    const nextTurn = (run: () => void) => broker.watchers.nextTurn(space.meshId, holder.memberPubkey, run);
     const sync = new SessionSync({ store, space, sessionId, epoch, feed, push, onLost: lost, onFailure, nextTurn });
     const held: Held = { sync, holder, lastWatch: Promise.resolve(), lost, check: () => this.#check(held) };
     if (this.#closed) {
@@ -154,10 +164,19 @@ export class ConnectionSessions {
     return this.#lastPush;
   }
 
-  #checkRoom(space: SpaceRef, sessionId: string | undefined): void {
-    if (this.#held.size < sessionsMax || this.#held.has(keyOf(space, sessionId ?? ""))) return;
-    const message = `One connection holds at most ${sessionsMax} sessions; use another connection for more.`;
-    throw new MeshError("invalid_request", message, { limit: sessionsMax });
+  /** A session that the connection does not hold yet takes its place first: many may be on their way at once. */
+  async #reserving<T>(space: SpaceRef, sessionId: string | undefined, hold: () => Promise<T>): Promise<T> {
+    if (this.#held.has(keyOf(space, sessionId ?? ""))) return hold();
+    if (this.#held.size + this.#opening >= sessionsMax) {
+      const message = `One connection holds at most ${sessionsMax} sessions; use another connection for more.`;
+      throw new MeshError("invalid_request", message, { limit: sessionsMax });
+    }
+    this.#opening += 1;
+    try {
+      return await hold();
+    } finally {
+      this.#opening -= 1;
+    }
   }
 
   #checkWatch(sync: SessionSync, branch: string, watched: Watched): void {

@@ -3,6 +3,7 @@
 
 import type { CommitNotice, SpacesStore } from "@claudemesh/spaces/ports";
 import type { SpaceRef } from "@claudemesh/spaces/ports/rows";
+import { FairTurns } from "@claudemesh/spaces/services/sync/fair-turns";
 import type { SessionSync } from "@claudemesh/spaces/services/sync/session-sync";
 import { SpaceFeed } from "@claudemesh/spaces/services/sync/space-feed";
 import type { ConnectionRegistry } from "../transport/connection-registry.ts";
@@ -30,13 +31,15 @@ const looksPerCheck = 12;
 export class SpaceWatchers {
   readonly #options: SpaceWatchersOptions;
   readonly #watches = new Map<string, Watch>();
+  readonly #turns: FairTurns;
   #looking: Promise<void> | undefined;
   #looks = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: SpaceWatchersOptions) {
     this.#options = options;
-    const { connections } = options;
+    const { connections, nextTurn } = options;
+    this.#turns = new FairTurns(nextTurn);
     connections.onSpaceChange((space, seq) => this.#wake(space, seq));
     connections.onSessionTaken((space, sessionId, epoch) => this.#revoke(space, sessionId, epoch));
   }
@@ -44,6 +47,11 @@ export class SpaceWatchers {
   /** Sessions that are held on this broker. */
   get size(): number {
     return [...this.#watches.values()].reduce((size, { holders }) => size + holders.size, 0);
+  }
+
+  /** For a round of what this member is told: each has a turn of the event loop of its own, and the members take turns. */
+  nextTurn(meshId: string, memberPubkey: string, run: () => void): void {
+    this.#turns.take(`${meshId}/${memberPubkey}`, run);
   }
 
   feedOf(space: SpaceRef): SpaceFeed {

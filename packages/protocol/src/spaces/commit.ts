@@ -132,6 +132,15 @@ export const clientCommitSchema = {
 
 /** Decodes what the schema let pass, and refuses what a schema cannot say. Size is the boundary's to check. */
 export function readCommit(encoded: EncodedCommit): ClientCommit {
+  const head = readCommitHead(encoded);
+  return {
+    ...head,
+    operations: encoded.operations.map((operation, index) => readOperation(operation, `operations.${index}`)),
+  };
+}
+
+/** All of a commit but its operations, which may be large and are read one by one, with readOperation. */
+export function readCommitHead(encoded: EncodedCommit): Omit<ClientCommit, "operations"> {
   const { localSeq, reads, sends = [], branch, merge, codeCID, invocation } = encoded;
   checkCounts(encoded.operations, sends);
   reads.confirmed.forEach((read, index) => {
@@ -149,7 +158,6 @@ export function readCommit(encoded: EncodedCommit): ClientCommit {
   return {
     localSeq,
     reads,
-    operations: encoded.operations.map((operation, index) => readOperation(operation, `operations.${index}`)),
     ...(encoded.sends !== undefined && { sends }),
     ...(branch !== undefined && { branch }),
     ...(merge !== undefined && { merge }),
@@ -169,8 +177,21 @@ export function encodeCommit(commit: ClientCommit): EncodedCommit {
  * equal meanings; a fresh invocation or authorisation does not make another commit.
  */
 export function canonicalCommitPayload(encoded: EncodedCommit): string {
-  const { invocation: _, ...payload } = encoded;
-  return canonicalJson(payload as JsonValue);
+  return joinCommitPayload(
+    encoded,
+    encoded.operations.map((operation) => canonicalJson(operation as JsonValue)),
+  );
+}
+
+/** The same, where the canonical text of each operation is at hand. */
+export function joinCommitPayload(encoded: EncodedCommit, operations: readonly string[]): string {
+  const { invocation: _, operations: __, ...others } = encoded;
+  const members = Object.entries(others).map(([key, value]) => [key, canonicalJson(value as JsonValue)] as const);
+  // The keys of a commit are few, and in ASCII: any order of theirs is that of UTF-16 units.
+  const sorted = [...members, ["operations", `[${operations.join(",")}]`] as const].sort(([a], [b]) =>
+    a < b ? -1 : 1,
+  );
+  return `{${sorted.map(([key, text]) => `"${key}":${text}`).join(",")}}`;
 }
 
 function checkCounts(operations: EncodedCommit["operations"], sends: readonly unknown[]): void {

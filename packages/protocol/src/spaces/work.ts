@@ -6,6 +6,9 @@ import { MeshError } from "../errors/errors.ts";
 /** What one commit may cost. The most expensive commit that is admitted takes less than a tenth of a second. */
 export const commitWorkMax = 80_000_000;
 
+/** What the commits of one transaction may cost before the others have to wait for the next one. */
+export const transactionWorkMax = 20_000_000;
+
 /** Measured; what is rare in a real commit may be counted as more than it takes, and never as much less. */
 export const workCosts = {
   patch: 3_000,
@@ -20,7 +23,7 @@ export const workCosts = {
   memberWalked: 20,
   /** A character of a document, or of patches, that is read from the store or written to it. */
   character: 12,
-  /** An entity that is looked up. */
+  /** A row that is looked up or written. */
   row: 5_000,
   /** A read, for being there. */
   read: 1_000,
@@ -35,10 +38,13 @@ export const largeObjectKeys = 128;
 
 export class Work {
   readonly #limit: number;
+  readonly #onSpent: ((units: number) => void) | undefined;
   #spent = 0;
 
-  constructor(limit = Number.POSITIVE_INFINITY) {
+  /** `onSpent` hears of all of it, also of what was refused. */
+  constructor(limit = Number.POSITIVE_INFINITY, onSpent?: (units: number) => void) {
     this.#limit = limit;
+    this.#onSpent = onSpent;
   }
 
   get spent(): number {
@@ -48,6 +54,7 @@ export class Work {
   /** Throws when it has become too much; what was begun is then left undone. */
   spend(units: number): void {
     this.#spent += units;
+    this.#onSpent?.(units);
     if (this.#spent > this.#limit) {
       throw new MeshError("commit_too_expensive", undefined, { work: this.#spent, limit: this.#limit });
     }

@@ -133,7 +133,6 @@ export class BrokerConnection implements EndHandlers {
         await new Promise<void>((resolve) => life.nextTurn(resolve));
       },
       onFailure: () => this.#close("storage_unavailable"),
-      nextTurn: life.nextTurn,
     });
   }
 

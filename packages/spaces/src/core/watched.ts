@@ -23,12 +23,21 @@ export class Watched {
     return [...this.ids].filter((id) => !this.#hasPrefixOf(id));
   }
 
+  /** None of the prefixes begins with another one, so that only the last one that is not behind the id can be its own. */
   #hasPrefixOf(id: string): boolean {
-    return this.prefixes.some((prefix) => id.startsWith(prefix));
+    let from = 0;
+    let to = this.prefixes.length;
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if ((this.prefixes[middle] ?? "") <= id) from = middle + 1;
+      else to = middle;
+    }
+    const nearest = this.prefixes[from - 1];
+    return nearest !== undefined && id.startsWith(nearest);
   }
 }
 
-/** The shortest ones only: each id is found under one prefix. */
+/** The shortest ones only, in order: each id is found under one prefix. */
 function withoutCovered(prefixes: Iterable<string>): string[] {
   const kept: string[] = [];
   for (const prefix of [...new Set(prefixes)].sort()) {

@@ -114,8 +114,8 @@ export type Tail = {
 export type WriteAsk = TailAsk & { readonly afterSeq: number };
 export type Write = { readonly seq: number; readonly opIndex: number; readonly footprint: string };
 
-/** No more rows than these, and none after footprints of so many bytes. */
-export type WriteBound = { readonly rows: number; readonly bytes: number };
+/** No more rows than these, and none after so many bytes of the text that makes them large. */
+export type RowBound = { readonly rows: number; readonly bytes: number };
 /** `cut`: the bound was reached, so that there may be others, older than these. */
 export type FoundWrites = { readonly writes: readonly Write[]; readonly cut: boolean };
 

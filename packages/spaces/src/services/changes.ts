@@ -1,5 +1,6 @@
 // What changed on a branch since a seq, as the latest state of each entity: what a session needs to catch up. Exact with
 // fork points: what an ancestor wrote up to the fork is part of the branch, what it wrote after it is not.
+import type { Work } from "@claudemesh/protocol/spaces/work";
 import { segmentsOf } from "../core/branch-lineage.ts";
 import type { SpaceRef } from "../ports/rows.ts";
 import type { SpacePorts } from "../ports.ts";
@@ -11,6 +12,8 @@ export type ChangesQuery = {
   readonly sinceSeq: number;
   /** As of this seq; undefined: the present. */
   readonly atSeq?: number | undefined;
+  /** Counts what reading costs. */
+  readonly work?: Work | undefined;
 };
 
 export type Changes = { readonly toSeq: number; readonly items: readonly FoundEntity[] };
@@ -24,7 +27,7 @@ export function changesOfIds(
 ): Promise<Changes> {
   return ports.store.read(space, function* (view) {
     const place = yield* placeOf(view, query);
-    const items = yield* readAt(view, place, ids);
+    const items = yield* readAt(view, place, ids, query.work);
     return { toSeq: place.atSeq, items: items.filter(({ seq }) => seq > query.sinceSeq) };
   });
 }
@@ -47,7 +50,7 @@ export function changesByPrefix(
       afterSeq: query.sinceSeq,
       limit: query.limit,
     });
-    const items = (yield* readAt(view, place, ids)).filter(({ seq }) => seq > query.sinceSeq);
+    const items = (yield* readAt(view, place, ids, query.work)).filter(({ seq }) => seq > query.sinceSeq);
     return { toSeq: place.atSeq, items, nextCursor: ids.length < query.limit ? undefined : ids.at(-1) };
   });
 }

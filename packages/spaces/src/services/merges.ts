@@ -14,6 +14,7 @@ import {
   needsMerge,
   planMerge,
 } from "@claudemesh/protocol/spaces/merge";
+import type { Work } from "@claudemesh/protocol/spaces/work";
 import { type Branch, forkPointOf, segmentsOf } from "../core/branch-lineage.ts";
 import { type BasePoint, mergeBaseOf } from "../core/merge-base.ts";
 import type { SpaceRef } from "../ports/rows.ts";
@@ -23,12 +24,13 @@ import { findBranch } from "./branches.ts";
 import { mergesLookedAt } from "./commit/merge-context.ts";
 import { placeOf } from "./query.ts";
 import { readEntities } from "./read-entities.ts";
+import { ReadPace } from "./read-pace.ts";
 
 type Ports = Pick<SpacePorts, "store" | "nextTurn">;
 
 export type BranchPair = { readonly source: string; readonly target: string };
 
-/** Read at once, each three times; a document may have a megabyte. */
+/** Read at once at most, each three times. */
 const entitiesPerRead = 32;
 /** Entities that may have changed since the base; a merge of more would not fit into one commit anyway. */
 const entitiesMax = 50_000;
@@ -138,36 +140,45 @@ function* findParting(view: SpaceView, pair: BranchPair): Steps<Parting> {
  * nobody else through until the end.
  */
 async function readThreeWays(
-  { store, nextTurn = setImmediate }: Ports,
+  { store, nextTurn }: Ports,
   space: SpaceRef,
   parting: Parting,
   visit: (page: readonly MergeEntity[]) => void,
 ): Promise<void> {
+  const pace = new ReadPace(entitiesPerRead, nextTurn);
   let from = "";
   for (let seen = 0; ; ) {
-    const start = from;
-    const page = await store.read(space, (view) => readThreeWaysFrom(view, parting, start));
+    const { page, isLast } = await pace.next(async (size, work) => {
+      const start = from;
+      const entities = await store.read(space, (view) => readThreeWaysFrom(view, parting, start, size, work));
+      return { page: entities, isLast: entities.length < size };
+    });
     visit(page);
     seen += page.length;
     if (seen > entitiesMax) {
       throw new MeshError("payload_too_large", `More than ${entitiesMax} entities changed since the base.`);
     }
     const last = page.at(-1);
-    if (last === undefined || page.length < entitiesPerRead) return;
+    if (last === undefined || isLast) return;
     from = last.id;
-    await new Promise<void>((resolve) => nextTurn(resolve));
   }
 }
 
-function* readThreeWaysFrom(view: SpaceView, parting: Parting, from: string): Steps<MergeEntity[]> {
+function* readThreeWaysFrom(
+  view: SpaceView,
+  parting: Parting,
+  from: string,
+  limit: number,
+  work: Work,
+): Steps<MergeEntity[]> {
   const { source, target, baseBranch, base, seq } = parting;
-  const ids = yield* view.listEntityIds({ ...writtenSinceParting(parting), from, limit: entitiesPerRead });
+  const ids = yield* view.listEntityIds({ ...writtenSinceParting(parting), from, limit });
   const asks = ids.flatMap((entityId) => [
     { entityId, branch: baseBranch, atSeq: base.seq },
     { entityId, branch: source, atSeq: seq },
     { entityId, branch: target, atSeq: seq },
   ]);
-  const states = yield* readEntities(view, asks);
+  const states = yield* readEntities(view, asks, work);
   return ids.map((id, index) => {
     const [ancestor, ofSource, ofTarget] = states.slice(index * 3, index * 3 + 3);
     return { id, ancestor: ancestor?.document, source: ofSource?.document, target: ofTarget?.document };

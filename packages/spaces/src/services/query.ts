@@ -3,11 +3,12 @@
 import { MeshError } from "@claudemesh/protocol/errors";
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import { defaultBranch, type EntityDocument } from "@claudemesh/protocol/spaces/entity";
+import type { Work } from "@claudemesh/protocol/spaces/work";
 import { type Branch, segmentsOf } from "../core/branch-lineage.ts";
 import type { EntityState } from "../core/entity-history.ts";
 import { endOfPrefix } from "../core/id-range.ts";
 import { readVerdict, type Verdict } from "../core/verdict.ts";
-import type { InvocationRow, SpaceRef } from "../ports/rows.ts";
+import type { CommitRow, InvocationRow, SpaceRef } from "../ports/rows.ts";
 import type { Steps } from "../ports/steps.ts";
 import type { SpacePorts, SpaceView } from "../ports.ts";
 import { findBranch } from "./branches.ts";
@@ -24,7 +25,12 @@ export type FoundEntity = {
   readonly document: EntityDocument | undefined;
 };
 
-export type Moment = { readonly branch?: string | undefined; readonly atSeq?: number | undefined };
+export type Moment = {
+  readonly branch?: string | undefined;
+  readonly atSeq?: number | undefined;
+  /** Counts what reading costs. */
+  readonly work?: Work | undefined;
+};
 
 type Place = { readonly branch: Branch; readonly atSeq: number };
 
@@ -54,13 +60,18 @@ export function readMany(
 ): Promise<{ readonly seq: number; readonly items: readonly FoundEntity[] }> {
   return ports.store.read(space, function* (view) {
     const place = yield* placeOf(view, moment);
-    return { seq: place.atSeq, items: yield* readAt(view, place, ids) };
+    return { seq: place.atSeq, items: yield* readAt(view, place, ids, moment.work) };
   });
 }
 
-export function* readAt(view: SpaceView, { branch, atSeq }: Place, ids: readonly string[]): Steps<FoundEntity[]> {
+export function* readAt(
+  view: SpaceView,
+  { branch, atSeq }: Place,
+  ids: readonly string[],
+  work?: Work,
+): Steps<FoundEntity[]> {
   const asks = ids.map((entityId) => ({ entityId, branch, atSeq }));
-  const states = yield* readEntities(view, asks);
+  const states = yield* readEntities(view, asks, work);
   return ids.flatMap((id, index) => found(id, branch, states[index]));
 }
 
@@ -92,7 +103,7 @@ export function listByPrefix(ports: Ports, space: SpaceRef, query: PrefixQuery):
       afterSeq: 0,
       limit: query.limit,
     });
-    const items = (yield* readAt(view, place, ids)).filter(({ document }) => document !== undefined);
+    const items = (yield* readAt(view, place, ids, query.work)).filter(({ document }) => document !== undefined);
     return { seq: place.atSeq, items, nextCursor: ids.length < query.limit ? undefined : ids.at(-1) };
   });
 }
@@ -117,40 +128,48 @@ export type LogEntry = {
 };
 
 /** What a page of the log may hold; one entry always fits. */
-const logPageCharacters = 4_194_304;
+const logPageBytes = 2_097_152;
+/** After so many characters of entries others have a turn. */
+const logTurnCharacters = 262_144;
 
 export async function readLog(
-  ports: Ports,
+  { store, nextTurn = setImmediate }: Pick<SpacePorts, "store" | "nextTurn">,
   space: SpaceRef,
   after: number,
   limit: number,
 ): Promise<{ readonly items: readonly LogEntry[]; readonly nextAfter: number | undefined }> {
-  const rows = await ports.store.read(space, function* (view) {
-    if ((yield* view.findSpace()) === undefined) throw new MeshError("space_not_found");
-    return yield* view.readLog(after, limit);
+  const { lastSeq, rows } = await store.read(space, function* (view) {
+    const row = yield* view.findSpace();
+    if (row === undefined) throw new MeshError("space_not_found");
+    return { lastSeq: row.lastSeq, rows: yield* view.readLog(after, { rows: limit, bytes: logPageBytes }) };
   });
-  let room = logPageCharacters;
-  const cut = rows.findIndex(({ original }, index) => {
-    room -= original.length;
-    return room < 0 && index > 0;
-  });
-  const shown = cut < 0 ? rows : rows.slice(0, cut);
-  const items = shown.map(
-    (row): LogEntry => ({
-      seq: row.seq,
-      branch: row.branch,
-      sessionId: row.sessionId,
-      localSeq: row.localSeq,
-      author: row.memberPubkey,
-      committedAt: row.committedAtMs,
-      original: parseOwnJsonText(row.original),
-      resolution: parseOwnJsonText(row.resolution),
-      invocationRef: row.invocationRef ?? null,
-      authorizationRef: row.authorizationRef ?? null,
-    }),
-  );
-  const more = shown.length < rows.length || rows.length === limit;
-  return { items, nextAfter: more ? items.at(-1)?.seq : undefined };
+  const items: LogEntry[] = [];
+  let characters = 0;
+  for (const row of rows) {
+    if (characters > logTurnCharacters) {
+      characters = 0;
+      await new Promise<void>((resolve) => nextTurn(resolve));
+    }
+    characters += row.original.length;
+    items.push(logEntry(row));
+  }
+  const last = items.at(-1)?.seq;
+  return { items, nextAfter: last !== undefined && last < lastSeq ? last : undefined };
+}
+
+function logEntry(row: CommitRow): LogEntry {
+  return {
+    seq: row.seq,
+    branch: row.branch,
+    sessionId: row.sessionId,
+    localSeq: row.localSeq,
+    author: row.memberPubkey,
+    committedAt: row.committedAtMs,
+    original: parseOwnJsonText(row.original),
+    resolution: parseOwnJsonText(row.resolution),
+    invocationRef: row.invocationRef ?? null,
+    authorizationRef: row.authorizationRef ?? null,
+  };
 }
 
 export function listBranches(

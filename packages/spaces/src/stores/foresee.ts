@@ -2,7 +2,7 @@
 // trip, and lets them know it. Else each would wait for an answer of its own, and everybody for the space.
 import { assemble, charactersOf } from "../core/entity-history.ts";
 import { readFootprint } from "../core/stale-reads.ts";
-import type { Tail, WriteBound } from "../ports/rows.ts";
+import type { RowBound, Tail } from "../ports/rows.ts";
 import type { Steps } from "../ports/steps.ts";
 import type { Expected, SpaceTransaction } from "../ports.ts";
 
@@ -10,7 +10,7 @@ import type { Expected, SpaceTransaction } from "../ports.ts";
 const writesMax = 256;
 const documentsMax = 32;
 /** More than these of one entity are not looked for here. */
-const writesOfOne: WriteBound = { rows: 64, bytes: 16_384 };
+const writesOfOne: RowBound = { rows: 64, bytes: 16_384 };
 /** Of all texts that are read here, before anything is counted for the commit that needs them. */
 const charactersMax = 262_144;
 const patchesOfOne = 32;

@@ -2,14 +2,13 @@
 // snapshots as they will be written. A patch that does not fit rejects the whole commit.
 
 import { OperationDraft } from "@claudemesh/protocol/spaces/apply";
-import { type EntityDocument, fitsDocument, spaceLimits, writeDocument } from "@claudemesh/protocol/spaces/entity";
+import { fitsDocument, spaceLimits, writeDocument } from "@claudemesh/protocol/spaces/entity";
 import type { Footprint } from "@claudemesh/protocol/spaces/footprint";
-import type { EncodedOperation } from "@claudemesh/protocol/spaces/operation-wire";
 import type { Operation } from "@claudemesh/protocol/spaces/operations";
 import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
 import { type Work, workCosts } from "@claudemesh/protocol/spaces/work";
 import type { Branch } from "../../core/branch-lineage.ts";
-import { bodyOf, type EntityState, replayCost } from "../../core/entity-history.ts";
+import { type EntityState, replayCost } from "../../core/entity-history.ts";
 import type { EntityChange } from "../../core/known-space.ts";
 import type { HeadRow, RevisionRow, SnapshotRow } from "../../ports/rows.ts";
 import type { Steps } from "../../ports/steps.ts";
@@ -53,7 +52,7 @@ export function* applyOperations(
   branch: Branch,
   lastSeq: number,
   operations: readonly Operation[],
-  encoded: readonly EncodedOperation[],
+  bodies: readonly (string | undefined)[],
   work: Work,
 ): Steps<AppliedCommit | PatchFailure> {
   const seq = lastSeq + 1;
@@ -61,12 +60,12 @@ export function* applyOperations(
   const revisions: RevisionRow[] = [];
   for (const [opIndex, operation] of operations.entries()) {
     const entity = working.get(operation.id);
-    const original = encoded[opIndex];
-    if (entity === undefined || original === undefined) throw new Error("an operation has its entity and its text");
+    if (entity === undefined) throw new Error("an operation has its entity");
+    work.spend(workCosts.row);
     const spentBefore = work.spent;
     const footprint = applyOrFail(entity.draft, operation, opIndex);
     if (footprint instanceof PatchFailure) return footprint;
-    const body = bodyOf(original);
+    const body = bodies[opIndex];
     const isPatch = operation.op === "patch";
     entity.replayed = isPatch ? entity.replayed + 1 : 0;
     entity.replayWork = isPatch ? entity.replayWork + (work.spent - spentBefore) + replayCost(body ?? "") : 0;

@@ -1,14 +1,7 @@
 // One commit, from request to verdict: steps 1 to 8 in one transaction. Only says what comes after what; each step is in
 // a file of its own.
 import { MeshError } from "@claudemesh/protocol/errors";
-import { writeStrictJson } from "@claudemesh/protocol/json";
-import {
-  type ClientCommit,
-  canonicalCommitPayload,
-  type EncodedCommit,
-  readCommit,
-} from "@claudemesh/protocol/spaces/commit";
-import { fitsBytes, readBranchId, spaceLimits } from "@claudemesh/protocol/spaces/entity";
+import type { ClientCommit, EncodedCommit } from "@claudemesh/protocol/spaces/commit";
 import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
 import { commitWorkMax, Work } from "@claudemesh/protocol/spaces/work";
 import { type SignedPlace, type VerifiedInvocation, verifySigned } from "../../core/invocation.ts";
@@ -19,6 +12,7 @@ import type { PreparedSends, SpacePorts, SpaceTransaction } from "../../ports.ts
 import { transact } from "../refusals.ts";
 import { type AppliedCommit, applyOperations } from "./apply.ts";
 import { expectedOf } from "./expected.ts";
+import { type ReadCommit, readCommitInParts } from "./read-commit.ts";
 import { type Accepted, fingerprintOf, nothingWritten, record, reject, signedRows } from "./record.ts";
 import { beginWrite, lookUpWrite, type Writer } from "./replay.ts";
 import { validate } from "./validate.ts";
@@ -33,8 +27,7 @@ export type CommitRequest = {
 
 type CommitToDecide = {
   readonly writer: Writer;
-  readonly commit: ClientCommit;
-  readonly encoded: EncodedCommit;
+  readonly read: ReadCommit;
   readonly place: SignedPlace;
   readonly sends: PreparedSends;
 };
@@ -48,86 +41,89 @@ export async function commitToSpace(
   memberPubkey: string,
   request: CommitRequest,
 ): Promise<Verdict> {
-  const { commit: encoded, sessionId, sessionToken } = request;
-  const commit = nameBranches(readCommit(encoded));
-  const payload = canonicalCommitPayload(encoded);
-  if (!fitsBytes(payload, spaceLimits.commitBytes)) {
-    throw new MeshError("payload_too_large", "A commit is at most 4 MiB.", { limit_bytes: spaceLimits.commitBytes });
-  }
-  const { localSeq, sends: messages = [] } = commit;
-  const fingerprint = fingerprintOf(payload);
-  const writer: Writer = { memberPubkey, sessionId, sessionToken, localSeq, fingerprint, nowMs: ports.nowMs() };
-  const place: SignedPlace = { cmd: "/memory/commit", space, memberPubkey, sessionId, localSeq, payload };
-  const decided = await ports.turns.take(
+  const { sessionId } = request;
+  const outcome = await ports.turns.take(
     sessionId,
-    () => (messages.length === 0 ? nothingToSend : prepareSends(ports, space, writer, messages)),
-    async (prepared): Promise<Decided & { readonly sends: PreparedSends }> => {
-      if (prepared.type === "answered") return { verdict: prepared.verdict, receipt: undefined, sends: [] };
-      const { sends } = prepared;
-      const toDecide: CommitToDecide = { writer, commit, encoded, place, sends };
+    () => prepare(ports, space, memberPubkey, request),
+    async (prepared): Promise<Decided & { readonly prepared: Prepared }> => {
+      if (prepared.answer !== undefined) return { verdict: prepared.answer, receipt: undefined, prepared };
+      const { writer, read, sends } = prepared;
       const alone = sends.length > 0;
-      const hints = { writer, alone, expects: () => expectedOf(commit) };
-      const decided = await transact(ports.store, space, (tx) => decideCommit(tx, toDecide), hints);
-      return { ...decided, sends };
+      const hints = { writer, alone, expects: () => expectedOf(read.commit) };
+      const decided = await transact(ports.store, space, (tx) => decideCommit(tx, prepared), hints);
+      return { ...decided, prepared };
     },
   );
-  announce(ports, space, writer, commit, decided);
-  return decided.verdict;
+  announce(ports, space, outcome);
+  return outcome.verdict;
 }
 
-/** The default branch has one name inside; clients may call it main. */
-function nameBranches(commit: ClientCommit): ClientCommit {
-  const { reads, merge } = commit;
-  const confirmed = reads.confirmed.map((read) =>
-    read.branch === undefined ? read : { ...read, branch: readBranchId(read.branch) },
-  );
-  return {
-    ...commit,
-    branch: readBranchId(commit.branch),
-    reads: { ...reads, confirmed },
-    ...(merge !== undefined && {
-      merge: {
-        ...merge,
-        sourceBranch: readBranchId(merge.sourceBranch),
-        baseBranch: readBranchId(merge.baseBranch),
-      },
-    }),
+/** `answer`: what was decided before, so that there is nothing to do. */
+type Prepared = CommitToDecide & { readonly answer?: Verdict | undefined };
+
+/** At once for a small commit without sends, which needs nobody's turn. */
+function prepare(
+  ports: SpacePorts,
+  space: SpaceRef,
+  memberPubkey: string,
+  request: CommitRequest,
+): Prepared | Promise<Prepared> {
+  const { commit: encoded, sessionId, sessionToken } = request;
+  const finish = (read: ReadCommit): Prepared | Promise<Prepared> => {
+    const { payload, commit } = read;
+    const { localSeq, sends = [] } = commit;
+    const fingerprint = fingerprintOf(payload);
+    const writer: Writer = { memberPubkey, sessionId, sessionToken, localSeq, fingerprint, nowMs: ports.nowMs() };
+    const place: SignedPlace = { cmd: "/memory/commit", space, memberPubkey, sessionId, localSeq, payload };
+    const prepared = { writer, read, place, sends: [] };
+    return sends.length === 0 ? prepared : prepareSends(ports, space, prepared, sends);
   };
+  const parts = readCommitInParts(encoded);
+  const first = parts.next();
+  return first.done === true ? finish(first.value) : readOn(ports, parts).then(finish);
 }
 
-type Prepared =
-  | { readonly type: "ready"; readonly sends: PreparedSends }
-  | { readonly type: "answered"; readonly verdict: Verdict };
-
-const nothingToSend: Prepared = { type: "ready", sends: [] };
+/** A large commit: others have a turn between its parts. */
+async function readOn(
+  { nextTurn = setImmediate }: SpacePorts,
+  parts: Generator<void, ReadCommit>,
+): Promise<ReadCommit> {
+  for (;;) {
+    await new Promise<void>((resolve) => nextTurn(resolve));
+    const next = parts.next();
+    if (next.done === true) return next.value;
+  }
+}
 
 /** What is decided already is answered before a unit of budget is spent on it. */
 async function prepareSends(
   ports: SpacePorts,
   space: SpaceRef,
-  writer: Writer,
+  prepared: CommitToDecide,
   sends: NonNullable<ClientCommit["sends"]>,
 ): Promise<Prepared> {
-  const known = await ports.store.read(space, (view) => lookUpWrite(view, writer));
-  if (known !== undefined) return { type: "answered", verdict: known };
+  const { writer } = prepared;
+  const answer = await ports.store.read(space, (view) => lookUpWrite(view, writer));
+  if (answer !== undefined) return { ...prepared, answer };
   const sender = { meshId: space.meshId, pubkey: writer.memberPubkey };
-  return { type: "ready", sends: await ports.sends.prepare(sender, sends) };
+  return { ...prepared, sends: await ports.sends.prepare(sender, sends) };
 }
 
 function* decideCommit(tx: SpaceTransaction, toDecide: CommitToDecide): Steps<Decided> {
-  const { writer, commit, encoded, sends } = toDecide;
+  const { writer, sends } = toDecide;
+  const { commit, bodies } = toDecide.read;
   const begun = yield* beginWrite(tx, writer);
   if (begun.type === "answered") return { verdict: begun.verdict, receipt: undefined };
   const { session, space } = begun;
   const signed = verifySigned(commit.invocation, toDecide.place, space.signedWrites === "required");
   const branchName = commit.branch ?? "";
-  const work = new Work(commitWorkMax);
+  const work = new Work(commitWorkMax, tx.worked);
   const validated = yield* validate(tx, session, space.lastSeq, commit, work);
   if (validated.type === "rejected") {
     return { verdict: yield* reject(tx, writer, branchName, validated.error), receipt: undefined };
   }
   const { branch, resolved } = validated;
-  const applied = yield* applyOperations(tx, branch, space.lastSeq, commit.operations, encoded.operations, work);
+  const applied = yield* applyOperations(tx, branch, space.lastSeq, commit.operations, bodies, work);
   if (applied instanceof PatchFailure) {
     return { verdict: yield* reject(tx, writer, branchName, applied), receipt: undefined };
   }
@@ -136,12 +132,11 @@ function* decideCommit(tx: SpaceTransaction, toDecide: CommitToDecide): Steps<De
 }
 
 function acceptedRows(
-  { commit, encoded }: CommitToDecide,
+  { read: { commit, original } }: CommitToDecide,
   applied: AppliedCommit,
   signed: VerifiedInvocation | undefined,
   seq: number,
 ): Accepted {
-  const { invocation: _, ...original } = encoded;
   const { merge } = commit;
   const branch = commit.branch ?? "";
   return {
@@ -149,7 +144,7 @@ function acceptedRows(
     ...applied,
     seq,
     branch,
-    original: writeStrictJson(original),
+    original,
     ...signedRows(signed),
     merge: merge && { seq, sourceBranch: merge.sourceBranch, sourceSeq: merge.sourceSeq, targetBranch: branch },
   };
@@ -177,12 +172,13 @@ function* writeWithSends(
 function announce(
   ports: SpacePorts,
   space: SpaceRef,
-  { sessionId, localSeq }: Writer,
-  commit: ClientCommit,
-  { verdict, receipt, sends }: Decided & { readonly sends: PreparedSends },
+  { verdict, receipt, prepared }: Decided & { readonly prepared: Prepared },
 ): void {
   if (verdict.type === "rejected" || verdict.replayed) return;
-  const entityIds = [...new Set(commit.operations.map(({ id }) => id))];
-  ports.onCommitted({ ...space, branch: commit.branch ?? "", seq: verdict.seq, sessionId, localSeq, entityIds });
+  const { writer, read, sends } = prepared;
+  const { sessionId, localSeq } = writer;
+  const { operations, branch = "" } = read.commit;
+  const entityIds = [...new Set(operations.map(({ id }) => id))];
+  ports.onCommitted({ ...space, branch, seq: verdict.seq, sessionId, localSeq, entityIds });
   if (sends.length > 0) ports.sends.onAccepted(space.meshId, receipt);
 }

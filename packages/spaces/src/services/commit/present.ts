@@ -4,7 +4,7 @@ import { type Work, workCosts } from "@claudemesh/protocol/spaces/work";
 import type { Branch } from "../../core/branch-lineage.ts";
 import type { EntityState } from "../../core/entity-history.ts";
 import { type LaterWrites, readFootprint } from "../../core/stale-reads.ts";
-import type { LayerAsk, WriteAsk, WriteBound } from "../../ports/rows.ts";
+import type { LayerAsk, RowBound, WriteAsk } from "../../ports/rows.ts";
 import type { Steps } from "../../ports/steps.ts";
 import type { SpaceTransaction } from "../../ports.ts";
 import { readEntities } from "../read-entities.ts";
@@ -12,7 +12,7 @@ import { readEntities } from "../read-entities.ts";
 export type PresentAsk = { readonly entityId: string; readonly branch: Branch };
 
 /** More later writes of one entity than these are not looked through. */
-const writesLookedAt: WriteBound = { rows: 1_000, bytes: 524_288 };
+const writesLookedAt: RowBound = { rows: 1_000, bytes: 524_288 };
 
 /** Entities whose writes are looked for at once; more at once where what was found is small. */
 const firstLook = 64;

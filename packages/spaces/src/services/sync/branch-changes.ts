@@ -7,9 +7,10 @@ import type { SpaceRef } from "../../ports/rows.ts";
 import type { SpacesStore } from "../../ports.ts";
 import { changesByPrefix, changesOfIds } from "../changes.ts";
 import type { FoundEntity } from "../query.ts";
+import { type NextTurn, ReadPace } from "../read-pace.ts";
 import type { SpaceFeed } from "./space-feed.ts";
 
-/** Read at once; a document may have a megabyte. */
+/** Read at once at most. */
 const idsPerRead = 32;
 /** Of documents in one frame; a single one always fits. */
 const frameCharacters = 1_048_576;
@@ -23,12 +24,14 @@ export class BranchChanges {
   readonly #space: SpaceRef;
   readonly #feed: SpaceFeed | undefined;
   readonly #span: Span;
+  readonly #pace: ReadPace;
 
-  constructor(store: SpacesStore, space: SpaceRef, feed: SpaceFeed | undefined, span: Span) {
+  constructor(store: SpacesStore, space: SpaceRef, feed: SpaceFeed | undefined, span: Span, nextTurn?: NextTurn) {
     this.#ports = { store };
     this.#space = space;
     this.#feed = feed;
     this.#span = span;
+    this.#pace = new ReadPace(idsPerRead, nextTurn);
   }
 
   /** At least one piece, the last of which says so. */
@@ -59,9 +62,12 @@ export class BranchChanges {
   }
 
   async *#ofIds(ids: readonly string[]): AsyncGenerator<SizedUpsert> {
-    for (let from = 0; from < ids.length; from += idsPerRead) {
-      const some = ids.slice(from, from + idsPerRead);
-      const { items } = await changesOfIds(this.#ports, this.#space, this.#span, some);
+    for (let from = 0; from < ids.length; ) {
+      const { items } = await this.#pace.next((size, work) => {
+        const some = ids.slice(from, from + size);
+        from += size;
+        return changesOfIds(this.#ports, this.#space, { ...this.#span, work }, some);
+      });
       yield* items.map(toUpsert);
     }
   }
@@ -69,8 +75,9 @@ export class BranchChanges {
   async *#ofPrefix(prefix: string): AsyncGenerator<SizedUpsert> {
     let cursor: string | undefined;
     do {
-      const query = { ...this.#span, prefix, cursor, limit: idsPerRead };
-      const page = await changesByPrefix(this.#ports, this.#space, query);
+      const page = await this.#pace.next((limit, work) =>
+        changesByPrefix(this.#ports, this.#space, { ...this.#span, prefix, cursor, limit, work }),
+      );
       yield* page.items.map(toUpsert);
       cursor = page.nextCursor;
     } while (cursor !== undefined);

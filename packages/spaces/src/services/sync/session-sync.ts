@@ -95,6 +95,7 @@ export class SessionSync {
     const place = await this.#options.store.read(this.#options.space, (view) => placeOf(view, { branch }));
     if (seenSeq > place.atSeq)
       throw new MeshError("seq_out_of_range", undefined, { field: "seenSeq", seq: place.atSeq });
+    this.#options.feed.begin(place.atSeq);
     const { name } = place.branch;
     const before = this.#branches.get(name)?.watched;
     const removes = before === undefined ? [] : [...before.ids].filter((id) => !watched.has(id));
@@ -193,7 +194,7 @@ export class SessionSync {
     const { store, space, feed, push } = this.#options;
     const isInFeed = watch.toldSeq >= watch.createdSeq;
     const span = { branch, sinceSeq: watch.toldSeq, atSeq: lastSeq };
-    const changes = new BranchChanges(store, space, isInFeed ? feed : undefined, span);
+    const changes = new BranchChanges(store, space, isInFeed ? feed : undefined, span, this.#options.nextTurn);
     const frame = { type: "sync", space: space.spaceId, sessionId: this.sessionId, branch } as const;
     for await (const { upserts, isLast } of changes.frames(watch.watched)) {
       // Replaced meanwhile: the round that follows tells what the new one asks for.

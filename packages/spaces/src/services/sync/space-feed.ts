@@ -7,6 +7,7 @@ import type { SpacesStore } from "../../ports.ts";
 
 /** Who is further behind looks at the entities instead, which takes no longer. */
 const commitsPerLook = 200;
+const bytesPerLook = 1_048_576;
 
 export class SpaceFeed {
   readonly #store: SpacesStore;
@@ -24,11 +25,16 @@ export class SpaceFeed {
     this.#feed?.add(change);
   }
 
+  /** From this seq on, which the space has reached: what is committed after it need not be looked for by anyone who watches. */
+  begin(seq: number): void {
+    this.#feed ??= new ChangeFeed(seq);
+  }
+
   /** Undefined: not known, so that whoever asks has to look. Call it with a seq that the space has reached. */
   async changedOn(branch: string, afterSeq: number, upTo: number): Promise<ReadonlySet<string> | undefined> {
-    this.#feed ??= new ChangeFeed(upTo);
-    if (this.#feed.upTo < upTo) await this.#reach(upTo);
-    return this.#feed.changedOn(branch, afterSeq, upTo);
+    this.begin(upTo);
+    if ((this.#feed?.upTo ?? 0) < upTo) await this.#reach(upTo);
+    return this.#feed?.changedOn(branch, afterSeq, upTo);
   }
 
   async #reach(seq: number): Promise<void> {
@@ -41,7 +47,8 @@ export class SpaceFeed {
     if (feed === undefined || feed.upTo >= seq) return;
     if (seq - feed.upTo <= commitsPerLook) {
       const after = feed.upTo;
-      const rows = await this.#store.read(this.#space, (view) => view.readLog(after, commitsPerLook));
+      const bound = { rows: commitsPerLook, bytes: bytesPerLook };
+      const rows = await this.#store.read(this.#space, (view) => view.readLog(after, bound));
       for (const row of rows) feed.add(changeOf(row));
     }
     if (feed.upTo < seq) feed.skipTo(seq);

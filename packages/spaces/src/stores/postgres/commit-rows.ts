@@ -1,13 +1,15 @@
 // The commit log and what members signed, on PostgreSQL.
-import type { CommitRow, InvocationRow, SpaceRef } from "../../ports/rows.ts";
+import type { CommitRow, InvocationRow, RowBound, SpaceRef } from "../../ports/rows.ts";
 import { type CommitColumns, commitColumns, toCommit } from "../rows.ts";
 import type { Reading, Statement } from "./reading.ts";
 
-export async function selectLog(db: Reading, space: SpaceRef, after: number, limit: number): Promise<CommitRow[]> {
+export async function selectLog(db: Reading, space: SpaceRef, after: number, bound: RowBound): Promise<CommitRow[]> {
   const rows = await db.query<CommitColumns>(
-    `SELECT ${commitColumns}
-     FROM mesh.space_commit WHERE mesh_id = $1 AND space_id = $2 AND seq > $3 ORDER BY seq LIMIT $4`,
-    [space.meshId, space.spaceId, after, limit],
+    `SELECT ${commitColumns} FROM (
+       SELECT ${commitColumns}, sum(octet_length(original)) OVER (ORDER BY seq) AS bytes, row_number() OVER (ORDER BY seq) AS n
+       FROM mesh.space_commit WHERE mesh_id = $1 AND space_id = $2 AND seq > $3 ORDER BY seq LIMIT $4) c
+     WHERE bytes <= $5 OR n = 1 ORDER BY seq`,
+    [space.meshId, space.spaceId, after, bound.rows, bound.bytes],
   );
   return rows.map(toCommit);
 }

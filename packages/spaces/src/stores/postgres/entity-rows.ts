@@ -4,12 +4,12 @@ import type {
   EntityIdQuery,
   FoundWrites,
   LayerAsk,
+  RowBound,
   SpaceRef,
   Tail,
   TailAsk,
   Write,
   WriteAsk,
-  WriteBound,
 } from "../../ports/rows.ts";
 import { type RevisionColumns, toRevision } from "../rows.ts";
 import type { Reading } from "./reading.ts";
@@ -74,7 +74,7 @@ export async function selectWrites(
   db: Reading,
   space: SpaceRef,
   asks: readonly WriteAsk[],
-  bound: WriteBound,
+  bound: RowBound,
 ): Promise<FoundWrites[]> {
   if (asks.length === 0) return [];
   const rows = await db.query<WriteColumns & { bytes: number }>(

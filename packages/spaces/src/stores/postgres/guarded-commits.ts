@@ -1,5 +1,6 @@
 // Commits of one session that are decided before anything is asked, on what is remembered, and written by one statement that
 // takes effect only if all of that still holds: one round trip. Whatever is not remembered is left to a transaction that asks.
+import { transactionWorkMax } from "@claudemesh/protocol/spaces/work";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { KnownDraft } from "../../core/known-space.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
@@ -34,9 +35,14 @@ export class GuardedCommits {
    */
   static decide(bodies: readonly Body[], guard: Guard, known: KnownDraft): GuardedCommits | undefined {
     const held = new HeldWrites();
-    const tx = transactionOn(guard, known, held);
+    let work = 0;
+    const tx = transactionOn(guard, known, held, (units) => {
+      work += units;
+    });
     const values: unknown[] = [];
     for (const body of bodies) {
+      // Nothing else has a turn until all of them are decided.
+      if (work >= transactionWorkMax) return undefined;
       const before = held.count;
       const value = runAsRemembered(body(tx));
       if (value === undefined || held.count === before) return undefined;
@@ -62,12 +68,18 @@ function runAsRemembered(steps: Steps<unknown>): { readonly answer: unknown } | 
   }
 }
 
-function transactionOn({ space, session }: Guard, known: KnownDraft, held: HeldWrites): SpaceTransaction {
+function transactionOn(
+  { space, session }: Guard,
+  known: KnownDraft,
+  held: HeldWrites,
+  worked: SpaceTransaction["worked"],
+): SpaceTransaction {
   const ask = (): never => {
     throw new NotRemembered();
   };
   return {
     known,
+    worked,
     lockSpace: () => answerNow(() => held.space(space)),
     lockSession: (id) => answerNow(() => (id === session.sessionId ? held.session(session) : ask())),
     // The statement looks whether this is so.

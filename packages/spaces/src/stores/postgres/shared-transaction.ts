@@ -39,6 +39,7 @@ export class SharedTransaction {
   readonly #members = new Map<string, Promise<boolean>>();
   readonly #held = new HeldWrites();
   readonly body: SpaceTransaction;
+  #work = 0;
 
   constructor(
     tx: PostgresTransaction,
@@ -53,6 +54,11 @@ export class SharedTransaction {
     const writers = hints.flatMap(({ writer }) => writer ?? []);
     this.#writers = [...new Map(writers.map((writer) => [writer.sessionId, writer])).values()];
     this.body = this.#createBody(known);
+  }
+
+  /** What its bodies have cost so far. */
+  get work(): number {
+    return this.#work;
   }
 
   /** Before the transaction is committed: everything that was decided is on its way, and COMMIT behind it. */
@@ -81,6 +87,9 @@ export class SharedTransaction {
     return {
       ...view,
       known,
+      worked: (units) => {
+        this.#work += units;
+      },
       lockSpace: () => answerOf(this.#lockSpace()),
       lockSession: (sessionId) => answerOf(this.#lockSession(sessionId)),
       isLiveMember: (pubkey) => answerOf(this.#isLiveMember(pubkey)),

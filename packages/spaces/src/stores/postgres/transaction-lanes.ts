@@ -1,5 +1,7 @@
 // Which transaction bodies of one space share a transaction on PostgreSQL, and in which order they run: one lane for
 // each space, first come, first served, so that commits that a session pipelines are decided in the order it sent them.
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { transactionWorkMax } from "@claudemesh/protocol/spaces/work";
 import { StorageError } from "@claudemesh/storage/errors";
 import { isRefusal, KeyedBatches } from "@claudemesh/storage/keyed-batches";
 import type { Postgres } from "@claudemesh/storage/postgres";
@@ -115,7 +117,15 @@ export class TransactionLanes {
       const expected = hints.flatMap(({ expects }) => expects?.() ?? []);
       await runWaiting(foresee(sharing.body, expected, rows.isQuiet));
       const decided: unknown[] = [];
-      for (const { body } of batch) decided.push(await runWaiting(body(sharing.body)));
+      let rested = 0;
+      for (const { body } of batch) {
+        // Bodies that find all they ask for wait for nothing, and one after the other they would stop everything else.
+        if (sharing.work - rested >= transactionWorkMax) {
+          rested = sharing.work;
+          await nextTurn();
+        }
+        decided.push(await runWaiting(body(sharing.body)));
+      }
       sharing.finish();
       await this.#probe.beforeCommit();
       return { values: decided, draft: attempt, shared: sharing };

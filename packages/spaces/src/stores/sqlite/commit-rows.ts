@@ -1,17 +1,24 @@
 // The commit log and what members signed, on SQLite.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import type { CommitRow, InvocationRow, SpaceRef } from "../../ports/rows.ts";
+import type { CommitRow, InvocationRow, RowBound, SpaceRef } from "../../ports/rows.ts";
 import { type CommitColumns, commitColumns, toCommit } from "../rows.ts";
 
-export function selectLog(db: Sqlite, space: SpaceRef, after: number, limit: number): CommitRow[] {
-  const rows = db
-    .sql<CommitColumns>(
-      `SELECT ${commitColumns}
-       FROM space_commit WHERE mesh_id = ? AND space_id = ? AND seq > ? ORDER BY seq LIMIT ?`,
-    )
-    .all(space.meshId, space.spaceId, after, limit);
+export function selectLog(db: Sqlite, space: SpaceRef, after: number, bound: RowBound): CommitRow[] {
+  const range = [space.meshId, space.spaceId, after] as const;
+  const sizes = db
+    .sql<{ bytes: number }>(`SELECT octet_length(original) AS bytes ${logRows}`)
+    .all(...range, bound.rows);
+  let bytes = 0;
+  const beyond = sizes.findIndex((row, index) => {
+    bytes += row.bytes;
+    return bytes > bound.bytes && index > 0;
+  });
+  const fitting = beyond < 0 ? sizes.length : beyond;
+  const rows = db.sql<CommitColumns>(`SELECT ${commitColumns} ${logRows}`).all(...range, fitting);
   return rows.map(toCommit);
 }
+
+const logRows = "FROM space_commit WHERE mesh_id = ? AND space_id = ? AND seq > ? ORDER BY seq LIMIT ?";
 
 export function insertCommits(tx: Sqlite, space: SpaceRef, commits: readonly CommitRow[]): void {
   const insert = tx.sql(

@@ -6,13 +6,13 @@ import type {
   HeadRow,
   LayerAsk,
   RevisionRow,
+  RowBound,
   SnapshotRow,
   SpaceRef,
   Tail,
   TailAsk,
   Write,
   WriteAsk,
-  WriteBound,
 } from "../../ports/rows.ts";
 import { type RevisionColumns, toRevision } from "../rows.ts";
 
@@ -42,7 +42,7 @@ function countNeeded(db: Sqlite, range: readonly (string | number)[], limit: num
   return full < 0 ? ops.length : full + 1;
 }
 
-export function selectWrites(db: Sqlite, space: SpaceRef, ask: WriteAsk, bound: WriteBound): FoundWrites {
+export function selectWrites(db: Sqlite, space: SpaceRef, ask: WriteAsk, bound: RowBound): FoundWrites {
   const range = [space.meshId, space.spaceId, ask.branch, ask.entityId, ask.afterSeq, ask.upTo] as const;
   const sizes = db
     .sql<{ bytes: number }>(`SELECT octet_length(footprint) AS bytes ${writeRows}`)

@@ -24,12 +24,18 @@ export class SharedTransaction {
   readonly #held = new HeldWrites();
   readonly known: KnownDraft;
   readonly body: SpaceTransaction;
+  #work = 0;
 
   constructor(tx: Sqlite, space: SpaceRef, known: KnownDraft, acceptSends: AcceptSends) {
     this.#tx = tx;
     this.#space = space;
     this.known = known;
     this.body = this.#createBody(acceptSends);
+  }
+
+  /** What its bodies have cost so far. */
+  get work(): number {
+    return this.#work;
   }
 
   /** After the last body, and before anybody else uses the transaction. */
@@ -43,6 +49,9 @@ export class SharedTransaction {
     return {
       ...view,
       known: this.known,
+      worked: (units) => {
+        this.#work += units;
+      },
       lockSpace: () => answerNow(() => this.#findSpace()),
       lockSession: (sessionId) => answerNow(() => this.#findSession(sessionId)),
       isLiveMember: (pubkey) => answerNow(() => this.#isLiveMember(pubkey)),

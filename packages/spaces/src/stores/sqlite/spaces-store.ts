@@ -1,6 +1,7 @@
 // SpacesStore on SQLite: which function runs as a committed read and which as a job of the group commit. The database's
 // one write lock is the space's lock and the session's.
-import type { GroupCommit } from "@claudemesh/storage/group-commit";
+import { transactionWorkMax } from "@claudemesh/protocol/spaces/work";
+import type { FirstOnes, GroupCommit } from "@claudemesh/storage/group-commit";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { KnownDraft, type KnownSpace } from "../../core/known-space.ts";
@@ -65,15 +66,21 @@ type Waiting = {
 
 type Ran = { readonly value: unknown; readonly draft: KnownDraft };
 
-/** Bodies that follow each other in one transaction, each space's in their order. */
+/**
+ * Bodies that follow each other in one transaction, each space's in their order: as many of them as make work enough,
+ * because nothing else runs until the transaction has ended.
+ */
 function runTogether(
   tx: Sqlite,
   waiting: readonly Waiting[],
   drafts: DraftsOfTransaction,
   acceptSends: AcceptSends,
-): Ran[] {
+): FirstOnes<Ran> {
   const shared = new Map<string, SharedTransaction>();
-  const ran = waiting.map(({ space, known, body }): Ran => {
+  const firstOnes: Ran[] = [];
+  let work = 0;
+  for (const { space, known, body } of waiting) {
+    if (work >= transactionWorkMax) break;
     // What is known of a space may be forgotten and begun anew between two of its bodies: it is no name for the space.
     const key = `${space.meshId}/${space.spaceId}`;
     let on = shared.get(key);
@@ -81,10 +88,12 @@ function runTogether(
       on = new SharedTransaction(tx, space, drafts.of(tx.transactionNumber, known), acceptSends);
       shared.set(key, on);
     }
-    return { value: runAtOnce(body(on.body)), draft: on.known };
-  });
+    const before = on.work;
+    firstOnes.push({ value: runAtOnce(body(on.body)), draft: on.known });
+    work += on.work - before;
+  }
   for (const on of shared.values()) on.finish();
-  return ran;
+  return { firstOnes };
 }
 
 /** Bodies of one transaction share their draft; one that is rolled back and run again begins with a new one. */

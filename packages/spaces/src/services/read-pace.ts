@@ -1,0 +1,34 @@
+// Reads that belong together and may be large: how many entities are read at once follows from what the last read cost, and
+// others have a turn before the next one.
+import { Work } from "@claudemesh/protocol/spaces/work";
+
+export type NextTurn = (run: () => void) => void;
+
+const firstRead = 2;
+/** In units of work. */
+const cheap = 2_000_000;
+const expensive = 10_000_000;
+
+export class ReadPace {
+  readonly #most: number;
+  readonly #nextTurn: NextTurn;
+  #size = firstRead;
+  #isFirst = true;
+
+  /** `most`: entities in one read. */
+  constructor(most: number, nextTurn: NextTurn = setImmediate) {
+    this.#most = most;
+    this.#nextTurn = nextTurn;
+  }
+
+  /** `read` is told how many entities it may read, and counts there what that costs. */
+  async next<T>(read: (size: number, work: Work) => Promise<T>): Promise<T> {
+    if (!this.#isFirst) await new Promise<void>((resolve) => this.#nextTurn(resolve));
+    this.#isFirst = false;
+    const work = new Work();
+    const answer = await read(this.#size, work);
+    if (work.spent <= cheap) this.#size = Math.min(this.#size * 2, this.#most);
+    else if (work.spent > expensive) this.#size = 1;
+    return answer;
+  }
+}
