@@ -199,6 +199,20 @@ function describeSessions(make: MakeWorld): void {
     expect(peer.arrived).toEqual([]);
   });
 
+  test("one connection holds no more than 256 sessions, however many opens are on their way at once", async () => {
+    const { alice } = await withSpace(make);
+    const peer = await alice.connect("client");
+    const opens = Array.from({ length: 300 }, (_, n) =>
+      peer.request("space.open", { space: "plan", openId: `many-${n}` }),
+    );
+    const answers = await Promise.all(opens);
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(256);
+    const refused = answers.filter(({ status }) => status !== 200);
+    expect(new Set(refused.map(({ status, body }) => `${status} ${body.error} ${body.limit}`))).toEqual(
+      new Set(["400 invalid_request 256"]),
+    );
+  });
+
   test("over HTTP an open that reports what was seen brings what is newer along", async () => {
     const { alice } = await withSpace(make);
     const session = await openOverHttp(alice);

@@ -9,6 +9,7 @@ import { describePending } from "./suites/pending/conformance.ts";
 import { describeReading } from "./suites/reading/conformance.ts";
 import { describeRules } from "./suites/rules/conformance.ts";
 import { describeSessions } from "./suites/sessions/conformance.ts";
+import { describeWork } from "./suites/work/conformance.ts";
 
 export function describeSpacesConformance(harness: SpacesHarness): void {
   const withWorld = (name: string, body: (world: () => World) => void) =>
@@ -23,6 +24,7 @@ export function describeSpacesConformance(harness: SpacesHarness): void {
 
   withWorld("sessions", describeSessions);
   withWorld("commits", describeCommits);
+  withWorld("the work of commits", describeWork);
   withWorld("pending reads", describePending);
   withWorld("branches", describeBranches);
   withWorld("reading", describeReading);

@@ -344,6 +344,18 @@ describe("sending", () => {
     expect(sent.map(({ input }) => (input as { commit: { localSeq: number } }).commit.localSeq)).toEqual([1, 2, 3]);
   });
 
+  it("takes a commit that is too expensive for decided: it is not sent again, and what builds on it goes with it", () => {
+    open();
+    const first = submit([set("e:1", 1)]);
+    submit([set("e:2", 2)], [1]);
+    answer(first, refused(422, "commit_too_expensive", { name: "CommitTooExpensiveError", work: 9, limit: 8 }));
+    expect(settled).toEqual([
+      [1, "CommitTooExpensiveError"],
+      [2, "DependencyRejectedError"],
+    ]);
+    expect(sent).toEqual([]);
+  });
+
   it("lets nothing overtake a commit with sends", () => {
     open();
     const first = submit([set("e:1", 1)], [], true);

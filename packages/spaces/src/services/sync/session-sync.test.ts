@@ -2,6 +2,7 @@
 import type { SyncPush } from "@claudemesh/protocol/wire/spaces-operations";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Watched } from "../../core/watched.ts";
+import type { SpacesStore } from "../../ports.ts";
 import { alice, bob, remove, type Session, set, World } from "../../stores/conformance-world.ts";
 import { SqliteHarness } from "../../stores/sqlite/testing/sqlite-harness.ts";
 import { SessionSync } from "./session-sync.ts";
@@ -157,6 +158,31 @@ describe("SPC-12: a session that watches", () => {
     await writer.write([set("a:1", {}), set("a:2", {})]);
     await receiver.sync.reachPresent();
     expect(receiver.told()).toEqual(["0-1 a:1@1", "0-2 a:2@2"]);
+  });
+});
+
+describe("a watch of many prefixes", () => {
+  test("is told of the first commit behind it without asking for each prefix, which nothing under it has changed", async () => {
+    let reads = 0;
+    const counting: SpacesStore = {
+      ...world.store,
+      read: (space, body) => {
+        reads += 1;
+        return world.store.read(space, body);
+      },
+    };
+    const feed = new SpaceFeed(counting, world.space);
+    const receiver = new Receiver(feed, counting);
+    const prefixes = Array.from({ length: 500 }, (_, n) => `p${n}:`);
+    await receiver.sync.watch("", new Watched([], prefixes), 0);
+    expect(receiver.told()).toEqual([]);
+    reads = 0;
+    const seq = await writer.write([set("p7:1", {}), set("q:1", {})]);
+    feed.add({ seq, branch: "", entityIds: ["p7:1", "q:1"] });
+    await receiver.sync.reachPresent();
+    expect(receiver.told()).toEqual(["0-1 p7:1@1"]);
+    // The moment, and the entity.
+    expect(reads).toBe(2);
   });
 });
 
