@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
-import { describeBusyMember } from "./support/busy-member.ts";
 import { BrokerProcess } from "./support/broker-process.ts";
+import { describeBusyMember } from "./support/busy-member.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cm-busy-"));
 const broker = new BrokerProcess(folder, []);

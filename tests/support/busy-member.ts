@@ -1,5 +1,4 @@
 // While one member asks for what is expensive, the broker keeps answering: the same bars for both stores.
-import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { joinTestMesh, type TestMember } from "./broker-harness.ts";
 import type { BrokerProcess } from "./broker-process.ts";
@@ -19,7 +18,8 @@ export function describeBusyMember(store: string, world: () => BusyWorld): void 
     let meter: StallMeter;
     let meshes = 0;
     beforeAll(async () => {
-      meter = await StallMeter.start(world().broker.url);
+      const { broker } = world();
+      meter = await StallMeter.start(broker.url, broker.process.pid);
     });
     afterAll(() => meter?.stop());
 
@@ -48,10 +48,4 @@ export function describeBusyMember(store: string, world: () => BusyWorld): void 
       expect(Math.min(...stalls)).toBeLessThanOrEqual(stallMaxMs);
     });
   });
-}
-
-/** Bytes that the process holds in memory. */
-export function residentBytes(pid: number): number {
-  const pages = Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]);
-  return pages * 4_096;
 }

@@ -5,6 +5,7 @@ import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises"
 import { type ErrorCode, MeshError } from "@claudemesh/protocol/errors";
 import { parseStrictJson, StrictJsonError, writeStrictJson } from "@claudemesh/protocol/json";
 import { limits } from "@claudemesh/protocol/messages/limits";
+import { refuseManyValues } from "@claudemesh/protocol/wire/value-count";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { refuseEncodings } from "./encodings.ts";
 import { Partings } from "./parting.ts";
@@ -131,6 +132,11 @@ function readStrictJson(server: FastifyInstance): void {
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body, done) => {
     const maxDepth = request.routeOptions.config?.jsonDepth ?? limits.jsonDepth;
+    const refusal = refuseManyValues(body as Buffer);
+    if (refusal !== undefined) {
+      done(refusal);
+      return;
+    }
     try {
       done(null, parseStrictJson(body as Buffer, { maxDepth }));
     } catch (error) {

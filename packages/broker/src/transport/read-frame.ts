@@ -4,6 +4,7 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import { parseStrictJson, StrictJsonError } from "@claudemesh/protocol/json";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { type OperationSpec, operations } from "@claudemesh/protocol/wire/operations";
+import { refuseManyValues } from "@claudemesh/protocol/wire/value-count";
 import { isOperationName } from "../operations/run-operation.ts";
 
 /** Beyond the bound of its operation: the socket is closed with 1009. */
@@ -19,6 +20,7 @@ const largestDepth = Math.max(
 export function readFrame(bytes: Buffer, mayBeLarge: boolean): Record<string, unknown> {
   if (!mayBeLarge && bytes.length > limits.helloFrameBytes) throw new FrameTooLarge("too large before the hello");
   const isOversize = bytes.length > limits.frameBytes;
+  if (refuseManyValues(bytes) !== undefined) throw new FrameTooLarge("the frame holds too many values");
   if (!isOversize) {
     try {
       return objectOf(parseStrictJson(bytes, { maxDepth: limits.jsonDepth }));

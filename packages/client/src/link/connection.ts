@@ -19,6 +19,7 @@ import {
 } from "@claudemesh/protocol/wire/frames";
 import { type OperationName, type OperationSpec, operations } from "@claudemesh/protocol/wire/operations";
 import { type ConnectionKind, type HelloSession, helloBytes, proofBytes } from "@claudemesh/protocol/wire/signing";
+import { refuseManyValues } from "@claudemesh/protocol/wire/value-count";
 import { type RawData, WebSocket } from "ws";
 import { isSignedBy } from "../keys/verify-signature.ts";
 import type { BrokerTrust } from "./broker-trust.ts";
@@ -124,7 +125,8 @@ export class Connection {
     // As bytes, because a frame made of them is written in one piece, and one made of a text in two.
     const bytes = Buffer.from(writeStrictJson({ ...input, type: operation, id }));
     const maxBytes = frameBytesOf(operation);
-    if (bytes.length > maxBytes) return Promise.resolve(oversizeAnswer(maxBytes));
+    const refusal = refuseBytes(bytes, maxBytes) ?? refuseManyValues(bytes);
+    if (refusal !== undefined) return Promise.resolve(answerOf(refusal));
     const outcome = this.#requests.wait(id, options);
     this.#gatherWrites();
     this.#socket.send(bytes, asText);
@@ -388,10 +390,12 @@ function frameBytesOf(operation: OperationName): number {
   return large?.bytes ?? limits.frameBytes;
 }
 
+function refuseBytes(bytes: Buffer, maxBytes: number): MeshError | undefined {
+  if (bytes.length <= maxBytes) return undefined;
+  return new MeshError("payload_too_large", `A frame is larger than ${maxBytes} bytes.`, { limit_bytes: maxBytes });
+}
+
 /** What the broker would say by dropping the whole connection; saying it here keeps the other requests alive. */
-function oversizeAnswer(maxBytes: number): LinkOutcome {
-  const error = new MeshError("payload_too_large", `A frame is larger than ${maxBytes} bytes.`, {
-    limit_bytes: maxBytes,
-  });
-  return { type: "answered", status: error.status, body: error.toBody() };
+function answerOf(refusal: MeshError): LinkOutcome {
+  return { type: "answered", status: refusal.status, body: refusal.toBody() };
 }

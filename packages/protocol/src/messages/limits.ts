@@ -11,6 +11,9 @@ export const limits = {
   dismissWhyCharacters: 500,
   mentions: 256,
   jsonDepth: 64,
+  /** Members of objects, and values, in one request to a broker, whatever it is. */
+  jsonMembers: 131_072,
+  jsonValues: 524_288,
   /** In one request of a program to its daemon. */
   sendsPerRequest: 100,
   /** A local API request or broker request body, before it is parsed. */

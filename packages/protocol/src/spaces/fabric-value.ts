@@ -3,7 +3,7 @@
 // for the value. What a document is, and how large it may be, is in entity.ts.
 import { decodeBase64Url, encodeBase64Url } from "../encoding/base64url.ts";
 import { MeshError } from "../errors/errors.ts";
-import type { JsonValue } from "../json/strict-json.ts";
+import type { JsonObject, JsonValue } from "../json/strict-json.ts";
 
 /** An object's keys have no order: two objects with the same keys and values are the same value. */
 export type FabricObject = { readonly [key: string]: FabricValue };
@@ -31,12 +31,15 @@ const bigintPattern = /^(0|-?[1-9][0-9]*)$/;
 
 type Place = (string | number)[];
 
-/** The JSON form; a MeshError that names the place for what has none. −0 becomes 0. */
+/**
+ * The JSON form; a MeshError that names the place for what has none. −0 becomes 0. Shares with the value whatever is its own
+ * JSON form, so that neither is to be changed.
+ */
 export function encodeFabric(value: FabricValue): JsonValue {
   return encodeAt(value, [], 0);
 }
 
-/** The value of a JSON form; a MeshError for anything that encodeFabric does not write. */
+/** The value of a JSON form, which shares with it what it can; a MeshError for anything that encodeFabric does not write. */
 export function decodeFabric(json: JsonValue): FabricValue {
   return decodeAt(json, [], 0);
 }
@@ -113,55 +116,89 @@ function encodeAt(value: FabricValue, place: Place, depth: number): JsonValue {
   if (value === null) return null;
   if (isBytes(value)) return escapeLeaf(tags.bytes, encodeBase64Url(value));
   checkDepth(depth, place);
-  if (isFabricArray(value)) return encodeArray(value, place, depth);
-  checkPlainObject(value, place);
-  const encoded: { [key: string]: JsonValue } = {};
-  const keys = Object.keys(value);
-  for (const key of keys) {
-    place.push(checkText(key, place));
-    setOwn(encoded, key, encodeAt(value[key], place, depth + 1));
-    place.pop();
+  if (isFabricArray(value)) {
+    checkPlainArray(value, place);
+    return changedItems(value, (item) => encodeAt(item, place, depth + 1), place) as JsonValue;
   }
+  checkPlainObject(value, place);
+  const keys = Object.keys(value);
+  const encoded = changedMembers(
+    value,
+    keys,
+    (key, member) => {
+      checkText(key, place);
+      return encodeAt(member, place, depth + 1);
+    },
+    place,
+  ) as { [key: string]: JsonValue };
   const isEscape = keys.length === 1 && keys[0] === escapeKey;
   return isEscape ? escapeLeaf(tags.object, encoded[escapeKey] as JsonValue) : encoded;
 }
 
-function encodeArray(value: readonly FabricValue[], place: Place, depth: number): JsonValue {
+function checkPlainArray(value: readonly FabricValue[], place: Place): void {
   // Holes and properties beside the elements have no JSON form.
   if (Object.keys(value).length !== value.length) {
     throw refuse("invalid_request", "An array with holes or keys is no value that a space can hold.", place);
   }
-  return value.map((item, index) => {
+}
+
+/** The same array where no item becomes another one: nearly all values are their own JSON. */
+function changedItems<T, R>(items: readonly T[], change: (item: T) => R, place: Place): readonly T[] | readonly R[] {
+  let changed: R[] | undefined;
+  for (let index = 0; index < items.length; index += 1) {
+    const item = items[index] as T;
     place.push(index);
-    const encoded = encodeAt(item, place, depth + 1);
+    const other = change(item);
     place.pop();
-    return encoded;
-  });
+    if (changed === undefined && !Object.is(other, item)) changed = items.slice(0, index) as unknown as R[];
+    changed?.push(other);
+  }
+  return changed ?? items;
+}
+
+/** The same object where no member becomes another one. */
+function changedMembers<T, R>(
+  members: { readonly [key: string]: T },
+  keys: readonly string[],
+  change: (key: string, member: T) => R,
+  place: Place,
+): { readonly [key: string]: T } | { readonly [key: string]: R } {
+  let changed: { [key: string]: R } | undefined;
+  for (let index = 0; index < keys.length; index += 1) {
+    const key = keys[index] as string;
+    const member = members[key] as T;
+    place.push(key);
+    const other = change(key, member);
+    place.pop();
+    if (changed === undefined && !Object.is(other, member)) {
+      changed = {};
+      for (const before of keys.slice(0, index)) setOwn(changed, before, members[before] as unknown as R);
+    }
+    if (changed !== undefined) setOwn(changed, key, other);
+  }
+  return changed ?? members;
 }
 
 function decodeAt(json: JsonValue, place: Place, depth: number): FabricValue {
   if (typeof json === "string") return checkText(json, place);
   if (typeof json === "number") return checkNumber(json, place);
   if (typeof json !== "object" || json === null) return json;
-  const keys = Object.keys(json);
-  const isEscape = !Array.isArray(json) && keys.length === 1 && keys[0] === escapeKey;
-  if (isEscape) return decodeEscape(json[escapeKey] as JsonValue, place, depth);
+  const keys = Array.isArray(json) ? [] : Object.keys(json);
+  const isEscape = keys.length === 1 && keys[0] === escapeKey;
+  if (isEscape) return decodeEscape((json as JsonObject)[escapeKey] as JsonValue, place, depth);
   checkDepth(depth, place);
   if (Array.isArray(json)) {
-    return json.map((item, index) => {
-      place.push(index);
-      const decoded = decodeAt(item, place, depth + 1);
-      place.pop();
-      return decoded;
-    });
+    return changedItems(json, (item) => decodeAt(item, place, depth + 1), place) as FabricValue;
   }
-  const decoded: { [key: string]: FabricValue } = {};
-  for (const key of keys) {
-    place.push(checkText(key, place));
-    setOwn(decoded, key, decodeAt(json[key] as JsonValue, place, depth + 1));
-    place.pop();
-  }
-  return decoded;
+  return changedMembers(
+    json as { readonly [key: string]: JsonValue },
+    keys,
+    (key, member) => {
+      checkText(key, place);
+      return decodeAt(member, place, depth + 1);
+    },
+    place,
+  ) as FabricValue;
 }
 
 function decodeEscape(inner: JsonValue, place: Place, depth: number): FabricValue {

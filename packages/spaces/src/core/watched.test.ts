@@ -20,8 +20,7 @@ test("a watch stands for its ids and for whatever begins with one of its prefixe
 test("an id is found under its prefix among very many, as comparing it with each would find it", () => {
   const random = createRandom(seedOfTheDay());
   const letters = ["a", "b", ":", "-", "é", "\u{1f600}"];
-  const word = (length: number) =>
-    Array.from({ length }, () => letters[random.below(letters.length)]).join("");
+  const word = (length: number) => Array.from({ length }, () => letters[random.below(letters.length)]).join("");
   let hits = 0;
   for (let round = 0; round < 200; round += 1) {
     const prefixes = Array.from({ length: 30 }, () => word(1 + random.below(4)));

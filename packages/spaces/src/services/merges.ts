@@ -1,7 +1,9 @@
 // Proposing a merge and telling what a branch changed, both against the base that the two branches have. Reads only: the
 // proposal is committed like any other commit, and is stale if something came between.
+import { canonicalJson } from "@claudemesh/protocol/canonical";
 import { MeshError } from "@claudemesh/protocol/errors";
-import { canonicalCommitPayload, encodeCommit } from "@claudemesh/protocol/spaces/commit";
+import type { JsonValue } from "@claudemesh/protocol/json";
+import { encodeCommit, joinCommitPayload } from "@claudemesh/protocol/spaces/commit";
 import { fitsBytes, spaceLimits, writeDocument } from "@claudemesh/protocol/spaces/entity";
 import {
   type BranchDiff,
@@ -35,7 +37,7 @@ const entitiesPerRead = 32;
 /** Entities that may have changed since the base; a merge of more would not fit into one commit anyway. */
 const entitiesMax = 50_000;
 /** Of documents in one answer. */
-const answerCharacters = 8_388_608;
+const answerCharacters = 4_194_304;
 
 export async function proposeMerge(
   ports: Ports,
@@ -56,7 +58,7 @@ export async function proposeMerge(
         throw tooLarge("The documents that the merge is about are larger than one answer");
     }
   });
-  const [idle] = findIdleResolutions(entities, resolutions);
+  const [idle] = resolutions.size === 0 ? [] : findIdleResolutions(entities, resolutions);
   if (idle !== undefined) {
     throw new MeshError("invalid_request", "There is no conflict that this resolution could end.", {
       field: `resolutions.${idle}`,
@@ -64,7 +66,7 @@ export async function proposeMerge(
   }
   const merge = { sourceBranch: source.name, sourceSeq: seq, baseBranch: base.branch, baseSeq: base.seq };
   const plan = planMerge(entities, resolutions, { target: target.name, seq, merge });
-  if (plan.status === "ready") checkFits(plan);
+  if (plan.status === "ready") await checkFits(ports, plan);
   return plan;
 }
 
@@ -76,17 +78,29 @@ function charactersOf(entity: MergeEntity, resolutions: MergeResolutions): numbe
   return shown.reduce((sum, document) => sum + (document === undefined ? 0 : writeDocument(document).length), 0);
 }
 
-/** What is proposed can be committed. */
-function checkFits(plan: Extract<MergePlan, { status: "ready" }>): void {
+/** What is proposed can be committed. Others have a turn between its documents, each of which may have a megabyte. */
+async function checkFits(
+  { nextTurn = setImmediate }: Ports,
+  plan: Extract<MergePlan, { status: "ready" }>,
+): Promise<void> {
   const { operationsPerCommit, commitBytes } = spaceLimits;
   if (plan.merged.length > operationsPerCommit) {
     throw tooLarge(`The merge changes ${plan.merged.length} entities, and a commit holds ${operationsPerCommit}`);
   }
   const longest = encodeCommit({ localSeq: Number.MAX_SAFE_INTEGER, ...plan.proposal });
-  if (!fitsBytes(canonicalCommitPayload(longest), commitBytes)) {
+  const operations: string[] = [];
+  for (const operation of longest.operations) {
+    const text = canonicalJson(operation as JsonValue);
+    operations.push(text);
+    if (text.length > charactersPerTurn) await new Promise<void>((resolve) => nextTurn(resolve));
+  }
+  if (!fitsBytes(joinCommitPayload(longest, operations), commitBytes)) {
     throw tooLarge("The merge is larger than a commit, which has at most 4 MiB", { limit_bytes: commitBytes });
   }
 }
+
+/** After a text of so many characters others have a turn. */
+const charactersPerTurn = 131_072;
 
 /** What is the same on both branches is no part of a merge: that is the way around. */
 function tooLarge(what: string, details = {}): MeshError {

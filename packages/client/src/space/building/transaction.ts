@@ -153,7 +153,8 @@ export class Transaction implements Tx {
     this.#checkOpen();
     const patches = this.#checkCounts(raw);
     // Encoded and read back: a copy of the caller's values, and a refusal of what no space can hold.
-    const encoded = encodeOperation(raw);
+    // A copy, because the caller may go on to change what it gave.
+    const encoded = structuredClone(encodeOperation(raw));
     const operation = readOperation(encoded, `operations.${this.#operations.length}`);
     const working = operation.op === "patch" ? this.#known(operation.id) : this.#workingOf(operation.id);
     const { document, footprint } = applyWithFootprint(working.document, operation, this.#operations.length);

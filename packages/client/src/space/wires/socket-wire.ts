@@ -7,6 +7,7 @@ import { type BackoffBounds, backoffDelayMs, defaultReconnect } from "@claudemes
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { protocolVersion } from "@claudemesh/protocol/wire/frames";
 import { type HelloSession, helloBytes, proofBytes } from "@claudemesh/protocol/wire/signing";
+import { refuseManyValues } from "@claudemesh/protocol/wire/value-count";
 import { brokerSocketUrl } from "../../broker/broker-url.ts";
 import { type BrokerTrust, trustInMemory } from "../../link/broker-trust.ts";
 import { statusAfterClose } from "../../link/ended-status.ts";
@@ -83,8 +84,14 @@ class SocketWire implements SpaceWire {
       return Promise.resolve({ type: "not_sent" });
     }
     const id = this.#requests.nextId();
+    const text = writeStrictJson({ ...input, type, id });
+    // The broker would say so by dropping the connection, and what is sent again would drop the next one.
+    const refusal = text.length < limits.jsonMembers ? undefined : refuseManyValues(new TextEncoder().encode(text));
+    if (refusal !== undefined) {
+      return Promise.resolve({ type: "answered", status: refusal.status, body: refusal.toBody() });
+    }
     const outcome = this.#requests.wait(id, { timeoutMs: this.#options.requestTimeoutMs ?? timing.requestTimeoutMs });
-    socket.send(writeStrictJson({ ...input, type, id }));
+    socket.send(text);
     return outcome;
   };
 
