@@ -41,6 +41,8 @@ export type BrokerConfig = {
   /** How often deliveries are looked for whose signal from another broker was lost; goes with PostgreSQL. */
   readonly deliverySweepSeconds: number | undefined;
   readonly rateLimit: RateLimit;
+  /** Bytes of commits to spaces, per mesh. */
+  readonly commitRateLimit: RateLimit;
   readonly inlineBytes: number;
   readonly dedupe: DedupeParameters;
   /** Undefined days: messages are kept for ever. */
@@ -141,6 +143,12 @@ export const brokerOptions = {
     parseBetween(1, 86_400),
   ),
   rateLimit: option("rate-limit", "6000/60s", "<messages>/<seconds>s, per mesh", parseRateLimit),
+  commitRateLimit: option(
+    "commit-rate-limit",
+    "268435456/60s",
+    "<bytes>/<seconds>s, of commits to spaces, per mesh",
+    parseRateLimit,
+  ),
   inlineBytes: option(
     "max-inline-bytes",
     String(limits.inlineBytes),
@@ -266,6 +274,7 @@ export function readBrokerConfig(
     adminTokenFile: readOptional(brokerOptions.adminTokenFile),
     deliverySweepSeconds: readOptional(brokerOptions.deliverySweepSeconds),
     rateLimit: read(brokerOptions.rateLimit),
+    commitRateLimit: read(brokerOptions.commitRateLimit),
     inlineBytes: read(brokerOptions.inlineBytes),
     dedupe: read(brokerOptions.dedupe),
     messageRetention: read(brokerOptions.messageRetention),

@@ -226,6 +226,9 @@ function createContext(
   const { nowMs } = backend;
   const { watchers, nextId } = rest;
   const settings = new MeshSettingsService({ store: backend.members, nowMs, ceilings: config.meshLimits });
+  const onLedgerFailure = createQuietLog((error, times) =>
+    rest.log.warn({ event: "byte_ledger_unavailable", err: error, times }, "commits are counted by this broker alone"),
+  );
   const spaces = createSpacePorts(backend, {
     config,
     connections,
@@ -233,6 +236,7 @@ function createContext(
     takesUnsealed: settings.takesUnsealed,
     nowMs,
     nextId,
+    onLedgerFailure,
   });
   return {
     ...rest,

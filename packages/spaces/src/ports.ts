@@ -178,6 +178,16 @@ export type SendsPort = {
   readonly onAccepted: (meshId: string, receipt: unknown) => void;
 };
 
+/** Bytes that a commit takes out of its mesh's budget. `settle` once, when it is known whether they count. */
+export type TakenBytes =
+  | { readonly type: "taken"; readonly settle: (isCounted: boolean) => void }
+  | { readonly type: "denied"; readonly retryAfterSeconds: number };
+
+export type CommitBudget = {
+  /** At once where that can be. Never rejects. */
+  readonly take: (meshId: string, bytes: number) => TakenBytes | Promise<TakenBytes>;
+};
+
 /** A commit is durable. Told once by whoever made it; a listener that must miss nothing asks for changes since a seq. */
 export type CommitNotice = {
   readonly meshId: string;
@@ -192,6 +202,8 @@ export type CommitNotice = {
 export type SpacePorts = {
   readonly store: SpacesStore;
   readonly sends: SendsPort;
+  /** Undefined: commits are not counted. */
+  readonly budget?: CommitBudget | undefined;
   /** One for the whole process. */
   readonly turns: SessionTurns;
   readonly nowMs: () => number;

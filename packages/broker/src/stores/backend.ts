@@ -3,6 +3,7 @@
 import type { MembersStore } from "@claudemesh/members/ports";
 import type { BrokersStore } from "@claudemesh/members/ports/brokers";
 import type { MessagesStore } from "@claudemesh/messages/ports";
+import type { ByteLedger } from "@claudemesh/messages/ports/byte-ledger";
 import type { SpendPorts } from "@claudemesh/messages/services/spend-unit";
 import type { OnceStore } from "@claudemesh/registrar/once-ports";
 import type { RegistrarStore } from "@claudemesh/registrar/ports";
@@ -25,6 +26,8 @@ export type Backend = {
   readonly otherRules: readonly RuleStore[];
   /** B1 for sends that a space's commit carries, and for what else is new and stays for ever. */
   readonly sendLimits: SpendPorts;
+  /** Where the bytes that meshes commit to spaces are added up. */
+  readonly byteLedger: ByteLedger;
   /** Where the data is, as it may be shown: without a password. */
   readonly place: string;
   /** A path that holds for whoever reads it, wherever that program runs. */

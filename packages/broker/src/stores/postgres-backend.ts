@@ -14,6 +14,7 @@ import {
 } from "@claudemesh/messages/postgres";
 import { acceptSends } from "@claudemesh/messages/postgres-sends";
 import { RedisConnection } from "@claudemesh/messages/redis";
+import { createRedisByteLedger } from "@claudemesh/messages/redis-byte-ledger";
 import { createRedisLimiter } from "@claudemesh/messages/redis-limiter";
 import { type LimitOptions, limitAccepts } from "@claudemesh/messages/services/limit-accepts";
 import { createPostgresOnceStore } from "@claudemesh/registrar/once-postgres";
@@ -105,6 +106,7 @@ export async function openPostgresBackend(
     spaces: createPostgresSpaces({ committing, common }, createCommitProbe(surroundings)),
     otherRules: postgresRules(common),
     sendLimits: { limiter, limits },
+    byteLedger: createRedisByteLedger(redis),
     place: placeOf({ kind: "postgres", url }),
     adminTokenFile: resolve(config.adminTokenFile ?? "broker.admin-token"),
     brokerSeed,

@@ -5,6 +5,7 @@ import { createSqliteBrokersStore } from "@claudemesh/members/brokers-sqlite";
 import { createSqliteMembersStore, membersMigrations } from "@claudemesh/members/sqlite";
 import type { SendToAccept } from "@claudemesh/messages/ports";
 import { createSqliteMessagesStore, messagesMigrations } from "@claudemesh/messages/sqlite";
+import { createSqliteByteLedger } from "@claudemesh/messages/sqlite-byte-ledger";
 import { createSqliteLimiter } from "@claudemesh/messages/sqlite-limiter";
 import { acceptSends } from "@claudemesh/messages/sqlite-sends";
 import { createSqliteOnceStore } from "@claudemesh/registrar/once-sqlite";
@@ -82,6 +83,7 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
       limiter: createSqliteLimiter(commit, config.rateLimit),
       limits: { whenUnavailable: "refuse", onPassedUncounted: () => undefined },
     },
+    byteLedger: createSqliteByteLedger(commit),
     place: path,
     adminTokenFile: resolve(config.adminTokenFile ?? `${path}.admin-token`),
     brokerSeed,

@@ -1,6 +1,8 @@
 // What the space services get from this broker: the store, the message side for sends that commits carry, and who hears
 // of what was committed.
 import { randomBytes } from "node:crypto";
+import type { RateLimit } from "@claudemesh/messages/rate-limit";
+import { ByteBudget } from "@claudemesh/messages/services/byte-budget";
 import { prepareSends } from "@claudemesh/messages/services/prepare-sends";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import type { SpacePorts } from "@claudemesh/spaces/ports";
@@ -17,12 +19,16 @@ type Surroundings = {
   readonly takesUnsealed: (meshId: string) => Promise<boolean>;
   readonly nowMs: () => number;
   readonly nextId: () => string;
+  /** What the mesh's owner has chosen for its commits' bytes; undefined: the broker's own limit. */
+  readonly commitRateOf?: (meshId: string) => RateLimit | undefined;
+  /** The ledger of bytes could not be asked. */
+  readonly onLedgerFailure: (error: unknown) => void;
   /** Node's own unless given, both. */
   readonly randomBytes?: (length: number) => Uint8Array;
   readonly nextTurn?: (run: () => void) => void;
 };
 
-type SpaceBackend = Pick<Backend, "spaces" | "messages" | "sendLimits">;
+type SpaceBackend = Pick<Backend, "spaces" | "messages" | "sendLimits" | "byteLedger">;
 
 export function createSpacePorts(backend: SpaceBackend, surroundings: Surroundings): SpacePorts {
   const { config, connections, watchers, takesUnsealed, nowMs, nextId, nextTurn } = surroundings;
@@ -42,6 +48,13 @@ export function createSpacePorts(backend: SpaceBackend, surroundings: Surroundin
       prepare: (sender, sends) => prepareSends(sending, sender, sends as readonly AcceptRequest[]),
       onAccepted: (meshId, receipt) => connections.wake(meshId, receipt as readonly string[]),
     },
+    budget: new ByteBudget({
+      ledger: backend.byteLedger,
+      rate: config.commitRateLimit,
+      rateOf: surroundings.commitRateOf,
+      nowMs,
+      onFailure: surroundings.onLedgerFailure,
+    }),
     turns: new SessionTurns(),
     nowMs,
     nextId,

@@ -1,5 +1,6 @@
 // Spaces in a broker over time: what nobody was told of is found by looking, sessions that nobody uses are swept, budget
 // is spent once, and the metrics say so.
+import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, expect, test, vi } from "vitest";
 import {
@@ -96,4 +97,41 @@ test("a commit over the mesh's budget is 429 and no verdict: later the same comm
   expect(text).toContain('cm_broker_space_commits_total{verdict="accepted"} 1');
   expect(text).toContain('cm_broker_space_commits_total{verdict="replayed"} 1');
   expect(text).toContain("cm_broker_space_sessions_held 0");
+});
+
+test("commits are counted by their bytes: over the budget they are 429 and no verdict, and a retry of an accepted one is free", async () => {
+  const { alice } = await startWithSpace({ flags: { "commit-rate-limit": "10000/86400s" } });
+  const session = await openOverHttp(alice);
+  const text = "x".repeat(4_000);
+  const first = commitOf(1, [set("a:1", text)]);
+  expect(await commitOverHttp(alice, session, first)).toMatchObject({ status: 200 });
+  // What is no verdict takes nothing out of it.
+  const ahead = { confirmed: [], pending: [{ id: "a:1", path: ["value"], localSeq: 2 }] };
+  for (let n = 0; n < 3; n += 1) {
+    const early = commitOf(3, [set("a:1", text)], { reads: ahead });
+    expect(await commitOverHttp(alice, session, early)).toMatchObject({ status: 422 });
+  }
+  expect(await commitOverHttp(alice, session, commitOf(2, [set("a:1", text)]))).toMatchObject({ status: 200 });
+  const third = commitOf(3, [set("a:1", text)]);
+  const refused = await commitOverHttp(alice, session, third);
+  expect(refused).toMatchObject({ status: 429, body: { error: "rate_limited", retryable: true } });
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect(await commitOverHttp(alice, session, first)).toMatchObject({ status: 200, body: { replayed: true, seq: 1 } });
+  expect(await alice.call("GET", "/spaces/plan/entities/a:1")).toMatchObject({ status: 200, body: { seq: 2 } });
+  // Something small still fits.
+  expect(await commitOverHttp(alice, session, commitOf(3, [set("a:1", 3)]))).toMatchObject({ status: 200 });
+});
+
+test("a broker that starts again knows what was committed in the window", async () => {
+  const flags = { "commit-rate-limit": "10000/86400s" };
+  const { broker, alice } = await startWithSpace({ flags });
+  const session = await openOverHttp(alice);
+  expect(await commitOverHttp(alice, session, commitOf(1, [set("a:1", "x".repeat(9_500))]))).toMatchObject({
+    status: 200,
+  });
+  await broker.stop();
+  const again = await startTestBroker({ folder: dirname(broker.storePath), flags });
+  alice.url = again.url;
+  const large = commitOf(2, [set("a:1", "x".repeat(900))]);
+  expect(await commitOverHttp(alice, session, large)).toMatchObject({ status: 429 });
 });

@@ -19,6 +19,7 @@ import type { Limiter } from "@claudemesh/messages/ports/limiter";
 import { limitAccepts } from "@claudemesh/messages/services/limit-accepts";
 import { spendUnit } from "@claudemesh/messages/services/spend-unit";
 import { createSqliteMessagesStore } from "@claudemesh/messages/sqlite";
+import { createSqliteByteLedger } from "@claudemesh/messages/sqlite-byte-ledger";
 import { createSqliteLimiter } from "@claudemesh/messages/sqlite-limiter";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import type { OnceStore } from "@claudemesh/registrar/once-ports";
@@ -118,7 +119,10 @@ export async function openServices(parts: Parts): Promise<BrokerContext> {
     messages,
     once: plants.once?.(onceStore, disk) ?? onceStore,
     registrar: await openSimulatedRegistrar(parts, plants.registrar?.(registrarStore, disk) ?? registrarStore, nextId),
-    spaces: createSpacePorts({ spaces, messages, sendLimits }, spaceSurroundings),
+    spaces: createSpacePorts(
+      { spaces, messages, sendLimits, byteLedger: createSqliteByteLedger(commit) },
+      { ...spaceSurroundings, onLedgerFailure: quiet },
+    ),
     admitNew: async (meshId, id) => {
       const refusal = await spendUnit(sendLimits, meshId, id, nowMs());
       if (refusal !== undefined) throw refusal;

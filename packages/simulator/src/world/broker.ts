@@ -162,6 +162,7 @@ function configOf(settings: Settings): BrokerConfig {
     adminTokenFile: undefined,
     deliverySweepSeconds: undefined,
     rateLimit,
+    commitRateLimit: { limit: 1_073_741_824, windowSeconds: 60 },
     inlineBytes: limits.inlineBytes,
     dedupe:
       dedupeDays === undefined

@@ -16,6 +16,7 @@ import {
   needsMerge,
   planMerge,
 } from "@claudemesh/protocol/spaces/merge";
+import { encodeOperation } from "@claudemesh/protocol/spaces/operation-wire";
 import type { Work } from "@claudemesh/protocol/spaces/work";
 import { type Branch, forkPointOf, segmentsOf } from "../core/branch-lineage.ts";
 import { type BasePoint, mergeBaseOf } from "../core/merge-base.ts";
@@ -87,10 +88,10 @@ async function checkFits(
   if (plan.merged.length > operationsPerCommit) {
     throw tooLarge(`The merge changes ${plan.merged.length} entities, and a commit holds ${operationsPerCommit}`);
   }
-  const longest = encodeCommit({ localSeq: Number.MAX_SAFE_INTEGER, ...plan.proposal });
+  const longest = encodeCommit({ localSeq: Number.MAX_SAFE_INTEGER, ...plan.proposal, operations: [] });
   const operations: string[] = [];
-  for (const operation of longest.operations) {
-    const text = canonicalJson(operation as JsonValue);
+  for (const operation of plan.proposal.operations) {
+    const text = canonicalJson(encodeOperation(operation) as JsonValue);
     operations.push(text);
     if (text.length > charactersPerTurn) await new Promise<void>((resolve) => nextTurn(resolve));
   }

@@ -1,14 +1,14 @@
 // One commit, from request to verdict: steps 1 to 8 in one transaction. Only says what comes after what; each step is in
 // a file of its own.
 import { MeshError } from "@claudemesh/protocol/errors";
-import type { ClientCommit, EncodedCommit } from "@claudemesh/protocol/spaces/commit";
+import type { EncodedCommit } from "@claudemesh/protocol/spaces/commit";
 import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
 import { commitWorkMax, Work } from "@claudemesh/protocol/spaces/work";
 import { type SignedPlace, type VerifiedInvocation, verifySigned } from "../../core/invocation.ts";
 import type { Verdict } from "../../core/verdict.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
 import type { Steps } from "../../ports/steps.ts";
-import type { PreparedSends, SpacePorts, SpaceTransaction } from "../../ports.ts";
+import type { PreparedSends, SpacePorts, SpaceTransaction, TakenBytes } from "../../ports.ts";
 import { transact } from "../refusals.ts";
 import { type AppliedCommit, applyOperations } from "./apply.ts";
 import { expectedOf } from "./expected.ts";
@@ -50,8 +50,9 @@ export async function commitToSpace(
       const { writer, read, sends } = prepared;
       const alone = sends.length > 0;
       const hints = { writer, alone, expects: () => expectedOf(read.commit) };
-      const decided = await transact(ports.store, space, (tx) => decideCommit(tx, prepared), hints);
-      return { ...decided, prepared };
+      const deciding = transact(ports.store, space, (tx) => decideCommit(tx, prepared), hints);
+      settleBytes(prepared.taken, deciding);
+      return { ...(await deciding), prepared };
     },
   );
   announce(ports, space, outcome);
@@ -59,7 +60,11 @@ export async function commitToSpace(
 }
 
 /** `answer`: what was decided before, so that there is nothing to do. */
-type Prepared = CommitToDecide & { readonly answer?: Verdict | undefined };
+type Prepared = CommitToDecide & {
+  readonly answer?: Verdict | undefined;
+  /** Out of the mesh's budget; undefined: nothing is counted. */
+  readonly taken?: TakenBytes | undefined;
+};
 
 /** At once for a small commit without sends, which needs nobody's turn. */
 function prepare(
@@ -75,8 +80,10 @@ function prepare(
     const fingerprint = fingerprintOf(payload);
     const writer: Writer = { memberPubkey, sessionId, sessionToken, localSeq, fingerprint, nowMs: ports.nowMs() };
     const place: SignedPlace = { cmd: "/memory/commit", space, memberPubkey, sessionId, localSeq, payload };
+    const taken = ports.budget?.take(space.meshId, Buffer.byteLength(payload));
     const prepared = { writer, read, place, sends: [] };
-    return sends.length === 0 ? prepared : prepareSends(ports, space, prepared, sends);
+    if (sends.length === 0 && !(taken instanceof Promise) && taken?.type !== "denied") return { ...prepared, taken };
+    return prepareAsking(ports, space, prepared, taken);
   };
   const parts = readCommitInParts(encoded);
   const first = parts.next();
@@ -95,18 +102,48 @@ async function readOn(
   }
 }
 
-/** What is decided already is answered before a unit of budget is spent on it. */
-async function prepareSends(
+/** What is decided already is answered before a unit of budget is spent on it, and however much of it is spent. */
+async function prepareAsking(
   ports: SpacePorts,
   space: SpaceRef,
   prepared: CommitToDecide,
-  sends: NonNullable<ClientCommit["sends"]>,
+  taking: TakenBytes | undefined | Promise<TakenBytes>,
 ): Promise<Prepared> {
   const { writer } = prepared;
-  const answer = await ports.store.read(space, (view) => lookUpWrite(view, writer));
-  if (answer !== undefined) return { ...prepared, answer };
-  const sender = { meshId: space.meshId, pubkey: writer.memberPubkey };
-  return { ...prepared, sends: await ports.sends.prepare(sender, sends) };
+  const { sends = [] } = prepared.read.commit;
+  const taken = await taking;
+  let isReady = false;
+  try {
+    if (sends.length > 0 || taken?.type === "denied") {
+      const answer = await ports.store.read(space, (view) => lookUpWrite(view, writer));
+      if (answer !== undefined) return { ...prepared, answer };
+    }
+    if (taken?.type === "denied") throw overBudget(taken.retryAfterSeconds);
+    const sender = { meshId: space.meshId, pubkey: writer.memberPubkey };
+    const ready = sends.length === 0 ? [] : await ports.sends.prepare(sender, sends);
+    isReady = true;
+    return { ...prepared, sends: ready, taken };
+  } finally {
+    if (!isReady) settle(taken, false);
+  }
+}
+
+function overBudget(retryAfterSeconds: number): MeshError {
+  const message =
+    "The mesh has committed as many bytes as it may in this window; wait, then send the same commit again.";
+  return new MeshError("rate_limited", message, { retry_after_s: retryAfterSeconds });
+}
+
+function settle(taken: TakenBytes | undefined, isCounted: boolean): void {
+  if (taken?.type === "taken") taken.settle(isCounted);
+}
+
+/** A verdict counts once, when it is made; a refusal does only where it made as much work as a commit may. */
+function settleBytes(taken: TakenBytes | undefined, deciding: Promise<Decided>): void {
+  deciding.then(
+    ({ verdict }) => settle(taken, !verdict.replayed),
+    (error: unknown) => settle(taken, error instanceof MeshError && error.code === "commit_too_expensive"),
+  );
 }
 
 function* decideCommit(tx: SpaceTransaction, toDecide: CommitToDecide): Steps<Decided> {
