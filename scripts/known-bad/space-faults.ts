@@ -189,13 +189,62 @@ const validation: readonly KnownBad[] = [
     ],
   },
   {
+    name: "index-forgets-what-is-below",
+    harm: "a read of a whole object passes though one of its fields was written since, where many reads are checked",
+    edits: [
+      {
+        file: "packages/protocol/src/spaces/touch-index.ts",
+        find: "shallow === true ? node.changedKeys : node.below",
+        replace: "shallow === true ? node.changedKeys : node.at",
+      },
+    ],
+  },
+  {
+    name: "cut-writes-count-as-all",
+    harm: "a commit overwrites what it never saw, because the write that says so lay behind many large ones",
+    edits: [
+      {
+        file: "packages/spaces/src/stores/sqlite/entity-rows.ts",
+        find: "return { writes, cut: last >= 0 || sizes.length >= bound.rows };",
+        replace: "return { writes, cut: sizes.length >= bound.rows };",
+      },
+    ],
+  },
+  {
+    name: "too-expensive-is-a-verdict",
+    harm: "a commit that could be sent in parts has used up its place, and is refused for ever",
+    edits: [
+      {
+        file: "packages/spaces/src/services/commit/apply.ts",
+        find: "    if (error instanceof PatchFailure) return error;\n",
+        replace: `    if (error instanceof PatchFailure) return error;
+    if (error instanceof Error && operation.op === "patch") {
+      return new PatchFailure({ operationIndex: opIndex, patchIndex: 0, op: "add", path: "", reason: "too_large" });
+    }
+`,
+      },
+    ],
+  },
+  {
+    name: "sessions-reserved-after-the-answer",
+    harm: "one socket holds as many sessions as it opens at once, and the broker's memory with them",
+    edits: [
+      {
+        file: "packages/broker/src/sync/connection-sessions.ts",
+        find: "    this.#opening += 1;\n",
+        replace: "    this.#opening += 0;\n",
+      },
+      { file: "packages/broker/src/sync/connection-sessions.ts", find: "      this.#opening -= 1;\n", replace: "" },
+    ],
+  },
+  {
     name: "first-conflict-only",
     harm: "a client mends one stale read after the other, and each costs it a try",
     edits: [
       {
         file: "packages/spaces/src/services/commit/reads.ts",
-        find: "yield* describe(tx, stale, lastSeq);",
-        replace: "yield* describe(tx, stale.slice(0, 1), lastSeq);",
+        find: "yield* describe(tx, stale, later, lastSeq);",
+        replace: "yield* describe(tx, stale.slice(0, 1), later, lastSeq);",
       },
     ],
   },
@@ -258,8 +307,8 @@ const branches: readonly KnownBad[] = [
     edits: [
       {
         file: validate,
-        find: "findConflicts(tx, [...confirmed, ...pendingReads], lastSeq);",
-        replace: "findConflicts(tx, commit.merge === undefined ? [...confirmed, ...pendingReads] : [], lastSeq);",
+        find: "findConflicts(tx, [...confirmed, ...pendingReads], lastSeq, work);",
+        replace: "findConflicts(tx, commit.merge === undefined ? [...confirmed, ...pendingReads] : [], lastSeq, work);",
       },
     ],
   },

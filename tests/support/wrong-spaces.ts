@@ -228,6 +228,12 @@ const commits: readonly WrongServer[] = [
     breach: () => forgive("basis_required_error"),
   },
   {
+    wrong: "a commit may ask for any amount of work",
+    section: "3.3",
+    caughtBy: ["3.3-too-expensive"],
+    breach: () => forgive("commit_too_expensive"),
+  },
+  {
     wrong: "the messages of a rejected commit are sent all the same",
     section: "3.3",
     caughtBy: ["3.3-sends-not-at-all"],

@@ -126,9 +126,9 @@ export const errorCatalogue = {
     refusal(422, "A pending read needs basisSeq, the confirmed seq under the layers that it names."),
   ),
   dm_not_sealed: refusal(422, "This mesh takes direct messages only sealed; seal it, or let an owner set dm_policy."),
-  commit_too_expensive: named(
-    "CommitTooExpensiveError",
-    refusal(422, "The commit makes more work than one commit may; nothing of it was done. Split it into several."),
+  commit_too_expensive: refusal(
+    422,
+    "The commit makes more work than one commit may; nothing of it was done. Split it into several.",
   ),
   pending_dependency_error: named(
     "PendingDependencyError",

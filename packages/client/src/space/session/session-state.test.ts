@@ -348,9 +348,9 @@ describe("sending", () => {
     open();
     const first = submit([set("e:1", 1)]);
     submit([set("e:2", 2)], [1]);
-    answer(first, refused(422, "commit_too_expensive", { name: "CommitTooExpensiveError", work: 9, limit: 8 }));
+    answer(first, refused(422, "commit_too_expensive", { work: 9, limit: 8 }));
     expect(settled).toEqual([
-      [1, "CommitTooExpensiveError"],
+      [1, "SpaceError"],
       [2, "DependencyRejectedError"],
     ]);
     expect(sent).toEqual([]);

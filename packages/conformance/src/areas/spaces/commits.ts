@@ -140,6 +140,26 @@ const order: readonly Scenario<BrokerWorld>[] = [
       await session.expectValue("a:1", 3);
     },
   ),
+  scenario(
+    "3.3",
+    "too-expensive",
+    "a commit that asks for too much work is 422 and no verdict; in parts it is accepted",
+    async (world) => {
+      const session = await Session.inNewSpace(world);
+      const items = Array.from({ length: 300_000 }, () => 0);
+      await session.accept([set("a:1", items)]);
+      const splice = { op: "splice", path: "/value", index: 0, remove: 0, add: [1] };
+      const splices = (count: number) => [patch("a:1", ...Array.from({ length: count }, () => splice))];
+      const commit = session.build(splices(5_000));
+      const refused = expectRefusal(await session.send(commit), 422, "commit_too_expensive");
+      const { work, limit } = refused.body as { work?: unknown; limit?: unknown };
+      expectThat(Number(work) > Number(limit), "work is a number above limit", refused.body, refused.request);
+      expectRefusal(await session.verdict(commit.localSeq), 404, "commit_not_found");
+      expectAccepted(await session.send({ ...session.build(splices(10)), localSeq: commit.localSeq }), {
+        replayed: false,
+      });
+    },
+  ),
   scenario("3.3", "rejected-moves-on", "a rejected commit has had its turn", async (world) => {
     const session = await Session.inNewSpace(world);
     const misfit = patch("a:1", replace("/value", 1));
