@@ -12,7 +12,7 @@ export const limits = {
   mentions: 256,
   jsonDepth: 64,
   /** Members of objects, and values, in one request to a broker, whatever it is. */
-  jsonMembers: 98_304,
+  jsonMembers: 81_920,
   jsonValues: 524_288,
   /** In one request of a program to its daemon. */
   sendsPerRequest: 100,
