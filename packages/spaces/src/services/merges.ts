@@ -38,7 +38,7 @@ const entitiesPerRead = 32;
 /** Entities that may have changed since the base; a merge of more would not fit into one commit anyway. */
 const entitiesMax = 50_000;
 /** Of documents in one answer. */
-const answerCharacters = 4_194_304;
+const answerCharacters = 8_388_608;
 
 export async function proposeMerge(
   ports: Ports,

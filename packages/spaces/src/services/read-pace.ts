@@ -4,7 +4,7 @@ import { Work } from "@claudemesh/protocol/spaces/work";
 
 export type NextTurn = (run: () => void) => void;
 
-const firstRead = 2;
+const firstRead = 1;
 /** In units of work. */
 const cheap = 2_000_000;
 const expensive = 10_000_000;
@@ -23,12 +23,20 @@ export class ReadPace {
 
   /** `read` is told how many entities it may read, and counts there what that costs. */
   async next<T>(read: (size: number, work: Work) => Promise<T>): Promise<T> {
-    if (!this.#isFirst) await new Promise<void>((resolve) => this.#nextTurn(resolve));
+    if (!this.#isFirst) await this.#rest();
     this.#isFirst = false;
     const work = new Work();
     const answer = await read(this.#size, work);
     if (work.spent <= cheap) this.#size = Math.min(this.#size * 2, this.#most);
-    else if (work.spent > expensive) this.#size = 1;
+    if (work.spent > expensive) {
+      this.#size = 1;
+      // What is done with the answer takes as long again.
+      await this.#rest();
+    }
     return answer;
+  }
+
+  #rest(): Promise<void> {
+    return new Promise((resolve) => this.#nextTurn(resolve));
   }
 }
