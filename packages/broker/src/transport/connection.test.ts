@@ -173,6 +173,7 @@ describe("a frame", () => {
       ],
       ["send", sendTo(alice, "m1"), 201, { history_id: 1, duplicate: false }],
       ["send", sendTo(alice, "m1"), 200, { history_id: 1, duplicate: true }],
+      ["destination.state", { kind: "topic", ref: "news" }, 200, { kind: "topic", ref: "news", refusal: null }],
       ["fate", { client_message_id: "m2", fingerprint }, 200, { fate: "none" }],
       ["fence", { client_message_id: "m2", fingerprint }, 200, { fate: "fenced" }],
       ["send", sendTo(alice, "m2"), 409, { error: "fenced" }],
