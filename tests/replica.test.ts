@@ -1,5 +1,6 @@
 // A replica over the real engine: what its user sees of transactions, subscriptions, conflicts, sessions and branches.
 import { type Space, type SpaceError, spacesOver } from "@claudemesh/client/space";
+import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { alice, bob, type OpenReplica, ReplicaWorld } from "./support/replica-world.ts";
 
@@ -207,6 +208,37 @@ describe("a replica", () => {
     expect(await failure(post(2))).toMatchObject({ name: "SendRejectedError", details: { index: 0 } });
     expect(await world.server.documents()).toEqual({ "task:1": { value: 1 } });
     expect(world.server.sent).toEqual(["m-1"]);
+  });
+
+  it("seals direct messages with keys that are loaded when the first one is sent, and sends none in clear", async () => {
+    const dm = { client_message_id: "m-1", destination: { kind: "dm" as const, ref: bob }, body: "secret" };
+    let loads = 0;
+    const loadSealing = async () => {
+      loads++;
+      return (request: AcceptRequest): AcceptRequest => ({
+        client_message_id: request.client_message_id,
+        destination: request.destination,
+        envelope_version: "3",
+        body_base64: "AAAA",
+      });
+    };
+    const { space } = await open(alice, { loadSealing });
+    const post = (n: number, send: AcceptRequest) =>
+      space.transact((tx) => {
+        tx.set("task:1", { value: n });
+        tx.send(send);
+      });
+    await post(1, { ...dm, client_message_id: "topic", destination: { kind: "topic", ref: "news" } });
+    expect(loads).toBe(0);
+    await post(2, dm);
+    await post(3, { ...dm, client_message_id: "m-2" });
+    expect(loads).toBe(1);
+    expect(world.server.sentVersions).toEqual(["1", "3", "3"]);
+
+    const { space: signing } = await open(bob);
+    const unsealed = signing.transact((tx) => tx.send(dm));
+    expect(await failure(unsealed)).toMatchObject({ code: "dm_not_sealed" });
+    expect(world.server.sentVersions).toHaveLength(3);
   });
 
   it("reports pending work as lost when another takes the session, and goes on in a new one by choice", async () => {

@@ -1,5 +1,5 @@
 // Replicas of one space over connections that can be cut, and the waiting for all of them to come to rest.
-import { type Space, type SpaceClient, spacesOver } from "@claudemesh/client/space";
+import { type Space, type SpaceClient, type SpaceClientOptions, spacesOver } from "@claudemesh/client/space";
 import { CuttableWire } from "./cuttable-wire.ts";
 import { SpaceServer } from "./space-server.ts";
 
@@ -27,7 +27,7 @@ export class ReplicaWorld {
   async open(
     member: string,
     isCut?: (frame: number) => boolean,
-    options: { readonly maxPending?: number; readonly onError?: (error: unknown) => void } = {},
+    options: Pick<SpaceClientOptions, "maxPending" | "onError" | "loadSealing"> = {},
   ): Promise<OpenReplica> {
     const wire = new CuttableWire(this.server, member, isCut);
     const client = spacesOver(wire, { sleep: turn, random: () => 0, ...options });

@@ -53,6 +53,8 @@ export class SpaceServer {
   readonly space: string;
   /** The ids of messages that were accepted with commits. */
   readonly sent: string[] = [];
+  /** Of the same messages. */
+  readonly sentVersions: string[] = [];
   /** The last token of each session. */
   readonly tokens = new Map<string, string>();
   /** What went wrong in here that no broker may do. */
@@ -71,11 +73,12 @@ export class SpaceServer {
     this.space = space;
     this.#db = db;
     const acceptSends = (_tx: Sqlite, _mesh: string, sends: readonly unknown[]) => {
-      for (const [index, send] of (sends as { client_message_id: string }[]).entries()) {
+      for (const [index, send] of (sends as { client_message_id: string; envelope_version?: string }[]).entries()) {
         if (this.sent.includes(send.client_message_id)) {
           return { type: "refused" as const, index, code: "idempotency_key_reused" };
         }
         this.sent.push(send.client_message_id);
+        this.sentVersions.push(send.envelope_version ?? "1");
       }
       return { type: "accepted" as const, receipt: undefined };
     };

@@ -1,6 +1,6 @@
 // One event of the daemon as people read it: on a line.
 import type { DaemonEvent } from "@claudemesh/client/daemon";
-import { describeBody } from "./inbox-line.ts";
+import { describeBody, describePlace } from "./inbox-line.ts";
 import { cutToColumns, neutraliseLine } from "./printable.ts";
 
 export function eventLine(event: DaemonEvent, columns: number | undefined): string {
@@ -11,9 +11,8 @@ export function eventLine(event: DaemonEvent, columns: number | undefined): stri
 function describeEvent(event: DaemonEvent): string {
   switch (event.kind) {
     case "message": {
-      const { topic, sender_name, sender_pubkey } = event.data;
-      const where = topic === null ? "dm" : `#${topic}`;
-      return `${where}  ${sender_name ?? sender_pubkey.slice(0, 12)}  ${describeBody(event.data)}`;
+      const { sender_name, sender_pubkey } = event.data;
+      return `${describePlace(event.data)}  ${sender_name ?? sender_pubkey.slice(0, 12)}  ${describeBody(event.data)}`;
     }
     case "peer_join":
     case "peer_leave":

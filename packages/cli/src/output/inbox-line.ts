@@ -15,7 +15,7 @@ export function inboxCells(item: InboxItem): string[] {
 }
 
 /** A direct message that was not sealed may have been written by the broker itself. */
-function describePlace({ topic, sealed }: InboxItem): string {
+export function describePlace({ topic, sealed }: InboxItem): string {
   if (topic !== null) return `#${topic}`;
   return sealed === false ? "dm, NOT SEALED" : "dm";
 }

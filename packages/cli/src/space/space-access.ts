@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type BrokerCall, BrokerRefusal } from "@claudemesh/client/broker";
 import { type MeshPaths, readMeshConfig } from "@claudemesh/client/home";
 import { identityOf, readKeyFile } from "@claudemesh/client/keys";
+import { sealOutgoing } from "@claudemesh/client/outgoing";
 import { signInput } from "@claudemesh/client/signed-writes";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type JsonValue, parseStrictJson, parseStrictJsonText, StrictJsonError } from "@claudemesh/protocol/json";
@@ -102,7 +103,9 @@ async function signIfAsked(call: BrokerCall, paths: MeshPaths, operation: WriteO
     const isAsked = error instanceof MeshError && error.code === "forbidden" && error.details.field === "invocation";
     if (!isAsked) throw error;
     const signer = identityOf(readKeyFile(paths.keypair), readMeshConfig(paths).id);
-    return (await call(operation, await signInput(signer, operation, input))) as Accepted;
+    // What is signed is what leaves, so direct messages are sealed first.
+    const sealed = await sealOutgoing(signer, operation, input);
+    return (await call(operation, await signInput(signer, operation, sealed))) as Accepted;
   }
 }
 

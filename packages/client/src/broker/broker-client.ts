@@ -14,6 +14,7 @@ import { type MemberKeys, signerOf } from "../keys/member-keys.ts";
 import type { BrokerTrust } from "../link/broker-trust.ts";
 import { connectOnce } from "../link/link.ts";
 import type { Link, LinkOutcome, MemberIdentity } from "../link/link-contract.ts";
+import { sealOutgoing } from "../seal/outgoing.ts";
 import { brokerHttpUrl } from "./broker-url.ts";
 import { proveBroker } from "./prove-broker.ts";
 
@@ -169,7 +170,7 @@ export type BrokerOptions = {
 
 const defaultRequestTimeoutMs = 30_000;
 
-/** Connects, lets `use` make its calls, and hangs up, however that ends. */
+/** Connects, lets `use` make its calls, and hangs up, however that ends. Direct messages among them are sealed. */
 export async function withBroker<T>(options: BrokerOptions, use: (call: BrokerCall) => Promise<T>): Promise<T> {
   const { broker, identity, agent, trust, connectTimeoutMs, requestTimeoutMs = defaultRequestTimeoutMs } = options;
   const link = await connectOnce({
@@ -182,7 +183,10 @@ export async function withBroker<T>(options: BrokerOptions, use: (call: BrokerCa
     ...(connectTimeoutMs === undefined ? {} : { connectTimeoutMs }),
   });
   try {
-    return await use((operation, input) => callOver(link, broker, operation, input, requestTimeoutMs));
+    return await use(async (operation, input) => {
+      const sealed = await sealOutgoing(identity, operation, input);
+      return callOver(link, broker, operation, sealed, requestTimeoutMs);
+    });
   } finally {
     await link.close();
   }

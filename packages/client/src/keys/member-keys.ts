@@ -11,6 +11,7 @@ import {
 import { decodeHex, encodeHex } from "@claudemesh/protocol/encoding/hex";
 import { createPrivateFile, LocalFileError, readPrivateFile } from "../home/private-files.ts";
 import type { MemberIdentity } from "../link/link-contract.ts";
+import type { SealSend } from "../seal/outgoing.ts";
 
 /** 32 bytes each, in lower-case hex. */
 export type KeyPair = { readonly public_key: string; readonly secret_key: string };
@@ -47,9 +48,20 @@ export function signerOf(keys: MemberKeys): (bytes: Uint8Array) => Uint8Array {
   return (bytes) => signWithKey(null, bytes, key);
 }
 
-/** Who a link connects as. */
+/** Who a link connects as, and whose keys seal what it sends. */
 export function identityOf(keys: MemberKeys, meshId: string): MemberIdentity {
-  return { meshId, publicKey: keys.ed25519.public_key, sign: signerOf(keys) };
+  const publicKey = keys.ed25519.public_key;
+  return { meshId, publicKey, sign: signerOf(keys), loadSealing: () => loadSealingWith(keys) };
+}
+
+/** Loaded only by those who send direct messages themselves. */
+async function loadSealingWith(keys: MemberKeys): Promise<SealSend> {
+  const [{ loadSealer, sealRequest }, { nodeSha256 }] = await Promise.all([
+    import("../seal/seal.ts"),
+    import("./node-sha256.ts"),
+  ]);
+  const sealer = await loadSealer(keys);
+  return (request) => sealRequest({ sealer, sha256: nodeSha256 }, request);
 }
 
 const wayOut = "Restore it from a backup, or join the mesh again with a new invite.";

@@ -5,9 +5,10 @@ import type { HelloReplyBody, PushFrame } from "@claudemesh/protocol/wire/frames
 import type { OperationName } from "@claudemesh/protocol/wire/operations";
 import type { ConnectionKind } from "@claudemesh/protocol/wire/signing";
 import type { BrokerTrust } from "./broker-trust.ts";
+import type { SealingIdentity } from "../seal/outgoing.ts";
 
 /** Who connects. `sign` makes an ed25519 signature of 64 bytes. */
-export type MemberIdentity = {
+export type MemberIdentity = SealingIdentity & {
   readonly meshId: string;
   readonly publicKey: string;
   readonly sign: (bytes: Uint8Array) => Uint8Array;

@@ -18,8 +18,13 @@ import {
   sealOverheadBytes,
 } from "@claudemesh/protocol/messages/sealed-content";
 import type { SendContent } from "@claudemesh/protocol/messages/send-request";
-import type { MemberKeys } from "../keys/member-keys.ts";
 import { SharedKeys } from "./shared-keys.ts";
+
+/** Of a member: 32 bytes each, in lower-case hex. */
+export type SealingKeys = {
+  readonly ed25519: { readonly public_key: string; readonly secret_key: string };
+  readonly x25519: { readonly secret_key: string };
+};
 
 export type SealRequest = {
   /** The sender is the member whose keys seal. */
@@ -47,7 +52,7 @@ const nonceKeyBytes = 32;
 const peersMax = 1_024;
 const scratchBytes = 16_384;
 
-export async function loadSealer(keys: MemberKeys): Promise<Sealer> {
+export async function loadSealer(keys: SealingKeys): Promise<Sealer> {
   const { default: sodium } = await import("libsodium-wrappers");
   await sodium.ready;
   const sender = keys.ed25519.public_key;

@@ -16,7 +16,11 @@ export type { SocketIdentity } from "./wires/socket-wire.ts";
 /** Starts connecting at once. Close the client to end it. */
 export function connectSpaces(options: SocketWireOptions & SpaceClientOptions & SigningOption): SpaceClient {
   const wire = openSocketWire(options);
-  return spacesOver(options.signWrites === true ? signingWire(wire, options.identity) : wire, options);
+  const { loadSealing } = options.identity;
+  return spacesOver(options.signWrites === true ? signingWire(wire, options.identity) : wire, {
+    loadSealing,
+    ...options,
+  });
 }
 
 /** Over a wire of the caller's own. */

@@ -20,7 +20,11 @@ export type { TransactOptions, TransactResult } from "./transact.ts";
 /** Starts connecting at once. Close the client to end it. */
 export function connectSpaces(options: LinkWireOptions & SpaceClientOptions & SigningOption): SpaceClient {
   const wire = openLinkWire(options);
-  return spacesOver(options.signWrites === true ? signingWire(wire, options.identity) : wire, options);
+  const { loadSealing } = options.identity;
+  return spacesOver(options.signWrites === true ? signingWire(wire, options.identity) : wire, {
+    loadSealing,
+    ...options,
+  });
 }
 
 /** Over a wire of the caller's own. */

@@ -2,6 +2,7 @@
 // and the subscribers, and hands back what came of them. Decides nothing.
 import { type BackoffBounds, backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
 import type { BranchId, EntityId } from "@claudemesh/protocol/spaces/entity";
+import type { Sealing } from "./building/sealing.ts";
 import { Notifier } from "./notifier.ts";
 import type { Branch } from "./session/branches.ts";
 import type { Verdict } from "./session/integration.ts";
@@ -12,6 +13,7 @@ import type { SpaceRequestType, SpaceWire, WireOutcome } from "./space-wire.ts";
 
 export type ReplicaPorts = {
   readonly wire: SpaceWire;
+  readonly sealing: Sealing;
   readonly sleep: (delayMs: number) => Promise<void>;
   /** In [0, 1). */
   readonly random: () => number;
@@ -56,6 +58,10 @@ export class Replica {
       onDown: (stopped) => this.#wireDown(stopped),
     });
     if (ports.wire.isUp()) this.run(this.state.up());
+  }
+
+  get sealing(): Sealing {
+    return this.#ports.sealing;
   }
 
   get ended(): SpaceError | undefined {

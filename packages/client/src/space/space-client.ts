@@ -1,11 +1,13 @@
 // The spaces of one connection: opens replicas over it and closes them with it. Which connection that is, is decided by
 // the entry for Node (node.ts) or for browsers (browser.ts).
 import type { BackoffBounds } from "@claudemesh/protocol/messages/backoff";
+import type { SealingIdentity } from "../seal/outgoing.ts";
+import { Sealing } from "./building/sealing.ts";
 import { Space } from "./space.ts";
 import { bodyOf, ownError } from "./space-errors.ts";
 import type { SpaceRequestType, SpaceWire } from "./space-wire.ts";
 
-export type SpaceClientOptions = {
+export type SpaceClientOptions = SealingIdentity & {
   /** Commits that may wait for their verdict, in each space; one more is refused. 1000 unless told. */
   readonly maxPending?: number;
   /** Between two tries of whatever did not work. */
@@ -66,7 +68,9 @@ export class SpaceClient {
     if (create) await this.createSpace(name);
     const { maxPending = defaultMaxPending, backoff = defaultBackoff, sleep = sleepFor } = this.#options;
     const { random = Math.random, onError = throwLater, newOpenId = () => crypto.randomUUID() } = this.#options;
-    const space = new Space(name, { wire: this.#wire, maxPending, backoff, sleep, random, onError, newOpenId });
+    const sealing = new Sealing(this.#options);
+    const ports = { wire: this.#wire, sealing, maxPending, backoff, sleep, random, onError, newOpenId };
+    const space = new Space(name, ports);
     this.#open.add(space);
     try {
       await space.opened();

@@ -46,6 +46,7 @@ export async function runTransaction<T>(
     let built = buildOnce(replica, branch, build);
     for (let loads = 0; built.kind === "missing"; loads += 1) {
       if (loads >= loadsMax) throw ownError("LoadLimitError", undefined, { ids: built.ids });
+      if (built.lacksSealing) await replica.sealing.load();
       await replica.load(branch, built.ids);
       built = buildOnce(replica, branch, build);
     }
@@ -74,7 +75,7 @@ export function afterAttempts(error: SpaceError, attempts: number): SpaceError {
 
 type Built<T> =
   | { readonly kind: "built"; readonly value: T; readonly draft: Draft | undefined }
-  | { readonly kind: "missing"; readonly ids: readonly string[] };
+  | { readonly kind: "missing"; readonly ids: readonly string[]; readonly lacksSealing: boolean };
 
 /**
  * SPC-14: one run on one snapshot. The function is synchronous, so that nothing can come in between two of its reads;
@@ -85,13 +86,13 @@ function buildOnce<T>(replica: Replica, branch: Branch, build: (tx: Tx) => T): B
   if (integration.isHeld) {
     throw ownError("InvalidTransactionError", "A transaction was started inside another; run one after the other.");
   }
-  const tx = new Transaction(branch);
+  const tx = new Transaction(branch, replica.sealing.seal);
   integration.hold();
   let value: T;
   try {
     value = build(tx);
   } catch (error) {
-    if (error instanceof NotLoaded && tx.missing.length > 0) return { kind: "missing", ids: tx.missing };
+    if (error instanceof NotLoaded && lacksSomething(tx)) return missingOf(tx);
     throw error;
   } finally {
     tx.end();
@@ -105,10 +106,18 @@ function buildOnce<T>(replica: Replica, branch: Branch, build: (tx: Tx) => T): B
     throw ownError("InvalidTransactionError", message);
   }
   // Asked for, not seen, and the refusal swallowed: the run saw less than it believes.
-  if (tx.missing.length > 0) return { kind: "missing", ids: tx.missing };
+  if (lacksSomething(tx)) return missingOf(tx);
   // Used just now, so that it stays known; what rests on own work alone gets a base of its own.
   replica.run(replica.state.want(branch, tx.used));
   return { kind: "built", value, draft: tx.isEmpty ? undefined : tx.draft() };
+}
+
+function lacksSomething(tx: Transaction): boolean {
+  return tx.missing.length > 0 || tx.lacksSealing;
+}
+
+function missingOf({ missing, lacksSealing }: Transaction): Built<never> {
+  return { kind: "missing", ids: missing, lacksSealing };
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -9,6 +9,7 @@ import { type EntityDocument, type EntityId, isEntityId, spaceLimits } from "@cl
 import { type EncodedOperation, encodeOperation, readOperation } from "@claudemesh/protocol/spaces/operation-wire";
 import type { Operation, PatchOp } from "@claudemesh/protocol/spaces/operations";
 import type { Touch } from "@claudemesh/protocol/spaces/touch";
+import { needsSealing, type SealSend } from "../../seal/outgoing.ts";
 import type { Branch } from "../session/branches.ts";
 import type { Draft } from "../session/session-state.ts";
 import { ownError } from "../space-errors.ts";
@@ -25,7 +26,7 @@ export type Tx = {
   readonly set: (id: EntityId, document: EntityDocument) => void;
   readonly patch: (id: EntityId, patches: readonly PatchOp[]) => void;
   readonly delete: (id: EntityId) => void;
-  /** A message that is accepted with the commit or not at all. */
+  /** A message that is accepted with the commit or not at all. A direct message is sealed here. */
   readonly send: (message: AcceptRequest) => void;
 };
 
@@ -52,6 +53,7 @@ type Working = {
 
 export class Transaction implements Tx {
   readonly #branch: Branch;
+  readonly #seal: SealSend | undefined;
   readonly #working = new Map<EntityId, Working>();
   readonly #operations: Operation[] = [];
   readonly #encoded: EncodedOperation[] = [];
@@ -60,10 +62,17 @@ export class Transaction implements Tx {
   /** Those that it rests on, to be told of from now on. */
   readonly #used = new Set<EntityId>();
   #patches = 0;
+  #lacksSealing = false;
   #isEnded = false;
 
-  constructor(branch: Branch) {
+  constructor(branch: Branch, seal: SealSend | undefined) {
     this.#branch = branch;
+    this.#seal = seal;
+  }
+
+  /** It sent a direct message, and nothing was loaded to seal it with. */
+  get lacksSealing(): boolean {
+    return this.#lacksSealing;
   }
 
   /** What it asked for and could not see. */
@@ -108,8 +117,14 @@ export class Transaction implements Tx {
     }
     const copy = parseOwnJsonText(writeStrictJson(message)) as unknown as AcceptRequest;
     readAcceptRequest(copy);
-    this.#sends.push(copy);
+    this.#sends.push(needsSealing(copy) ? this.#sealed(copy) : copy);
   };
+
+  #sealed(message: AcceptRequest): AcceptRequest {
+    if (this.#seal !== undefined) return this.#seal(message);
+    this.#lacksSealing = true;
+    throw new NotLoaded([]);
+  }
 
   end(): void {
     this.#isEnded = true;

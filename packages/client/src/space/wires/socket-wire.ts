@@ -12,11 +12,12 @@ import { brokerSocketUrl } from "../../broker/broker-url.ts";
 import { type BrokerTrust, trustInMemory } from "../../link/broker-trust.ts";
 import { statusAfterClose } from "../../link/ended-status.ts";
 import { RequestTable } from "../../link/request-table.ts";
+import type { SealingIdentity } from "../../seal/outgoing.ts";
 import type { SpaceRequestType, SpaceWire, WireOutcome } from "../space-wire.ts";
 import { WireListeners } from "./wire-listeners.ts";
 
 /** Who connects. WebCrypto signs in its own time. */
-export type SocketIdentity = {
+export type SocketIdentity = SealingIdentity & {
   readonly meshId: string;
   /** 32 bytes in lower-case hex. */
   readonly publicKey: string;
