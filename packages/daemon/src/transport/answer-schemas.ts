@@ -193,8 +193,11 @@ export const componentSchemas: Readonly<Record<string, AnswerSchema>> = {
       sender_name: textOrNull,
       body: textOrNull,
       body_base64: text,
-      unreadable: { enum: [true, "relabelled"] },
-      sealed: { type: ["boolean", "null"] },
+      unreadable: described(
+        { enum: [true, "relabelled"] },
+        "Why there is no text: true where it could not be opened, relabelled where the broker changed what is said about it.",
+      ),
+      sealed: described({ type: ["boolean", "null"] }, "Null where it came before this was recorded."),
       from_agent: text,
       to_agent: text,
       meta: metaOrNull,
