@@ -71,4 +71,37 @@ export const sealingFaults: readonly KnownBad[] = [
       },
     ],
   },
+  {
+    name: "changed-key-used",
+    harm: "a broker names another key for a member, and the next message is sealed for it",
+    edits: [
+      {
+        file: "packages/daemon/src/services/resolve-destination.ts",
+        find: "      if (refusal !== undefined) return",
+        replace: "      if (refusal !== undefined && ref === ports.ownPubkey) return",
+      },
+    ],
+  },
+  {
+    name: "pin-forgotten",
+    harm: "a restart of the daemon makes it believe another key behind a name that it knew",
+    edits: [
+      {
+        file: "packages/daemon/src/services/peer-pins.ts",
+        find: "      await this.#ports.store.put(pin);\n",
+        replace: "      await Promise.resolve();\n",
+      },
+    ],
+  },
+  {
+    name: "another-key-under-a-known-name",
+    harm: "a message of a stranger is shown under the name of a member that one knows",
+    edits: [
+      {
+        file: "packages/daemon/src/services/peer-pins.ts",
+        find: 'this.trust(name, pubkey) === "changed" ? undefined : name',
+        replace: 'this.trust(name, pubkey) === "unpinned" ? name : name',
+      },
+    ],
+  },
 ];

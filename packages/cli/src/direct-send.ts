@@ -22,13 +22,13 @@ export async function buildDirectSend(
   const clientMessageId = request.client_message_id;
   if (!isClientMessageId(clientMessageId)) throw new MeshError("invalid_client_message_id");
   const keys = readKeyFile(paths.keypair);
-  const destination = await resolve(request.to, keys.ed25519.public_key, call);
+  const destination = await resolve(paths, request.to, keys.ed25519.public_key, call);
   const sealer = await loadSealer(keys);
   const { envelope } = composeEnvelope({ sealer, sha256: nodeSha256 }, { clientMessageId, destination, content });
   return writeAcceptRequest(clientMessageId, envelope);
 }
 
-async function resolve(to: string, self: string, call: BrokerCall): Promise<Destination> {
+async function resolve(paths: MeshPaths, to: string, self: string, call: BrokerCall): Promise<Destination> {
   const address = parseAddress(to);
   if (address.type === "resolved") return address.destination;
   if (address.type === "self") return { kind: "dm", ref: self };
@@ -37,5 +37,7 @@ async function resolve(to: string, self: string, call: BrokerCall): Promise<Dest
   const [only, ...others] = candidates;
   if (only === undefined) throw new MeshError("destination_not_found", `There is no member called ${address.name}.`);
   if (others.length > 0) throw new MeshError("destination_ambiguous", undefined, { candidates });
+  const { usePeerKey } = await import("@claudemesh/daemon/peer-pins");
+  await usePeerKey(paths, address.name, only);
   return { kind: "dm", ref: only };
 }

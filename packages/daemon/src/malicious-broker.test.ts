@@ -1,10 +1,13 @@
-// Two daemons and a broker between them that lies (MSG-27): it relabels, replays, reflects and redirects what alice's daemon
+// Two daemons and a broker between them that lies (MSG-27, MSG-30): it relabels, replays, reflects and redirects what alice's daemon
 // sealed for bob's. Whatever it does, bob's daemon shows the text as alice said it, or not at all.
+import { readFileSync } from "node:fs";
 import { generateMemberKeys } from "@claudemesh/client/keys";
+import { peerCode } from "@claudemesh/client/peer-code";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import type { Meta } from "@claudemesh/protocol/messages/envelope";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import { describe, expect, it } from "vitest";
+import { delivery } from "./testing/deliveries.ts";
 import { settle } from "./testing/scripted-link.ts";
 import { startTestDaemon, type TestDaemon } from "./testing/test-daemon.ts";
 
@@ -56,6 +59,8 @@ async function startPair() {
   };
   return { alice, bob, keyOf, sendToBob, deliver };
 }
+
+const self = (daemon: TestDaemon) => ({ kind: "dm", ref: daemon.keys.ed25519.public_key }) as const;
 
 /** Kept and marked, and not a word of what was written. */
 function expectNotShown(item: Record<string, unknown>, unreadable: true | "relabelled"): void {
@@ -136,5 +141,101 @@ describe("a broker that moves a box elsewhere", () => {
     const [yes, no] = [await sendToBob("yes", { reply_to_id: "b-1" }), await sendToBob("no", { reply_to_id: "b-2" })];
     const swapped = { body_base64: no.body_base64 ?? "" };
     expectNotShown(await deliver(bob, yes, swapped), "relabelled");
+  });
+});
+
+describe("a broker that swaps the key behind a name", () => {
+  const bobKey = generateMemberKeys().ed25519.public_key;
+  const otherKey = generateMemberKeys().ed25519.public_key;
+  const listing = (pubkey: string) => () =>
+    ({ type: "answered", status: 200, body: { items: [{ pubkey, name: "bob" }] } }) as const;
+
+  /** Alice has written to @bob once; what the broker says of him after that is up to the test. */
+  async function startPinned() {
+    const alice = await startTestDaemon();
+    alice.link.automatic.set("members.list", listing(bobKey));
+    alice.link.goOnline();
+    await settle();
+    const send = (id: string, to = "@bob") => alice.send({ to, message: "secret", client_message_id: id });
+    expect((await send("first")).status).toBe(202);
+    const swap = async (pubkey: string) => {
+      alice.link.automatic.set("members.list", listing(pubkey));
+      alice.link.goOffline();
+      alice.link.goOnline();
+      await settle();
+    };
+    const refOf = async (id: string) => (await alice.call("GET", `/v1/outbox/${id}`)).body.row.destination_ref;
+    return { alice, send, swap, refOf };
+  }
+
+  it("gets nothing sealed for it, and the sender hears of both keys and of the way out", async () => {
+    const { alice, send, swap, refOf } = await startPinned();
+    await swap(otherKey);
+    const refused = await send("second");
+    expect(refused).toMatchObject({
+      status: 409,
+      body: { error: "peer_key_changed", name: "bob", pinned_pubkey: bobKey, pubkey: otherKey },
+    });
+    expect(refused.body.message).toContain("claudemesh peer trust bob");
+    expect((await alice.call("GET", "/v1/outbox/second")).status).toBe(404);
+    // What was accepted before answers from its row, and a key is a key.
+    expect(await send("first")).toMatchObject({ status: 202, body: { duplicate: true } });
+    expect(await refOf("first")).toBe(bobKey);
+    expect((await send("third", `dm:${otherKey}`)).status).toBe(202);
+  });
+
+  it("is counted and told of once, and a message from the new key does not carry the old one's name", async () => {
+    const { alice, swap } = await startPinned();
+    await swap(otherKey);
+    await swap(otherKey);
+    const { body } = await alice.call("GET", "/v1/pins");
+    expect(body.items).toMatchObject([
+      { name: "bob", trust: "changed", pubkey: bobKey, current_pubkey: otherKey, verified_at: null },
+    ]);
+    const log = readFileSync(alice.paths.log, "utf8");
+    expect(log.match(/"peer_key_changed"/g)).toHaveLength(1);
+    alice.link.options?.onPush({
+      type: "message",
+      ...delivery(7, { sender_pubkey: otherKey, destination: self(alice) }),
+    });
+    await settle();
+    const inbox = await alice.call("GET", "/v1/inbox");
+    expect(inbox.body.items).toMatchObject([{ sender_name: null, sealed: false }]);
+  });
+
+  it("is let through by nobody but the user, for exactly the key that was shown, and a verified mark goes", async () => {
+    const { alice, send, swap, refOf } = await startPinned();
+    const verify = await alice.call("POST", "/v1/pins/bob/verify", { json: { pubkey: bobKey } });
+    expect(verify).toMatchObject({ status: 200, body: { trust: "verified" } });
+    await swap(otherKey);
+    const trust = (pubkey: string) => alice.call("POST", "/v1/pins/bob/trust", { json: { pubkey } });
+    expect(await trust(bobKey)).toMatchObject({ status: 409, body: { error: "peer_key_changed" } });
+    expect((await send("second")).status).toBe(409);
+    expect(await trust(otherKey)).toMatchObject({ status: 200, body: { trust: "pinned", verified_at: null } });
+    expect((await send("second")).status).toBe(202);
+    expect(await refOf("second")).toBe(otherKey);
+  });
+
+  it("is remembered over a restart, and forgiven when the pinned key is back", async () => {
+    const { alice, swap } = await startPinned();
+    await swap(otherKey);
+    await alice.daemon.stop();
+    const again = await startTestDaemon({ at: alice });
+    expect((await again.send({ to: "@bob", message: "x", client_message_id: "second" })).status).toBe(409);
+    again.link.automatic.set("members.list", listing(bobKey));
+    again.link.goOnline();
+    await settle();
+    expect((await again.send({ to: "@bob", message: "x", client_message_id: "second" })).status).toBe(202);
+  });
+
+  it("shows a code that both sides share, and that another key changes", async () => {
+    const { alice, swap } = await startPinned();
+    const code = async () => (await alice.call("GET", "/v1/pins/bob")).body.code;
+    const before = await code();
+    expect(before).toMatch(/^(?:[0-9]{5} ){7}[0-9]{5}$/);
+    expect(before).toBe(await peerCode(bobKey, alice.keys.ed25519.public_key));
+    await swap(otherKey);
+    expect(await code()).not.toBe(before);
+    expect((await alice.call("GET", "/v1/pins/nobody")).status).toBe(404);
   });
 });

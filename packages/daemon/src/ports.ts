@@ -15,6 +15,7 @@ import type {
   OutboxRecord,
   StoredSend,
 } from "./core/outbox-row.ts";
+import type { PeerPin } from "./core/peer-pin.ts";
 import type { RequeueOrder, RequeueOutcome, RequeueTarget, StoredContent } from "./core/requeue.ts";
 import type { Acceptance, TryEnd } from "./core/try-end.ts";
 
@@ -232,6 +233,13 @@ export type MembersStore = {
     readonly put: readonly MemberEntry[];
     readonly remove: readonly string[];
   }) => Promise<void>;
+};
+
+/** Pinned keys of names. */
+export type PeerPinsStore = {
+  readonly load: () => readonly PeerPin[];
+  /** In place of what was pinned for the name. */
+  readonly put: (pin: PeerPin) => Promise<void>;
 };
 
 /** What the broker announced last, kept for the time when it is away. */

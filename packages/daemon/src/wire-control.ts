@@ -9,6 +9,7 @@ import type { DrainPorts } from "./services/drain.ts";
 import { EventHub } from "./services/event-hub.ts";
 import type { MemberDirectory } from "./services/member-directory.ts";
 import type { NegotiatedLimits } from "./services/negotiated-limits.ts";
+import type { PeerPins } from "./services/peer-pins.ts";
 import type { StoredDelivery } from "./services/receive.ts";
 import type { StorageGauge } from "./services/storage-gauge.ts";
 import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
@@ -18,8 +19,9 @@ export type ControlWiringOptions = {
   readonly mesh: { readonly name: string };
   readonly stores: Pick<DaemonStores, "inbox" | "outbox" | "negotiated" | "watchOutbox">;
   readonly link: Pick<BrokerLink, "request" | "status">;
-  readonly directory: Pick<MemberDirectory, "nameOf">;
+  readonly nameOf: MemberDirectory["nameOf"];
   readonly destinations: Pick<DestinationDirectory, "forget">;
+  readonly pins: Pick<PeerPins, "counts">;
   readonly limits: Pick<NegotiatedLimits, "inlineBytes" | "expiredAtOrBefore">;
   readonly gauge: Pick<StorageGauge, "usedBytes" | "maxBytes">;
   readonly clock: Clock;
@@ -37,14 +39,14 @@ export type Control = {
 };
 
 export function wireControl(options: ControlWiringOptions): Control {
-  const { mesh, stores, link, directory, destinations, limits, gauge, clock, log, maxStreams, requestTimeoutMs } =
+  const { mesh, stores, link, nameOf, pins, destinations, limits, gauge, clock, log, maxStreams, requestTimeoutMs } =
     options;
   const { inbox, outbox, negotiated, watchOutbox } = stores;
   const linkStatus = link.status;
   const counters = createDaemonCounters();
   const events = new EventHub({
     inbox,
-    show: (record) => showInboxItem(record, mesh.name, directory.nameOf),
+    show: (record) => showInboxItem(record, mesh.name, nameOf),
     watchOutbox,
     linkStatus,
     clock,
@@ -68,7 +70,7 @@ export function wireControl(options: ControlWiringOptions): Control {
     api: {
       events,
       counters,
-      metrics: { counters, outbox, inbox, gauge, linkStatus, streams: () => events.streams },
+      metrics: { counters, pins, outbox, inbox, gauge, linkStatus, streams: () => events.streams },
       compat: { linkStatus, lastNegotiated: negotiated.load, limits, nowMs: clock.nowMs },
       askBroker: createAskBroker(link, requestTimeoutMs),
     },

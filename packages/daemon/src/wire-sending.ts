@@ -12,7 +12,7 @@ import type { OperatorWiring } from "./wire-operator.ts";
 
 type Reached = Pick<
   AcceptPorts,
-  "ownPubkey" | "directory" | "destinations" | "membership" | "outbox" | "gauge" | "sealer" | "inlineBytes"
+  "ownPubkey" | "directory" | "pins" | "destinations" | "membership" | "outbox" | "gauge" | "sealer" | "inlineBytes"
 >;
 
 export type SendingWiring = Reached & {

@@ -17,7 +17,6 @@ import { type FatalEnd, followLink } from "./services/follow-link.ts";
 import { createHeartbeat, type Heartbeat } from "./services/heartbeat.ts";
 import { keepHouse } from "./services/housekeeping.ts";
 import type { LiveSettings } from "./services/live-settings.ts";
-import { createMemberDirectory } from "./services/member-directory.ts";
 import { Membership } from "./services/membership.ts";
 import { loadNegotiatedLimits, type NegotiatedLimits } from "./services/negotiated-limits.ts";
 import { InboxRebuild, type RebuildPorts } from "./services/rebuild-inbox.ts";
@@ -32,7 +31,8 @@ import { systemChance } from "./system-chance.ts";
 import type { SystemClock } from "./system-clock.ts";
 import type { LocalApi } from "./transport/routes.ts";
 import { wireControl } from "./wire-control.ts";
-import { wireOperator } from "./wire-operator.ts";
+import { type OperatorWiring, wireOperator } from "./wire-operator.ts";
+import { wirePeers } from "./wire-peers.ts";
 import { wireSending } from "./wire-sending.ts";
 
 export type WiringOptions = {
@@ -82,15 +82,18 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
     backoff,
   });
   const gauge = createStorageGauge(outbox, () => options.settings.current.outbox.maxBytes, log);
-  const directory = createMemberDirectory({ store: stores.members, link, log, requestTimeoutMs });
-  const { nameOf } = directory;
+  const onKeyChanged = (change: object) => events.publish("peer_key_changed", change);
+  const { nowMs, noticeSleep } = clock;
+  const known = { stores, link, ownPubkey, nowMs, log, requestTimeoutMs, onKeyChanged };
+  const { directory, pins, nameOf } = wirePeers(known);
   const destinations = new DestinationDirectory({ link, clock });
   const { maxStreams } = config.ipc;
   const given = {
     mesh,
     stores,
     link,
-    directory,
+    nameOf,
+    pins,
     destinations,
     limits,
     gauge,
@@ -109,14 +112,13 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   );
   const expiry = new Expiry({ outbox, link, clock, log, limits, requestTimeoutMs });
   const { receiver, rebuild } = wireReceiving(options, { link, sealer, nameOf, inlineBytes, nextTurn, onStored });
-  const { noticeSleep } = clock;
   const { onFatal } = options;
   const told = { limits, directory, membership, destinations, drain, expiry, receiver, rebuild, events };
   const followed = { ...told, noticeSleep, onNotOurBroker, log, onFatal };
   const follower = followLink(followed);
   const heart = createHeart(options, { noticeSleep, expiry, rebuild, linkStatus: link.status, log });
-  const startedAt = clock.nowMs();
-  const reached = { ownPubkey, directory, destinations, membership, link, outbox, gauge, sealer, inlineBytes };
+  const startedAt = nowMs();
+  const reached = { ownPubkey, directory, pins, destinations, membership, link, outbox, gauge, sealer, inlineBytes };
   const { accept, onDue } = wireSending({ ...reached, drain, expiry, clock, randomBytes, stores });
   const checkSend = createSchemaCompiler()(sendRequestSchema);
   const ownName = mesh.member_name;
@@ -132,7 +134,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
       ...operator,
       ...control.api,
       ...facts,
-      ...{ mesh, ownPubkey, accept, checkSend, outbox, inbox, directory, health },
+      ...{ mesh, ownPubkey, accept, checkSend, outbox, inbox, directory, nameOf, pins, health },
     }),
     start: () => {
       link.start();

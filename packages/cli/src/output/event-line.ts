@@ -17,6 +17,10 @@ function describeEvent(event: DaemonEvent): string {
     case "peer_join":
     case "peer_leave":
       return `${event.data.name ?? "?"}  ${event.data.pubkey}`;
+    case "peer_key_changed": {
+      const { name, pinned_fingerprint, fingerprint } = event.data;
+      return `${name}: the key was ${pinned_fingerprint} and is now ${fingerprint}; nothing is sent to this name`;
+    }
     case "broker_status": {
       const { state, reason, detail, note } = event.data;
       const shown = reason === "not_our_broker" ? `${state}, NOT OUR BROKER` : state;

@@ -5,7 +5,7 @@ import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
 import type { EnvelopeVersion, Meta, Priority } from "@claudemesh/protocol/messages/envelope";
 import type { Fate } from "@claudemesh/protocol/messages/fate";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
-import type { Peer, PeerLeft } from "./mesh-bodies.ts";
+import type { Peer, PeerKeyChanged, PeerLeft } from "./mesh-bodies.ts";
 import type { BrokerStatusBody } from "./report-bodies.ts";
 
 export type SendBody = {
@@ -146,6 +146,8 @@ export type DaemonEvent =
   | { readonly kind: "peer_join"; readonly id: string; readonly data: Peer }
   /** The name is null where nobody here knew it. */
   | { readonly kind: "peer_leave"; readonly id: string; readonly data: PeerLeft }
+  /** A name that is pinned here has another key at the broker. */
+  | { readonly kind: "peer_key_changed"; readonly id: string; readonly data: PeerKeyChanged }
   | { readonly kind: "broker_status"; readonly id: string; readonly data: BrokerStatusBody }
   | { readonly kind: "outbox"; readonly id: string; readonly data: OutboxChangeBody }
   /** The reader was too slow: events other than messages were lost, and the stream goes on behind `resume_after`. */

@@ -2,6 +2,7 @@
 // daemon-call.ts; what the answers look like in the files of bodies.
 import type {
   DismissRequest,
+  PeerKey,
   PruneRequest,
   QueueLeaseBody,
   QueueSettleBody,
@@ -38,7 +39,18 @@ import {
 import type { EventsOptions } from "./daemon-events.ts";
 import { bodyOf, DaemonRefused, DaemonUnreachable } from "./daemon-failures.ts";
 import type { FollowOptions, WaitOptions } from "./inbox-arrivals.ts";
-import type { Lease, ParkedPage, ParkedQuery, Peer, Profile, Settlements, Subscription, Topic } from "./mesh-bodies.ts";
+import type {
+  KnownPeer,
+  Lease,
+  ParkedPage,
+  ParkedQuery,
+  Pin,
+  PinWithCode,
+  Profile,
+  Settlements,
+  Subscription,
+  Topic,
+} from "./mesh-bodies.ts";
 import type { AuditReport, CompatBody, HealthBody, MessageFacts, VersionBody } from "./report-bodies.ts";
 import type { SendManyOptions, SendOutcome } from "./send-many.ts";
 import type { StageWait, StageWaitOptions, WaitStage } from "./wait-for-stage.ts";
@@ -115,7 +127,14 @@ export type DaemonClient = {
   readonly nack: (queue: string, request: QueueSettleBody) => Answer<Settlements>;
   /** Messages that were delivered too often. */
   readonly parked: (queue: string, query?: ParkedQuery) => Answer<ParkedPage>;
-  readonly peers: (query?: PageQuery) => Answer<Page<Peer>>;
+  readonly peers: (query?: PageQuery) => Answer<Page<KnownPeer>>;
+  /** Names that were written to from here, with the key that each is pinned to. */
+  readonly pins: () => Answer<{ readonly items: readonly Pin[] }>;
+  /** One name, with the code to compare. */
+  readonly pin: (name: string) => Answer<PinWithCode>;
+  /** Pins the key that the name has now; `pubkey` is the one that was shown. */
+  readonly trustPeer: (name: string, key: PeerKey) => Answer<Pin>;
+  readonly verifyPeer: (name: string, key: PeerKey) => Answer<Pin>;
   /** What this member says about itself; fields that are not given stay as they are. */
   readonly setProfile: (profile: ProfileInput) => Answer<Profile>;
 
@@ -179,6 +198,7 @@ function outboxCalls(call: DaemonCall) {
 }
 
 function meshCalls(call: DaemonCall) {
+  const pinPath = (name: string) => `/v1/pins/${encodeURIComponent(name)}`;
   const queuePath = (queue: string, what: string) => `/v1/queue/${encodeURIComponent(queue)}/${what}`;
   return {
     topics: (query) => call("GET", `/v1/topic/list${queryText(query)}`),
@@ -189,6 +209,10 @@ function meshCalls(call: DaemonCall) {
     nack: (queue, request) => call("POST", queuePath(queue, "nack"), request),
     parked: (queue, query) => call("GET", `${queuePath(queue, "parked")}${queryText(query)}`),
     peers: (query) => call("GET", `/v1/peers${queryText(query)}`),
+    pins: () => call("GET", "/v1/pins"),
+    pin: (name) => call("GET", pinPath(name)),
+    trustPeer: (name, key) => call("POST", `${pinPath(name)}/trust`, key),
+    verifyPeer: (name, key) => call("POST", `${pinPath(name)}/verify`, key),
     setProfile: (profile) => call("POST", "/v1/profile", profile),
   } satisfies Partial<DaemonClient>;
 }

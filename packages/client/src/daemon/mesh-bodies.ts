@@ -35,6 +35,38 @@ export type ParkedQuery = { readonly limit?: number; readonly after?: number };
 /** A member that is connected, with what it says about itself. */
 export type Peer = PeerItem;
 
+/** How far a key is known under its name: `changed` where another one is pinned here. */
+export type PeerTrust = "unpinned" | "pinned" | "verified" | "changed";
+
+/** A peer, and what is known here of its key. `fingerprint` is the first 16 hex characters, in fours. */
+export type KnownPeer = Peer & { readonly fingerprint: string; readonly trust: PeerTrust };
+
+/** A name, the key that is pinned for it where one is, and the one that its member has now. */
+export type Pin = {
+  readonly name: string;
+  readonly trust: PeerTrust;
+  readonly pubkey: string;
+  readonly fingerprint: string;
+  readonly pinned_at: number | null;
+  readonly verified_at: number | null;
+  /** Null where no member has the name now, or several have. */
+  readonly current_pubkey: string | null;
+  readonly current_fingerprint: string | null;
+};
+
+export type PinWithCode = Pin & {
+  /** To be compared with the member by voice: eight groups of five digits. */
+  readonly code: string;
+};
+
+export type PeerKeyChanged = {
+  readonly name: string;
+  readonly pinned_pubkey: string;
+  readonly pubkey: string;
+  readonly pinned_fingerprint: string;
+  readonly fingerprint: string;
+};
+
 export type PeerLeft = { readonly pubkey: string; readonly name: string | null };
 
 /** What a member says about itself. */

@@ -1,7 +1,14 @@
 // Events as text/event-stream. Data is one line of JSON, which never holds a line break, so that it needs one field.
 import { writeStrictJson } from "@claudemesh/protocol/json";
 
-export type EventKind = "message" | "peer_join" | "peer_leave" | "broker_status" | "outbox" | "lagged";
+export type EventKind =
+  | "message"
+  | "peer_join"
+  | "peer_leave"
+  | "broker_status"
+  | "peer_key_changed"
+  | "outbox"
+  | "lagged";
 
 export function encodeEvent(kind: EventKind, id: string, data: object): string {
   return encodeEventText(kind, id, writeStrictJson(data));

@@ -31,6 +31,7 @@ async function setUp(given: Partial<AcceptPorts> = {}, failpoints = noFailpoints
   const ports: AcceptPorts = {
     ownPubkey: keys.ed25519.public_key,
     directory,
+    pins: { refusal: () => undefined, use: () => undefined },
     link,
     outbox: stores.outbox,
     gauge: { admit: () => undefined },

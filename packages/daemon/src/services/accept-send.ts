@@ -67,6 +67,8 @@ export async function acceptSend(
     if (row instanceof MeshError) throw row;
     row = composeRow(ports, send, await resolveReachable(ports, address));
   }
+  const pinning = address.type === "member_name" ? ports.pins.use(address.name, row.destination.ref) : undefined;
+  if (pinning !== undefined) await pinning;
   // The look-up and the insert are one transaction, and mostly the only one: looking first would cost a second.
   const stored = await storeUnlessKnown(ports, row, givenId);
   if (stored !== undefined) return answerStored(ports, send, stored);
@@ -103,6 +105,7 @@ function composeFromWhatIsKnown(ports: AcceptPorts, send: Send): NewOutboxRow | 
     ports.membership.require();
     ports.gauge.admit(send.content.body.length);
     const resolution = resolveLocally(ports, send.address);
+    if (resolution.type === "key_changed") return resolution.refusal;
     if (resolution.type !== "found" || mustAskAbout(ports, resolution.destination)) return "ask_the_broker";
     return composeRow(ports, send, resolution.destination);
   } catch (error) {

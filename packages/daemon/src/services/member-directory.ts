@@ -16,6 +16,8 @@ export type MemberDirectoryPorts = {
   readonly link: Pick<BrokerLink, "request">;
   readonly log: Log;
   readonly requestTimeoutMs: number;
+  /** The whole list came, and may differ from the one before. */
+  readonly onListed?: () => void;
 };
 
 export function createMemberDirectory(ports: MemberDirectoryPorts): MemberDirectory {
@@ -28,6 +30,7 @@ export function createMemberDirectory(ports: MemberDirectoryPorts): MemberDirect
     if (listed === undefined) return false;
     const change = differenceOf(members.names, listed);
     members = indexMembers(listed);
+    ports.onListed?.();
     if (change.put.length + change.remove.length > 0) await ports.store.change(change);
     return true;
   };

@@ -3,10 +3,12 @@
 import type { LinkStatus } from "@claudemesh/client/link-contract";
 import type { InboxStore, OutboxStore } from "../ports.ts";
 import type { DaemonCounters } from "./daemon-counters.ts";
+import type { PeerPins } from "./peer-pins.ts";
 import type { StorageGauge } from "./storage-gauge.ts";
 
 export type MetricsPorts = {
   readonly counters: DaemonCounters;
+  readonly pins: Pick<PeerPins, "counts">;
   readonly outbox: Pick<OutboxStore, "counts">;
   readonly inbox: Pick<InboxStore, "unreadable">;
   readonly gauge: Pick<StorageGauge, "usedBytes" | "maxBytes">;
@@ -32,6 +34,11 @@ export async function renderMetrics(ports: MetricsPorts): Promise<MetricsText> {
     else for (const [label, value] of Object.entries(sample.values)) metric.inc({ [sample.label]: label }, value);
   };
   for (const sample of countedOf(ports.counters)) define(Counter, sample);
+  const { seen, changed } = ports.pins.counts;
+  const help = "Changes of the key behind a pinned name.";
+  define(Counter, { name: "cm_daemon_peer_key_changes_total", help, value: seen });
+  const waiting = "Pinned names whose key is another one now; nothing is sent to them.";
+  define(Gauge, { name: "cm_daemon_peer_keys_changed", help: waiting, value: changed });
   for (const sample of measuredOf(ports)) define(Gauge, sample);
   return { contentType: registry.contentType, text: await registry.metrics() };
 }

@@ -5,12 +5,14 @@ import type { Address, Destination } from "@claudemesh/protocol/messages/address
 import type { BrokerLink } from "../ports.ts";
 import type { DestinationDirectory, DestinationState } from "./destination-directory.ts";
 import type { MemberDirectory } from "./member-directory.ts";
+import type { PeerPins } from "./peer-pins.ts";
 
 export type ResolvePorts = {
   readonly ownPubkey: string;
   readonly directory: MemberDirectory;
   readonly link: Pick<BrokerLink, "whenOnline">;
   readonly destinations: Pick<DestinationDirectory, "known" | "mayAsk" | "find">;
+  readonly pins: Pick<PeerPins, "refusal" | "use">;
 };
 
 /** How long a sender waits for the broker before an unknown name is refused. */
@@ -18,12 +20,13 @@ const waitForBrokerMs = 5_000;
 
 export type LocalResolution =
   | { readonly type: "found"; readonly destination: Destination }
+  | { readonly type: "key_changed"; readonly name: string; readonly refusal: MeshError }
   | { readonly type: "unknown"; readonly name: string }
   | { readonly type: "ambiguous"; readonly name: string; readonly candidates: readonly string[] };
 
 /** With what is known here and now. */
 export function resolveLocally(
-  ports: Pick<ResolvePorts, "ownPubkey" | "directory">,
+  ports: Pick<ResolvePorts, "ownPubkey" | "directory" | "pins">,
   address: Address,
 ): LocalResolution {
   switch (address.type) {
@@ -35,6 +38,8 @@ export function resolveLocally(
       const [ref, ...others] = ports.directory.keysOf(address.name);
       if (ref === undefined) return { type: "unknown", name: address.name };
       if (others.length > 0) return { type: "ambiguous", name: address.name, candidates: [ref, ...others] };
+      const refusal = ports.pins.refusal(address.name, ref);
+      if (refusal !== undefined) return { type: "key_changed", name: address.name, refusal };
       return { type: "found", destination: { kind: "dm", ref } };
     }
   }
@@ -95,6 +100,8 @@ async function resolveName(ports: ResolvePorts, address: Address): Promise<Desti
   switch (resolution.type) {
     case "found":
       return resolution.destination;
+    case "key_changed":
+      throw resolution.refusal;
     case "unknown":
       throw new MeshError(
         "destination_not_found",

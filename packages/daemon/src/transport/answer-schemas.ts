@@ -160,6 +160,18 @@ const health = object(
   ["failpoints"],
 );
 
+const trust = word("unpinned", "pinned", "verified", "changed");
+const pinFields: Properties = {
+  name: text,
+  trust,
+  pubkey: text,
+  fingerprint: described(text, "The first 16 hex characters of the key, in fours."),
+  pinned_at: timeOrNull,
+  verified_at: timeOrNull,
+  current_pubkey: described(textOrNull, "Null where no member has the name now, or several have."),
+  current_fingerprint: textOrNull,
+};
+
 /** What answers share by name. */
 export const componentSchemas: Readonly<Record<string, AnswerSchema>> = {
   Error: errorBody,
@@ -239,6 +251,7 @@ export const componentSchemas: Readonly<Record<string, AnswerSchema>> = {
     dismissed_by: textOrNull,
     dismissed_why: textOrNull,
   }),
+  Pin: object(pinFields),
   Settlements: object({ items: listOf(object({ broker_message_id: text, settlement: word("acked", "nacked") })) }),
   Subscription: object({ name: text, subscribed: yesOrNo }),
 };
@@ -286,7 +299,18 @@ export const answerSchemas = {
     items: listOf(historyItemWith({ deliveries: count, parked_at: time })),
     next_after: countOrNull,
   }),
-  peerPage: pageOf(object({ ...profileFields, name: text, role: word("owner", "member"), connected_at: time })),
+  peerPage: pageOf(
+    object({
+      ...profileFields,
+      name: text,
+      role: word("owner", "member"),
+      connected_at: time,
+      fingerprint: text,
+      trust,
+    }),
+  ),
+  pins: object({ items: listOf(named("Pin")) }),
+  pinWithCode: object({ ...pinFields, code: described(text, "To be compared with the member by voice.") }),
   profile: object(profileFields),
   health,
   version: object(

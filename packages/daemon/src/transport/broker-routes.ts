@@ -9,11 +9,13 @@ import {
 } from "@claudemesh/protocol/messages/local-requests";
 import { isName } from "@claudemesh/protocol/messages/names";
 import { profileInputSchema } from "@claudemesh/protocol/wire/operations";
+import { keyFingerprint } from "../core/peer-pin.ts";
 import type { AskBroker } from "../services/ask-broker.ts";
+import type { PeerPins } from "../services/peer-pins.ts";
 import { noQuery, numberedPageQuery, pageQuery, readBrokerPage, readNumberedPage, readTopicName } from "./queries.ts";
 import type { Route } from "./route.ts";
 
-export type BrokerApi = { readonly askBroker: AskBroker };
+export type BrokerApi = { readonly askBroker: AskBroker; readonly pins: Pick<PeerPins, "trust"> };
 
 const nameOf = (body: unknown) => readTopicName((body as TopicRequest).topic);
 
@@ -89,13 +91,26 @@ const queueRoutes: readonly Route<BrokerApi>[] = [
   },
 ];
 
+/** What is known here of each peer's key, beside what the broker says. */
+function withTrust(pins: BrokerApi["pins"], answer: Awaited<ReturnType<AskBroker>>): typeof answer {
+  const { items } = answer.body;
+  if (answer.status !== 200 || !Array.isArray(items)) return answer;
+  const known = (items as { readonly name: string; readonly pubkey: string }[]).map((peer) => ({
+    ...peer,
+    fingerprint: keyFingerprint(peer.pubkey),
+    trust: pins.trust(peer.name, peer.pubkey),
+  }));
+  return { ...answer, body: { ...answer.body, items: known } };
+}
+
 const presenceRoutes: readonly Route<BrokerApi>[] = [
   {
     method: "GET",
     url: "/v1/peers",
     summary: "Members that are connected now, with what they say about themselves",
     schema: { querystring: pageQuery },
-    handle: ({ askBroker }, { query }) => askBroker("peers.list", readBrokerPage(query as object)),
+    handle: async ({ askBroker, pins }, { query }) =>
+      withTrust(pins, await askBroker("peers.list", readBrokerPage(query as object))),
   },
   {
     method: "POST",

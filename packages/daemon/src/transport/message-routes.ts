@@ -39,6 +39,7 @@ export type MessageApi = {
   readonly outbox: Pick<OutboxStore, "list" | "inspect">;
   readonly inbox: Pick<InboxStore, "list" | "search">;
   readonly directory: Pick<MemberDirectory, "keysOf" | "nameOf">;
+  readonly nameOf: MemberDirectory["nameOf"];
 };
 
 const sendHeaders = {
@@ -131,7 +132,7 @@ function listInbox(api: MessageApi, query: InboxQuery): Answer {
 }
 
 function showInbox(api: MessageApi, page: Page<InboxRecord>): Answer {
-  return showPage(page, (record) => showInboxItem(record, api.mesh.name, api.directory.nameOf));
+  return showPage(page, (record) => showInboxItem(record, api.mesh.name, api.nameOf));
 }
 
 /** A name stands for everybody who has it; one that nobody has, for nobody. */

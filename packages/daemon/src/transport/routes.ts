@@ -9,16 +9,18 @@ import { type ControlApi, controlRoutes } from "./control-routes.ts";
 import { type MessageApi, messageRoutes } from "./message-routes.ts";
 import { describeApi } from "./openapi.ts";
 import { type OperatorApi, operatorRoutes } from "./operator-routes.ts";
+import { type PinApi, pinRoutes } from "./pin-routes.ts";
 import { noQuery } from "./queries.ts";
 import { type Answer, type OnRefused, ok, type Route, type TextAnswer } from "./route.ts";
 
-export type LocalApi = MessageApi & OperatorApi & AuditApi & BrokerApi & ControlApi;
+export type LocalApi = MessageApi & OperatorApi & AuditApi & BrokerApi & PinApi & ControlApi;
 
 export const routes: readonly Route<LocalApi>[] = [
   ...messageRoutes,
   ...operatorRoutes,
   ...auditRoutes,
   ...brokerRoutes,
+  ...pinRoutes,
   ...controlRoutes,
   {
     method: "GET",

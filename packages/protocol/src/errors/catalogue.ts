@@ -65,6 +65,7 @@ export const errorCatalogue = {
   idempotency_key_reused: refusal(409, "This client_message_id is taken; use a new one."),
   fenced: refusal(409, "This client_message_id was fenced before it was accepted and can never be."),
   destination_ambiguous: refusal(409, "Several members have this name; use dm:<public key>."),
+  peer_key_changed: refusal(409, "The name stands for another key than the one that is pinned here.", "warn"),
   lease_lost: refusal(409, "The lease ran out, or never held these messages; lease again under a new request id."),
   name_taken: refusal(409, "A member or a former member of the mesh has this name; choose another."),
   invite_names_another: refusal(409, "The invite is for another name; join under that one."),

@@ -35,6 +35,15 @@ export const dismissRequestSchema = {
 } as const satisfies JSONSchema;
 export type DismissRequest = FromSchema<typeof dismissRequestSchema>;
 
+/** The key that whoever asks was shown: another one by now is not trusted by mistake. */
+export const peerKeySchema = {
+  type: "object",
+  additionalProperties: false,
+  required: ["pubkey"],
+  properties: { pubkey: { type: "string", maxLength: 64 } },
+} as const satisfies JSONSchema;
+export type PeerKey = FromSchema<typeof peerKeySchema>;
+
 export const pruneRequestSchema = {
   type: "object",
   additionalProperties: false,

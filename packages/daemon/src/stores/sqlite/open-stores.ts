@@ -15,6 +15,7 @@ import type {
   MembersStore,
   NegotiatedStore,
   OutboxStore,
+  PeerPinsStore,
   RequeueStore,
   WatchOutbox,
 } from "../../ports.ts";
@@ -29,6 +30,7 @@ import { createSqliteMembershipStore, createSqliteMembersStore, createSqliteNego
 import { type OpenDatabase, openInboxDatabase, openOutboxDatabase } from "./open-databases.ts";
 import { createSqliteOutboxStore } from "./outbox-store.ts";
 import { createOutboxWatch } from "./outbox-watch.ts";
+import { createSqlitePeerPinsStore } from "./peer-pins-store.ts";
 import { createSqliteRequeueStore } from "./requeue-store.ts";
 import { createRowIds } from "./time-ordered-ids.ts";
 
@@ -43,6 +45,7 @@ export type DaemonStores = {
   readonly members: MembersStore;
   readonly negotiated: NegotiatedStore;
   readonly membership: MembershipStore;
+  readonly pins: PeerPinsStore;
   readonly nextOutboxId: () => string;
   readonly watchOutbox: WatchOutbox;
   /** Migrations that each database has seen. */
@@ -92,6 +95,7 @@ export function createStores(
     members: createSqliteMembersStore(outbox.db, outboxCommit.commit),
     negotiated: createSqliteNegotiatedStore(outbox.db, outboxCommit.commit),
     membership: createSqliteMembershipStore(outbox.db, outboxCommit.commit),
+    pins: createSqlitePeerPinsStore(outbox.db, outboxCommit.commit),
     nextOutboxId: createRowIds(outbox.db, "outbox", clock.nowMs, undefined, chance),
     watchOutbox: createOutboxWatch(outbox.db),
     schema: { outbox: outbox.schema, inbox: inbox.schema },

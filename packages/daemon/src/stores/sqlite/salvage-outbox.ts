@@ -37,6 +37,7 @@ export function salvageOutbox(source: DatabaseSync, target: Sqlite, nowMs: numbe
   // Both come back from the broker; until then what is left of them serves.
   copyTable(source, target, { name: "member", key: "pubkey" }, keep);
   copyTable(source, target, { name: "daemon_state", key: "key" }, keep);
+  copyTable(source, target, { name: "peer_pin", key: "name" }, keep);
   return {
     rowsRead: rows.read,
     rowsLost: rows.lost,
