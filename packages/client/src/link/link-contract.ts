@@ -4,8 +4,8 @@ import type { NegotiatedFeatures, NegotiationFailure } from "@claudemesh/protoco
 import type { HelloReplyBody, PushFrame } from "@claudemesh/protocol/wire/frames";
 import type { OperationName } from "@claudemesh/protocol/wire/operations";
 import type { ConnectionKind } from "@claudemesh/protocol/wire/signing";
-import type { BrokerTrust } from "./broker-trust.ts";
 import type { SealingIdentity } from "../seal/outgoing.ts";
+import type { BrokerTrust } from "./broker-trust.ts";
 
 /** Who connects. `sign` makes an ed25519 signature of 64 bytes. */
 export type MemberIdentity = SealingIdentity & {
