@@ -1,4 +1,4 @@
-// Two daemons and a broker between them that lies (MSG-27, MSG-30): it relabels, replays, reflects and redirects what alice's daemon
+// Two daemons and a broker between them that lies (MSG-27, MSG-33): it relabels, replays, reflects and redirects what alice's daemon
 // sealed for bob's. Whatever it does, bob's daemon shows the text as alice said it, or not at all.
 import { readFileSync } from "node:fs";
 import { generateMemberKeys } from "@claudemesh/client/keys";

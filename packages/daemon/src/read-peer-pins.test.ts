@@ -1,4 +1,4 @@
-// A send without a daemon keeps to the same pins as the daemon, in both directions (MSG-30).
+// A send without a daemon keeps to the same pins as the daemon, in both directions (MSG-33).
 import { describe, expect, it } from "vitest";
 import { usePeerKey } from "./read-peer-pins.ts";
 import { settle } from "./testing/scripted-link.ts";
