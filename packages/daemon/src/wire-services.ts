@@ -24,7 +24,7 @@ import { type ReceivePorts, Receiver } from "./services/receive.ts";
 import { recoverOutbox } from "./services/recover.ts";
 import { createRegularWork, type RegularWorkPorts } from "./services/regular-work.ts";
 import type { HealthPorts } from "./services/report-health.ts";
-import { createStorageGauge } from "./services/storage-gauge.ts";
+import { createStorageGauge, type GaugePorts } from "./services/storage-gauge.ts";
 import { StartRefused } from "./start-refused.ts";
 import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
 import { systemChance } from "./system-chance.ts";
@@ -81,7 +81,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
     random,
     backoff,
   });
-  const gauge = createStorageGauge(outbox, () => options.settings.current.outbox.maxBytes, log);
+  const gauge = createGauge(options, (fill) => events.publish("outbox_pressure_high", fill));
   const onKeyChanged = (change: object) => events.publish("peer_key_changed", change);
   const { nowMs, noticeSleep } = clock;
   const known = { stores, link, ownPubkey, nowMs, log, requestTimeoutMs, onKeyChanged };
@@ -154,6 +154,11 @@ function wireReceiving({ config, keys, clock, log, stores: { inbox } }: WiringOp
   const common = { ...ports, inbox, clock, log, requestTimeoutMs: config.outbox.requestTimeoutMs };
   const rebuild = new InboxRebuild({ ...common, ownPubkey: keys.ed25519.public_key });
   return { receiver: new Receiver(common), rebuild };
+}
+
+function createGauge({ settings, clock, log, stores }: WiringOptions, onPressure: GaugePorts["onPressure"]) {
+  const maxBytes = () => settings.current.outbox.maxBytes;
+  return createStorageGauge({ outbox: stores.outbox, maxBytes, clock, log, onPressure });
 }
 
 function createHeart(options: WiringOptions, work: Omit<RegularWorkPorts, "keepHouse">): Heartbeat {

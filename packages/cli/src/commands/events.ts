@@ -19,7 +19,8 @@ export function define(command: Command, shell: Shell): void {
 
 const jsonHelp = `
 It goes on until Ctrl-C, and over restarts of the daemon. --json prints one JSON value per event, each on a line of its
-own: {"event":…,"id":…,"data":…}. Events are message, peer_join, peer_leave, broker_status, outbox and lagged.`;
+own: {"event":…,"id":…,"data":…}. Events are message, peer_join, peer_leave, broker_status, outbox,
+outbox_pressure_high and lagged.`;
 
 function show(shell: Shell, options: Options): Promise<undefined> {
   return untilStopped(shell, options, async (daemon, signal) => {

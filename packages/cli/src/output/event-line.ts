@@ -29,6 +29,8 @@ function describeEvent(event: DaemonEvent): string {
     }
     case "outbox":
       return `${event.data.client_message_id}  ${event.data.status}`;
+    case "outbox_pressure_high":
+      return `${event.data.used_bytes} of ${event.data.max_bytes} bytes are used; done rows make room, then sends are refused`;
     case "lagged":
       return `this reader was too slow and ${event.data.events_lost} events are lost; messages go on without a gap`;
   }

@@ -150,6 +150,8 @@ export type DaemonEvent =
   | { readonly kind: "peer_key_changed"; readonly id: string; readonly data: PeerKeyChanged }
   | { readonly kind: "broker_status"; readonly id: string; readonly data: BrokerStatusBody }
   | { readonly kind: "outbox"; readonly id: string; readonly data: OutboxChangeBody }
+  /** Most of `[outbox] max_bytes` is used. */
+  | { readonly kind: "outbox_pressure_high"; readonly id: string; readonly data: OutboxPressureBody }
   /** The reader was too slow: events other than messages were lost, and the stream goes on behind `resume_after`. */
   | { readonly kind: "lagged"; readonly id: string; readonly data: LaggedBody };
 
@@ -158,6 +160,8 @@ export type OutboxChangeBody = {
   readonly client_message_id: string;
   readonly status: OutboxStatus;
 };
+
+export type OutboxPressureBody = { readonly used_bytes: number; readonly max_bytes: number };
 
 export type LaggedBody = { readonly resume_after: string; readonly events_lost: number };
 

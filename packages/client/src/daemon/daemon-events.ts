@@ -25,6 +25,7 @@ const kinds: ReadonlySet<string> = new Set<DaemonEvent["kind"]>([
   "peer_join",
   "peer_leave",
   "broker_status",
+  "outbox_pressure_high",
   "outbox",
   "lagged",
 ]);

@@ -8,6 +8,7 @@ export type EventKind =
   | "broker_status"
   | "peer_key_changed"
   | "outbox"
+  | "outbox_pressure_high"
   | "lagged";
 
 export function encodeEvent(kind: EventKind, id: string, data: object): string {

@@ -34,7 +34,7 @@ async function setUp(given: Partial<AcceptPorts> = {}, failpoints = noFailpoints
     pins: { refusal: () => undefined, use: () => undefined },
     link,
     outbox: stores.outbox,
-    gauge: { admit: () => undefined },
+    gauge: { admit: () => undefined, makeRoom: async () => false },
     destinations: new DestinationDirectory({ link, clock }),
     membership: { require: () => undefined },
     way: () => ({}),
@@ -158,7 +158,7 @@ describe("a retry", () => {
   });
 
   it.each<[string, Partial<AcceptPorts>]>([
-    ["the disk is full", { gauge: { admit: refuse("insufficient_storage") } }],
+    ["the disk is full", { gauge: { admit: refuse("insufficient_storage"), makeRoom: async () => false } }],
     ["it is too large now", { inlineBytes: () => 0 }],
     ["its recipient cannot be sealed for", { sealer: { seal: refuse("invalid_address") } }],
     ["nobody has its name now", { directory: emptyDirectory, link: { whenOnline: forbidden } }],
@@ -449,4 +449,25 @@ describe("a retry that shares a failed transaction with new sends", () => {
       kind: "disk_full",
     });
   });
+});
+
+it("a send that finds no room is taken where done rows make some, and a retry makes none", async () => {
+  let room = false;
+  const made: number[] = [];
+  const gauge: AcceptPorts["gauge"] = {
+    admit: () => {
+      if (!room) throw new MeshError("insufficient_storage");
+    },
+    makeRoom: async (bytes) => {
+      made.push(bytes);
+      room = true;
+      return true;
+    },
+  };
+  const { ports } = await setUp({ gauge });
+  const request = { to: "#news", message: "hello", client_message_id: "n1" };
+  expect(await acceptSend(ports, request, undefined)).toMatchObject({ status: 202, body: { duplicate: false } });
+  room = false;
+  expect(await acceptSend(ports, request, undefined)).toMatchObject({ status: 202, body: { duplicate: true } });
+  expect(made).toEqual([5]);
 });

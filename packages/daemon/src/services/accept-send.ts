@@ -26,7 +26,7 @@ export type AcceptPorts = ResolvePorts & {
   readonly outbox: Pick<OutboxStore, "find">;
   /** Stores a row that is then on its way, unless its id stands for something: then that is returned. */
   readonly store: (row: NewOutboxRow) => Promise<StoredSend | undefined>;
-  readonly gauge: Pick<StorageGauge, "admit">;
+  readonly gauge: Pick<StorageGauge, "admit" | "makeRoom">;
   readonly membership: Pick<Membership, "require">;
   /** What the sender of a queued message should hear about its way to the broker. */
   readonly way: () => WayFacts;
@@ -64,8 +64,8 @@ export async function acceptSend(
     // Whatever stands in the way of a new send, one that is known is answered all the same.
     const stored = givenId === undefined ? undefined : ports.outbox.find(givenId);
     if (stored !== undefined) return answerStored(ports, send, stored);
-    if (row instanceof MeshError) throw row;
-    row = composeRow(ports, send, await resolveReachable(ports, address));
+    if (row instanceof MeshError) row = await composeWithRoom(ports, send, row);
+    if (row === "ask_the_broker") row = composeRow(ports, send, await resolveReachable(ports, address));
   }
   const pinning = address.type === "member_name" ? ports.pins.use(address.name, row.destination.ref) : undefined;
   if (pinning !== undefined) await pinning;
@@ -112,6 +112,19 @@ function composeFromWhatIsKnown(ports: AcceptPorts, send: Send): NewOutboxRow | 
     if (error instanceof MeshError) return error;
     throw error;
   }
+}
+
+/** Once more, where what stood in its way was want of room and done rows could make some. */
+async function composeWithRoom(
+  ports: AcceptPorts,
+  send: Send,
+  refusal: MeshError,
+): Promise<NewOutboxRow | "ask_the_broker"> {
+  const isFull = refusal.code === "insufficient_storage";
+  if (!isFull || !(await ports.gauge.makeRoom(send.content.body.length))) throw refusal;
+  const row = composeFromWhatIsKnown(ports, send);
+  if (row instanceof MeshError) throw row;
+  return row;
 }
 
 /**

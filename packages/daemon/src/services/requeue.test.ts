@@ -252,7 +252,9 @@ describe("a requeue is refused", () => {
     const request = { id: "order-1", new_client_id: "order-2", patch_payload: { message: "x" } };
     const first = await requeue(request);
     const successor = { outbox_id: first.new.outbox_id, client_message_id: "order-2" };
-    const full = { gauge: { admit: () => expect.unreachable("a retry needs no room") } };
+    const full = {
+      gauge: { admit: () => expect.unreachable("a retry needs no room"), makeRoom: async () => false },
+    };
     expect(await refusalOf(requeue(request, full))).toMatchObject({
       code: "not_requeueable",
       details: { status: "aborted", successor: { ...successor, status: "pending" } },
@@ -286,7 +288,9 @@ describe("a requeue is refused", () => {
       admitted.push(bytes);
       throw new MeshError("insufficient_storage");
     };
-    expect((await refusalOf(requeue({ id: "order-1" }, { gauge: { admit } }))).code).toBe("insufficient_storage");
+    expect((await refusalOf(requeue({ id: "order-1" }, { gauge: { admit, makeRoom: async () => false } }))).code).toBe(
+      "insufficient_storage",
+    );
     expect(admitted).toEqual(["hello".length]);
     expect([rows().length, link.requests.length]).toEqual([1, 0]);
   });

@@ -17,14 +17,14 @@ import type { PatchedColumns, RequeueOrder, RequeueOutcome, RequeueTarget, Store
 import type { BrokerLink, Clock, Log, OutboxStore, RequeueStore } from "../ports.ts";
 import { type ComposePorts, composeRow } from "./accept-send.ts";
 import type { NegotiatedLimits } from "./negotiated-limits.ts";
-import type { StorageGauge } from "./storage-gauge.ts";
+import { admitWithRoom, type StorageGauge } from "./storage-gauge.ts";
 
 export type RequeuePorts = {
   readonly requeues: RequeueStore;
   readonly outbox: Pick<OutboxStore, "commitLate">;
   readonly link: Pick<BrokerLink, "request" | "status">;
   readonly limits: Pick<NegotiatedLimits, "requeueProvesNothingBefore">;
-  readonly gauge: Pick<StorageGauge, "admit">;
+  readonly gauge: Pick<StorageGauge, "admit" | "makeRoom">;
   readonly compose: ComposePorts;
   readonly sealer: Pick<Sealer, "open" | "openVersion2">;
   readonly nextClientMessageId: () => string;
@@ -48,7 +48,7 @@ export async function requeueRow(ports: RequeuePorts, request: RequeueRequest): 
   if (givenId !== undefined && ports.requeues.isConsumed(givenId)) throw consumed(givenId);
   const newClientMessageId = givenId ?? ports.nextClientMessageId();
   const patched = composeSuccessor(ports, row, newClientMessageId, contentPatch);
-  ports.gauge.admit(patched?.payload.length ?? row.payloadBytes);
+  await admitWithRoom(ports.gauge, patched?.payload.length ?? row.payloadBytes);
   return new Requeue(ports, row, { newClientMessageId, patched, acceptDuplicate }).run();
 }
 

@@ -56,7 +56,7 @@ export async function openRequeueWorld(given: { dedupe?: DedupeParameters; inlin
     outbox: stores.outbox,
     link,
     limits,
-    gauge: { admit: () => undefined },
+    gauge: { admit: () => undefined, makeRoom: async () => false },
     compose,
     sealer,
     nextClientMessageId: () => `fresh-${++minted}`,
