@@ -386,6 +386,28 @@ const messageFaults: readonly KnownBad[] = [
     ],
   },
   {
+    name: "done-rows-fill-the-outbox",
+    harm: "sends are refused for want of room that rows hold which nobody needs",
+    edits: [
+      {
+        file: "packages/daemon/src/services/storage-gauge.ts",
+        find: "      const rows = await outbox.prune(nowMs + 1, nowMs, rowsPerStep);\n",
+        replace: "      const rows = await Promise.resolve(nowMs - nowMs + rowsPerStep - rowsPerStep);\n",
+      },
+    ],
+  },
+  {
+    name: "priorities-do-not-matter",
+    harm: "an urgent message waits behind everything that was queued before it",
+    edits: [
+      {
+        file: "packages/daemon/src/core/priorities.ts",
+        find: 'export const prioritiesFirst: readonly Priority[] = ["now", "next", "low"];',
+        replace: 'export const prioritiesFirst: readonly Priority[] = ["low", "next", "now"];',
+      },
+    ],
+  },
+  {
     name: "wall-clock-backoff",
     harm: "setting the clock back holds up every retry for as long",
     edits: [

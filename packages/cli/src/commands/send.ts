@@ -41,7 +41,11 @@ export function define(command: Command, shell: Shell): void {
       "--id <client-message-id>",
       "the message's identity; sending again with the same id is safe. With --batch: line n without an id is <id>-n",
     )
-    .addOption(new Option("--priority <priority>", "what receivers see").choices(["now", "next", "low"]))
+    .addOption(
+      new Option("--priority <priority>", "what waits on this host leaves in this order, and receivers see it").choices(
+        ["now", "next", "low"],
+      ),
+    )
     .option("--reply-to <broker-message-id>", "the message that this one answers")
     .option(
       "--meta <json>",

@@ -201,3 +201,38 @@ describe("a send that finds every place at the broker taken", () => {
     expect(statuses()).toEqual(["done", "pending", "pending"]);
   });
 });
+
+describe("a send of another priority", () => {
+  it("overtakes what is held behind a full window, in the order of priorities and within each in that of sends", async () => {
+    const { drain, stores, clock, link, sent } = await flowing(1, undefined, 8);
+    const send = (clientMessageId: string, priority: "now" | "next" | "low") =>
+      drain.accept(newRow(stores, clock, { clientMessageId, priority }));
+    await send("first", "next");
+    for (const [id, priority] of [
+      ["low", "low"],
+      ["next-1", "next"],
+      ["next-2", "next"],
+      ["now-1", "now"],
+      ["now-2", "now"],
+    ] as const) {
+      await send(id, priority);
+    }
+    for (let answered = 0; answered < 6; answered++) {
+      (await link.requested("send")).answer(201, accepted);
+      await settle();
+    }
+    expect(sent()).toEqual(["first", "now-1", "now-2", "next-1", "next-2", "low"]);
+  });
+
+  it("has room among the held where others have none left", async () => {
+    const { drain, stores, clock, statusOf } = await flowing(1, undefined, 2);
+    const send = (clientMessageId: string, priority: "now" | "low") =>
+      drain.accept(newRow(stores, clock, { clientMessageId, priority }));
+    await send("a", "low");
+    await send("b", "low");
+    await send("c", "low");
+    expect(statusOf("c")).toBe("pending");
+    await send("urgent", "now");
+    expect(statusOf("urgent")).toBe("inflight");
+  });
+});

@@ -63,7 +63,7 @@ describe("a try", () => {
       payload: Uint8Array.of(0, 255, 1),
       canonicalMeta: '{"a":1,"__proto__":2}',
       replyToId: "m0",
-      priority: "low",
+      priority: "now",
     });
     await accept({ clientMessageId: "text", payload: new TextEncoder().encode("héllo\u0000") });
     await accept({ clientMessageId: "bytes", payload: Uint8Array.of(0xff, 0xfe) });
@@ -78,7 +78,7 @@ describe("a try", () => {
         client_message_id: "dm-1",
         destination: { kind: "dm", ref: "ab".repeat(32) },
         envelope_version: "2",
-        priority: "low",
+        priority: "now",
         body_base64: "AP8B",
         meta: JSON.parse('{"a":1,"__proto__":2}'),
         reply_to_id: "m0",

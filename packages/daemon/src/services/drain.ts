@@ -9,6 +9,7 @@ import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 import { createLogLimiter, isWorthALine } from "../core/log-limiter.ts";
 import { type ClaimedRow, firstTryOf, type NewOutboxRow, type StoredSend } from "../core/outbox-row.ts";
+import { PriorityQueue } from "../core/priorities.ts";
 import { sendFrame } from "../core/send-frame.ts";
 import { type DrainSignal, endTry, readAcceptance, type TryEnd } from "../core/try-end.ts";
 import type { Accepted, BrokerLink, Claim, Clock, Log, OutboxStore, Timer } from "../ports.ts";
@@ -49,6 +50,9 @@ export type DrainStatus =
 const defaultWindowRows = 512;
 /** A row that finds no room here is stored as pending and costs a second transaction: what comes in gusts finds some. */
 const defaultHeldRows = 4_096;
+/** Room among the held for rows that must not wait until all others have left. */
+const urgentRows = 1_024;
+const reserveFor = ({ priority }: NewOutboxRow) => (priority === "now" ? urgentRows : 0);
 const defaultWindowBytes = 8 * 1_048_576;
 
 export class Drain {
@@ -67,7 +71,7 @@ export class Drain {
   #openBytes = 0;
   #framesOut = 0;
   /** Those without a frame yet, in their order. While there are any, every place at the broker is taken. */
-  readonly #held: ClaimedRow[] = [];
+  readonly #held = new PriorityQueue<ClaimedRow>();
   #online = false;
   #stopped = false;
   #halted: string | undefined;
@@ -143,7 +147,7 @@ export class Drain {
    */
   accept(row: NewOutboxRow): Promise<StoredSend | undefined> {
     // A claim that is to fill the window leaves no place.
-    const hasPlace = !(this.#claiming && this.#moreIsDue) && this.#mayClaim(this.#heldRows);
+    const hasPlace = !(this.#claiming && this.#moreIsDue) && this.#mayClaim(this.#heldRows + reserveFor(row));
     return hasPlace ? this.#storeAndTry(row) : this.#storeForLater(row);
   }
 
@@ -256,7 +260,7 @@ export class Drain {
 
   /** As many as there are places for; where nothing may leave any more, all of them are pending again, untried. */
   #startHeld(): void {
-    if (this.#held.length === 0) return;
+    if (this.#held.size === 0) return;
     const { clock, expiredAtOrBefore } = this.#ports;
     const nowMs = clock.nowMs();
     const mayLeave = this.#online && !this.#stopped && this.#halted === undefined && nowMs >= this.#restUntilMs;

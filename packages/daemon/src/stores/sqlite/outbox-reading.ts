@@ -3,6 +3,7 @@
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { FenceTarget, OutboxRecord } from "../../core/outbox-row.ts";
+import { byPriority, prioritiesFirst } from "../../core/priorities.ts";
 import type { OutboxCounts, Page, PageQuery } from "../../ports.ts";
 
 const recordColumns = `id, client_message_id, request_fingerprint, wire_fingerprint, to_address, destination_kind,
@@ -13,13 +14,17 @@ const recordColumns = `id, client_message_id, request_fingerprint, wire_fingerpr
 /** Requeues make chains; one this long is a loop somebody wrote by hand. */
 const chainRowsMax = 1_000;
 
+const nextDueSql = byPriority(
+  (priority) => `SELECT min(next_attempt_at) AS due FROM outbox
+    WHERE status = 'pending' AND priority = '${priority}' AND next_attempt_at > ?`,
+);
+
 export function selectNextDueAt(db: Sqlite, afterMs: number): number | undefined {
-  const row = db
-    .sql<{ due: number | null }>(
-      "SELECT min(next_attempt_at) AS due FROM outbox WHERE status = 'pending' AND next_attempt_at > ?",
-    )
-    .get(afterMs);
-  return row?.due ?? undefined;
+  const dueTimes = prioritiesFirst.map(
+    (priority) => db.sql<{ due: number | null }>(nextDueSql[priority]).get(afterMs)?.due ?? Number.POSITIVE_INFINITY,
+  );
+  const due = Math.min(...dueTimes);
+  return due === Number.POSITIVE_INFINITY ? undefined : due;
 }
 
 /** Of the rows that may still be tried, also those that are out just now. */

@@ -103,6 +103,29 @@ describe("the outbox store", () => {
     expect(rest.more).toBe(false);
   });
 
+  it("claims the more urgent first, and among equals what became due first", async () => {
+    const { clock, stores, outbox } = await setUp();
+    const given = ["low", "next", "now", "next", "now", "low"] as const;
+    for (const [at, priority] of given.entries()) {
+      await outbox.accept(newRow(stores, clock, { clientMessageId: `${priority}-${at}`, priority }));
+    }
+    const query = { nowMs: clock.nowMs(), expiredAtOrBefore: 0, rows: 4, bytes: 10_000 };
+    const claimed = async () => (await outbox.claimDue(query)).rows.map(({ clientMessageId }) => clientMessageId);
+    expect(await claimed()).toEqual(["now-2", "now-4", "next-1", "next-3"]);
+    expect(await claimed()).toEqual(["low-0", "low-5"]);
+  });
+
+  it("lets a new row wait behind due rows that are as urgent or more, and pass the others", async () => {
+    const { clock, stores, outbox } = await setUp();
+    await outbox.accept(newRow(stores, clock, { priority: "next" }));
+    const become = (priority: "now" | "next" | "low") => outbox.acceptAndClaim(newRow(stores, clock, { priority }));
+    expect(await Promise.all([become("low"), become("next"), become("now")])).toEqual([
+      "pending",
+      "pending",
+      "inflight",
+    ]);
+  });
+
   it("lets each of the sends that share a transaction wait behind a row that was due before it, and behind no other", async () => {
     const { clock, stores, outbox, outboxDb } = await setUp();
     const sends = (prefix: string) =>
@@ -141,7 +164,7 @@ describe("the outbox store", () => {
         .join("; ");
     expect(plan("SELECT id FROM outbox WHERE client_message_id = 'x'")).toMatch(/SEARCH outbox USING INDEX/);
     const due = plan(
-      "SELECT id FROM outbox WHERE status = 'pending' AND next_attempt_at <= 5 AND enqueued_at > 1 ORDER BY next_attempt_at, rowid LIMIT 5",
+      "SELECT id FROM outbox WHERE status = 'pending' AND priority = 'now' AND next_attempt_at <= 5 AND enqueued_at > 1 ORDER BY next_attempt_at, rowid LIMIT 5",
     );
     expect(due).toMatch(/SEARCH outbox USING INDEX outbox_pending/);
     expect(due).not.toMatch(/TEMP B-TREE/);

@@ -2,9 +2,11 @@
 // reading rows for people is in outbox-reading.ts. Which transitions exist is the protocol's list.
 import assert from "node:assert/strict";
 import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
+import type { Priority } from "@claudemesh/protocol/messages/envelope";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { ClaimedRow, NewOutboxRow, StoredSend } from "../../core/outbox-row.ts";
+import { byPriority, prioritiesFirst } from "../../core/priorities.ts";
 import type { Acceptance, TryEnd } from "../../core/try-end.ts";
 import type { Accepted, Claim, DueQuery, OutboxStore } from "../../ports.ts";
 import type { MarkedCommit } from "./marked-commit.ts";
@@ -39,10 +41,10 @@ export function createSqliteOutboxStore(db: Sqlite, { commit, note }: MarkedComm
   };
   const acceptAndClaimAll = (tx: Sqlite, rows: readonly NewOutboxRow[]): Accepted[] => {
     note();
-    // Stays the first: a row of these that has to wait is due no earlier than the one that it waits for.
-    const firstDueAt = selectFirstDueAt(tx);
+    // Stay the first: a row of these that has to wait is due no earlier than the one that it waits for.
+    const firstDueAt = new FirstDue(tx);
     return rows.map((row) => {
-      const status = firstDueAt !== undefined && firstDueAt <= row.enqueuedAt ? "pending" : "inflight";
+      const status = firstDueAt.upTo(row.priority) <= row.enqueuedAt ? "pending" : "inflight";
       return insertUnlessKnown(tx, row, status) ?? status;
     });
   };
@@ -161,9 +163,33 @@ function insertRow(tx: Sqlite, row: NewOutboxRow, status: "pending" | "inflight"
   return changes === 1;
 }
 
-function selectFirstDueAt(tx: Sqlite): number | undefined {
-  const first = "SELECT min(next_attempt_at) AS dueAt FROM outbox WHERE status = 'pending'";
-  return tx.sql<{ dueAt: number | null }>(first).get()?.dueAt ?? undefined;
+/** When the first waiting row that goes before a new one of some priority is due, looked up once for a transaction. */
+class FirstDue {
+  readonly #tx: Sqlite;
+  readonly #known = new Map<Priority, number>();
+
+  constructor(tx: Sqlite) {
+    this.#tx = tx;
+  }
+
+  upTo(priority: Priority): number {
+    const known = this.#known.get(priority);
+    if (known !== undefined) return known;
+    const before = prioritiesFirst.slice(0, prioritiesFirst.indexOf(priority) + 1);
+    const first = Math.min(...before.map((each) => selectFirstDueAt(this.#tx, each)));
+    this.#known.set(priority, first);
+    return first;
+  }
+}
+
+// The priority stands in the text, not in a value, so that each text has the plan of its own index.
+const firstDueSql = byPriority(
+  (priority) =>
+    `SELECT min(next_attempt_at) AS dueAt FROM outbox WHERE status = 'pending' AND priority = '${priority}'`,
+);
+
+function selectFirstDueAt(tx: Sqlite, priority: Priority): number {
+  return tx.sql<{ dueAt: number | null }>(firstDueSql[priority]).get()?.dueAt ?? Number.POSITIVE_INFINITY;
 }
 
 type DueRow = { id: string; bytes: number };
@@ -181,14 +207,20 @@ type ClaimRow = {
   enqueued_at: number;
 };
 
+const dueSql = byPriority(
+  (priority) => `SELECT id, length(payload) AS bytes FROM outbox
+    WHERE status = 'pending' AND priority = '${priority}' AND next_attempt_at <= ? AND enqueued_at > ?
+    ORDER BY next_attempt_at, rowid LIMIT ?`,
+);
+
+/** What is more urgent goes first; among equals, what was due first. */
 function claimDue(tx: Sqlite, query: DueQuery): Claim {
-  const due = tx
-    .sql<DueRow>(
-      `SELECT id, length(payload) AS bytes FROM outbox
-       WHERE status = 'pending' AND next_attempt_at <= ? AND enqueued_at > ?
-       ORDER BY next_attempt_at, rowid LIMIT ?`,
-    )
-    .all(query.nowMs, query.expiredAtOrBefore, query.rows);
+  const due: DueRow[] = [];
+  for (const priority of prioritiesFirst) {
+    if (due.length === query.rows) break;
+    const rows = tx.sql<DueRow>(dueSql[priority]);
+    due.push(...rows.all(query.nowMs, query.expiredAtOrBefore, query.rows - due.length));
+  }
   const rows: ClaimedRow[] = [];
   let bytes = 0;
   for (const row of due) {
