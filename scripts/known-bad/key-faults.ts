@@ -62,7 +62,7 @@ export const keyFaults: readonly KnownBad[] = [
     edits: [
       {
         file: "packages/broker/src/transport/authenticate-hello.ts",
-        find: "  if (mesh_id !== session.mesh_id) return undefined;\n",
+        find: "  if (mesh_id !== session.mesh_id) return refused;\n",
         replace: "",
       },
     ],
