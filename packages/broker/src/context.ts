@@ -47,4 +47,6 @@ export type BrokerContext = {
   readonly key: BrokerKey;
   /** Where clients reach this broker; goes into invites. */
   readonly publicUrl: () => string;
+  /** Where clients reach the brokers of this store; empty where none has an address that it may tell. */
+  readonly brokerUrls: () => readonly string[];
 };

@@ -127,6 +127,7 @@ export async function startBroker(config: BrokerConfig, options: StartBrokerOpti
       adminToken: ensureAdminToken(adminTokenFile),
       checkReady,
       key,
+      brokerUrls: announced.urls,
     });
     await announced.start();
     const { url, reloadTls, stop } = await serve(broker, { place, lingerMs, strangers });
@@ -219,6 +220,7 @@ function createContext(
     | "adminToken"
     | "checkReady"
     | "key"
+    | "brokerUrls"
   >,
 ): WiredBroker {
   let url = "";

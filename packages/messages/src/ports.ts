@@ -113,6 +113,14 @@ export type HistoryStore = {
 export type PostPolicy = "members" | "subscribers";
 export type Topic = { readonly name: string; readonly postPolicy: PostPolicy; readonly subscribed: boolean };
 
+export type TopicCounts = {
+  /** At 10,000: at least so many. */
+  readonly subscribers: number;
+  /** All that history has seen, a moment behind the accepts. */
+  readonly messages: number;
+  readonly lastMessageAtMs: number | undefined;
+};
+
 export type TopicStore = {
   readonly create: (
     meshId: string,
@@ -123,6 +131,8 @@ export type TopicStore = {
   /** How many the mesh has; counts no further than `upTo`. */
   readonly count: (meshId: string, upTo: number) => Promise<number>;
   readonly list: (meshId: string, reader: string, after: string, limit: number) => Promise<Topic[]>;
+  /** By name, for those of the given topics that it has counted: the first at least, and as many as a page may count. */
+  readonly measure: (meshId: string, topics: readonly string[]) => Promise<ReadonlyMap<string, TopicCounts>>;
   /** False: no such topic. */
   readonly subscribe: (meshId: string, topic: string, pubkey: string, nowMs: number) => Promise<boolean>;
   readonly unsubscribe: (meshId: string, topic: string, pubkey: string) => Promise<boolean>;

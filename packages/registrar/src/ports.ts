@@ -43,6 +43,8 @@ export type RequestStore = {
   readonly verify: (meshId: string, logicalRequestKey: string, verification: Verification) => Promise<Verification>;
   /** In order of registration. */
   readonly list: (meshId: string, after: string, limit: number) => Promise<readonly StoredRequest[]>;
+  /** Keys of registrations that failed their verification and were not made good. */
+  readonly failed: (meshId: string, limit: number) => Promise<readonly string[]>;
   /** Registered at or after `sinceId`, without a verdict; goes on behind `after`, in order of mesh and registration. */
   readonly unverified: (
     sinceId: string,

@@ -68,6 +68,12 @@ test("a mesh is checked once in a night, by whichever broker claims it, and agai
     const found = async () => /cm_broker_dedupe_orphan_found (\d+)/.exec(await metrics())?.[1];
     await housekeeping.checkTonight();
     expect(await found()).toBe("1");
+    const kept = new DatabaseSync(path);
+    expect(kept.prepare("SELECT check_found, check_rules FROM mesh_housekeeping").get()).toEqual({
+      check_found: expect.any(Number),
+      check_rules: expect.stringContaining("dedupe_"),
+    });
+    kept.close();
     clock.nowMs += hourMs;
     await housekeeping.checkTonight();
     expect(await found()).toBe("1");

@@ -100,7 +100,7 @@ export class Housekeeping {
 
   async #check(restParts: number, isWanted?: (meshId: string) => Promise<boolean>): Promise<OrphanReport> {
     const { messages, otherRules: others, nowMs, metrics, log } = this.#broker;
-    const ports = { store: messages, others, nowMs, ...(isWanted && { isWanted }) };
+    const ports = { store: messages, others, nowMs, onMesh: messages.orphans.noteCheck, ...(isWanted && { isWanted }) };
     const report = await runPaced(checkOrphans(ports), this.#pace(restParts));
     metrics.checked(report);
     for (const { name, rule, invariant, found, examples } of report.checks) {

@@ -3,7 +3,7 @@
 
 import type { PlainMember } from "@claudemesh/members/ports";
 import { requireOwner } from "@claudemesh/members/require-owner";
-import type { FateResult, FenceRequest } from "@claudemesh/messages/ports";
+import type { FateResult, FenceRequest, TopicCounts } from "@claudemesh/messages/ports";
 import { acceptSend } from "@claudemesh/messages/services/accept";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
@@ -14,12 +14,13 @@ import type {
   FateInput,
   HistoryInput,
   OperationName,
-  PageInput,
   TopicCreateInput,
   TopicInput,
+  TopicListInput,
 } from "@claudemesh/protocol/wire/operations";
 import { dedupeRetentionMs } from "../config.ts";
 import { checkName, type Handler, ok, pageLimit } from "./handler.ts";
+import { healthHandlers } from "./health-handlers.ts";
 import { memberHandlers } from "./member-handlers.ts";
 import { admitCreation } from "./mesh-caps.ts";
 import { onceHandlers } from "./once-handlers.ts";
@@ -76,6 +77,7 @@ export const handlers: { readonly [Name in OperationName]: Handler<Name> } = {
   },
 
   ...queueHandlers,
+  ...healthHandlers,
   ...memberHandlers,
   ...settingHandlers,
   ...presenceHandlers,
@@ -99,11 +101,20 @@ export const handlers: { readonly [Name in OperationName]: Handler<Name> } = {
     return { status: outcome === "created" ? 201 : 200, body: { name, post_policy: postPolicy } };
   },
 
-  "topic.list": async (broker, { member }, input: PageInput) => {
+  "topic.list": async (broker, { member: { meshId, pubkey } }, input: TopicListInput) => {
     const limit = pageLimit(input);
-    const topics = await broker.messages.topics.list(member.meshId, member.pubkey, input.after ?? "", limit);
-    const items = topics.map(({ name, postPolicy, subscribed }) => ({ name, post_policy: postPolicy, subscribed }));
-    return ok({ items, next_cursor: topics.length === limit ? (topics.at(-1)?.name ?? null) : null });
+    const topics = await broker.messages.topics.list(meshId, pubkey, input.after ?? "", limit);
+    const names = topics.map(({ name }) => name);
+    const counts = input.counts === true ? await broker.messages.topics.measure(meshId, names) : undefined;
+    const counted = topics.slice(0, counts?.size ?? limit);
+    const items = counted.map(({ name, postPolicy, subscribed }) => ({
+      name,
+      post_policy: postPolicy,
+      subscribed,
+      ...topicCounts(counts?.get(name)),
+    }));
+    const isWhole = topics.length < limit && counted.length === topics.length;
+    return ok({ items, next_cursor: isWhole ? null : (counted.at(-1)?.name ?? null) });
   },
 
   "topic.delete": async (broker, { member }, input: TopicInput) => {
@@ -149,6 +160,12 @@ function fateBody(result: FateResult): Record<string, unknown> {
   if (result.fate !== "committed") return { fate: result.fate };
   const { fate, brokerMessageId, historyId, historyAvailable } = result;
   return { fate, broker_message_id: brokerMessageId, history_id: historyId, history_available: historyAvailable };
+}
+
+function topicCounts(counts: TopicCounts | undefined): Record<string, unknown> {
+  if (counts === undefined) return {};
+  const { subscribers, messages, lastMessageAtMs } = counts;
+  return { subscribers, messages, last_message_at: lastMessageAtMs ?? null };
 }
 
 function topicNotFound(name: string): MeshError {

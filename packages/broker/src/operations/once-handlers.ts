@@ -5,18 +5,24 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import type { Answer } from "@claudemesh/protocol/messages/accept-result";
 import { onceLimits } from "@claudemesh/protocol/registrar/once-limits";
-import { type OnceEpoch, type OnceSettlement, onceStateAt } from "@claudemesh/protocol/registrar/once-state";
+import {
+  type OnceEpoch,
+  type OnceSettlement,
+  type OnceState,
+  onceStateAt,
+} from "@claudemesh/protocol/registrar/once-state";
 import { onceResultText } from "@claudemesh/protocol/registrar/once-values";
 import type {
   OnceClaimInput,
   OnceGetInput,
+  OnceListInput,
   OnceRecordInput,
   OnceRenewInput,
   OnceResolveInput,
 } from "@claudemesh/protocol/wire/once-operations";
 import type { OnceOutcome } from "@claudemesh/registrar/once-ports";
 import type { BrokerContext } from "../context.ts";
-import { type Caller, type Handlers, ok } from "./handler.ts";
+import { type Caller, type Handlers, ok, pageLimit } from "./handler.ts";
 
 type OnceCall = "claim" | "renew" | "record" | "resolve";
 
@@ -62,6 +68,19 @@ export const onceHandlers = {
       counted(broker, "resolve", await broker.once.resolve(key, resolution, broker.nowMs())),
       input.key,
     );
+  },
+
+  "once.list": async (broker, { member }, input: OnceListInput) => {
+    const limit = pageLimit(input);
+    const unsettled = input.state === "running" || input.state === "uncertain";
+    const query = { meshId: member.meshId, after: input.after ?? "", limit, unsettled };
+    const keys = await broker.once.list(query);
+    const nowMs = broker.nowMs();
+    const items = keys
+      .map(({ key, newest }) => ({ key, ...epochItem(newest, nowMs) }))
+      .filter(({ state }) => input.state === undefined || state === input.state);
+    // A page is so many keys that were looked at, of which those of another state are left out.
+    return ok({ items, next_cursor: keys.length === limit ? (keys.at(-1)?.key ?? null) : null });
   },
 
   "once.get": async (broker, caller, input: OnceGetInput) => {
@@ -114,7 +133,7 @@ function resultOf(settlement: OnceSettlement): { result?: unknown } {
   return settlement.how === "resolved_not_done" ? {} : { result: parseOwnJsonText(settlement.result) };
 }
 
-function epochItem(epoch: OnceEpoch, nowMs: number): Record<string, unknown> {
+function epochItem(epoch: OnceEpoch, nowMs: number): { readonly state: OnceState } & Record<string, unknown> {
   return {
     epoch: epoch.epoch,
     state: onceStateAt(epoch, nowMs),

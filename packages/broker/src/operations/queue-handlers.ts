@@ -4,6 +4,7 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import type { Answer } from "@claudemesh/protocol/messages/accept-result";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import type {
+  PageInput,
   QueueCreateInput,
   QueueLeaseInput,
   QueueParkedInput,
@@ -28,6 +29,21 @@ export const queueHandlers = {
       throw new MeshError("exists_with_other_content", message, { name: id });
     }
     return { status: outcome === "created" ? 201 : 200, body: { id, max_deliveries: maxDeliveries } };
+  },
+
+  "queue.list": async (broker, { member }, input: PageInput) => {
+    const query = { meshId: member.meshId, after: input.after ?? "", limit: pageLimit(input) };
+    const page = await broker.messages.queues.list(query, broker.nowMs());
+    const items = page.items.map(({ id, maxDeliveries, createdAtMs, depth, leased, parked, oldestAtMs }) => ({
+      id,
+      max_deliveries: maxDeliveries,
+      created_at: createdAtMs,
+      depth,
+      leased,
+      parked,
+      oldest_at: oldestAtMs ?? null,
+    }));
+    return ok({ items, next_cursor: page.nextAfter ?? null });
   },
 
   "queue.lease": async (broker, { member }, input: QueueLeaseInput) => {

@@ -19,6 +19,8 @@ export type BrokerRegistrar = {
   readonly use: () => OpenRegistrar;
   /** True: there is more to do. */
   readonly tidyUp: () => Promise<boolean>;
+  /** Keys of registrations that failed their verification and were not made good. */
+  readonly failedVerifications: (meshId: string, limit: number) => Promise<readonly string[]>;
   /** Writes down what was counted. */
   readonly close: () => Promise<void>;
 };
@@ -63,7 +65,7 @@ export async function openRegistrar(surroundings: Surroundings): Promise<BrokerR
   const proof = proveSurface(await store.inspect());
   metrics.registrarOpen(proof.fit);
   for (const note of proof.notes) log.info({ event: "registrar_note" }, note);
-  if (!proof.fit) return closedRegistrar(proof, log);
+  if (!proof.fit) return closedRegistrar(proof, store, log);
   const ports = openPorts(surroundings, verifier);
   const startedAtMs = monotonicMs();
   const inTime = () => monotonicMs() - startedAtMs < finishAtStartMs;
@@ -83,11 +85,12 @@ export async function openRegistrar(surroundings: Surroundings): Promise<BrokerR
       reachedMs = Math.min(nowMs, looked.oldestLeftMs ?? nowMs);
       return (await store.audit.summarise(nowMs, summariesPerStep, ports.nextId)) === summariesPerStep;
     },
+    failedVerifications: store.requests.failed,
     close: () => ports.retries.flush(),
   };
 }
 
-function closedRegistrar(proof: SurfaceProof, log: Logger): BrokerRegistrar {
+function closedRegistrar(proof: SurfaceProof, store: RegistrarStore, log: Logger): BrokerRegistrar {
   const refusal = surfaceRefusal(proof);
   log.error({ event: "registrar_closed", missing: refusal.details.missing }, refusal.message);
   return {
@@ -95,6 +98,7 @@ function closedRegistrar(proof: SurfaceProof, log: Logger): BrokerRegistrar {
       throw surfaceRefusal(proof);
     },
     tidyUp: async () => false,
+    failedVerifications: store.requests.failed,
     close: async () => undefined,
   };
 }

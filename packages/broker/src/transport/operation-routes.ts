@@ -127,12 +127,13 @@ function nameFieldBack(answer: Answer, names: Readonly<Record<string, string>>):
   return { ...answer, body: { ...answer.body, field: given, message: renamed } };
 }
 
-/** Path and query are text; what the schema wants as an integer is read as such, and only in plain form. */
+/** Path and query are text; what the schema wants as an integer or a boolean is read as such, and only in plain form. */
 function readTexts(spec: OperationSpec, texts: Record<string, unknown>): Record<string, unknown> {
   const values = Object.entries(texts).map(([field, text]): [string, unknown] => {
     const property = Object.hasOwn(spec.input.properties, field) ? spec.input.properties[field] : undefined;
     const { type } = (property ?? {}) as { type?: unknown };
     const wantsInteger = type === "integer" && typeof text === "string" && /^[0-9]{1,16}$/.test(text);
+    if (type === "boolean" && (text === "true" || text === "false")) return [field, text === "true"];
     return [field, wantsInteger ? Number(text) : text];
   });
   // Unlike an assignment, this keeps a field called __proto__, so that it is refused like any other unknown one.

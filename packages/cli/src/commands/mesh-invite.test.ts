@@ -51,8 +51,9 @@ describe("claudemesh mesh invite", () => {
   test("says in its lines how to revoke it, the invite being the first", async () => {
     const home = await startOwner();
     const lines = (await runIn(home, "mesh invite")).out.split("\n");
-    const [line = "", last = ""] = [lines[0], lines.at(-1)];
+    const [line = "", where = "", last = ""] = [lines[0], lines[1], lines.at(-1)];
     expect(decodeInvite(line).mesh).toBe("acme");
+    expect(where).toBe(`It leads to ${decodeInvite(line).broker}.`);
     const id = last.split(" ").at(-1) ?? "";
     expect(last).toBe(`Revoke it with: claudemesh mesh invite revoke ${id}`);
     expect((await runIn(home, "mesh invite revoke", id)).out).toBe(`${id} is revoked.`);

@@ -1,19 +1,30 @@
-// `claudemesh topic list`.
+// `claudemesh topic list`: who hears the topics of a mesh, and how much was said.
+import type { Topic } from "@claudemesh/client/daemon";
 import type { Command } from "commander";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
-import { asMember, readAll } from "../member.ts";
-import { formatTable } from "../output/table.ts";
+import { readMeshList, showCount } from "../mesh-lists.ts";
+import { formatTable, formatTime } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
-
-type Topic = { readonly name: string; readonly post_policy: string; readonly subscribed: boolean };
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command).action((options: CommonOptions) =>
     run(shell, options, async () => {
-      const items = await asMember(shell, pathsFor(shell, options), (call) => readAll<Topic>(call, "topic.list"));
-      const rows = items.map((topic) => [topic.name, topic.post_policy, topic.subscribed ? "yes" : "no"]);
-      return { value: { items }, text: formatTable(["TOPIC", "WHO MAY POST", "SUBSCRIBED"], rows, shell.columns) };
+      const items = await readMeshList<Topic>(shell, pathsFor(shell, options), {
+        fromDaemon: (daemon, query) => daemon.topics({ ...query, counts: true }),
+        operation: "topic.list",
+        input: { counts: true },
+      });
+      const rows = items.map((topic) => [
+        topic.name,
+        topic.post_policy,
+        topic.subscribed ? "yes" : "no",
+        showCount(topic.subscribers ?? 0),
+        String(topic.messages ?? 0),
+        topic.last_message_at == null ? "-" : formatTime(topic.last_message_at),
+      ]);
+      const heads = ["TOPIC", "WHO MAY POST", "SUBSCRIBED", "SUBSCRIBERS", "MESSAGES", "LAST MESSAGE"];
+      return { value: { items }, text: formatTable(heads, rows, shell.columns) };
     }),
   );
-  examples(command, "claudemesh topic list");
+  examples(command, "claudemesh topic list", "claudemesh topic list --json");
 }

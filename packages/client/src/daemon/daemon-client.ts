@@ -42,14 +42,18 @@ import type { FollowOptions, WaitOptions } from "./inbox-arrivals.ts";
 import type {
   KnownPeer,
   Lease,
+  OnceItem,
+  OnceQuery,
   ParkedPage,
   ParkedQuery,
   Pin,
   PinWithCode,
   Profile,
+  QueueItem,
   Settlements,
   Subscription,
   Topic,
+  TopicsQuery,
 } from "./mesh-bodies.ts";
 import type { AuditReport, CompatBody, HealthBody, MessageFacts, VersionBody } from "./report-bodies.ts";
 import type { SendManyOptions, SendOutcome } from "./send-many.ts";
@@ -118,7 +122,11 @@ export type DaemonClient = {
   /** Do the records of outbox, broker and inbox balance? May take long: without `timeoutMs` it has an hour. */
   readonly audit: (options?: { readonly timeoutMs?: number }) => Answer<AuditReport>;
 
-  readonly topics: (query?: PageQuery) => Answer<Page<Topic>>;
+  readonly topics: (query?: TopicsQuery) => Answer<Page<Topic>>;
+  /** What waits in the queues of the mesh. */
+  readonly queues: (query?: PageQuery) => Answer<Page<QueueItem>>;
+  /** Keys of `once` with their newest epochs. A page may be empty and not the last. */
+  readonly onceKeys: (query?: OnceQuery) => Answer<Page<OnceItem>>;
   readonly subscribe: (topic: string) => Answer<Subscription>;
   readonly unsubscribe: (topic: string) => Answer<Subscription>;
   /** The same `lease_request_id` again gets the same messages, less those settled. */
@@ -204,6 +212,8 @@ function meshCalls(call: DaemonCall) {
     topics: (query) => call("GET", `/v1/topic/list${queryText(query)}`),
     subscribe: (topic) => call("POST", "/v1/topic/subscribe", { topic }),
     unsubscribe: (topic) => call("POST", "/v1/topic/unsubscribe", { topic }),
+    queues: (query) => call("GET", `/v1/queue/list${queryText(query)}`),
+    onceKeys: (query) => call("GET", `/v1/once/list${queryText(query)}`),
     lease: (queue, request) => call("POST", queuePath(queue, "lease"), request),
     ack: (queue, request) => call("POST", queuePath(queue, "ack"), request),
     nack: (queue, request) => call("POST", queuePath(queue, "nack"), request),

@@ -1,11 +1,51 @@
 // Answers that a daemon passes on from the broker: topics, queues, peers.
+
 import type { PeerItem } from "@claudemesh/protocol/wire/frames";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
+import type { PageQuery } from "./daemon-bodies.ts";
 
 export type Topic = {
   readonly name: string;
   readonly post_policy: "members" | "subscribers";
   readonly subscribed: boolean;
+  /** These three where the list was asked for with `counts`; 10,000 subscribers means at least so many. */
+  readonly subscribers?: number;
+  readonly messages?: number;
+  readonly last_message_at?: number | null;
+};
+
+export type TopicsQuery = PageQuery & { readonly counts?: boolean };
+
+/** What waits in a queue; 10,000 means at least so many. */
+export type QueueItem = {
+  readonly id: string;
+  readonly max_deliveries: number;
+  readonly created_at: number;
+  readonly depth: number;
+  readonly leased: number;
+  readonly parked: number;
+  /** When the first of those that wait was accepted. */
+  readonly oldest_at: number | null;
+};
+
+export type OnceStateName = "running" | "uncertain" | "done" | "released";
+
+export type OnceQuery = PageQuery & { readonly state?: OnceStateName };
+
+/** A key of `once` with its newest epoch. */
+export type OnceItem = {
+  readonly key: string;
+  readonly epoch: number;
+  readonly state: OnceStateName;
+  readonly claim_id: string;
+  readonly holder_pubkey: string;
+  readonly inputs_fingerprint: string;
+  readonly claimed_at: number;
+  readonly lease_until: number;
+  readonly outcome?: "done" | "not_done";
+  readonly settled_by?: "record" | "resolve";
+  readonly settled_by_pubkey?: string;
+  readonly settled_at?: number;
 };
 
 export type Subscription = { readonly name: string; readonly subscribed: boolean };

@@ -12,7 +12,19 @@ import { profileInputSchema } from "@claudemesh/protocol/wire/operations";
 import { keyFingerprint } from "../core/peer-pin.ts";
 import type { AskBroker } from "../services/ask-broker.ts";
 import type { PeerPins } from "../services/peer-pins.ts";
-import { noQuery, numberedPageQuery, pageQuery, readBrokerPage, readNumberedPage, readTopicName } from "./queries.ts";
+import {
+  noQuery,
+  numberedPageQuery,
+  type OnceQuery,
+  onceQuery,
+  pageQuery,
+  readBrokerPage,
+  readNumberedPage,
+  readTopicName,
+  readTopicsQuery,
+  type TopicsQuery,
+  topicsQuery,
+} from "./queries.ts";
 import type { Route } from "./route.ts";
 
 export type BrokerApi = { readonly askBroker: AskBroker; readonly pins: Pick<PeerPins, "trust"> };
@@ -38,8 +50,8 @@ const topicRoutes: readonly Route<BrokerApi>[] = [
     method: "GET",
     url: "/v1/topic/list",
     summary: "Topics of the mesh, and which of them this member receives",
-    schema: { querystring: pageQuery },
-    handle: ({ askBroker }, { query }) => askBroker("topic.list", readBrokerPage(query as object)),
+    schema: { querystring: topicsQuery },
+    handle: ({ askBroker }, { query }) => askBroker("topic.list", readTopicsQuery(query as TopicsQuery)),
   },
 ];
 
@@ -57,6 +69,13 @@ function queueOf(params: unknown): string {
 }
 
 const queueRoutes: readonly Route<BrokerApi>[] = [
+  {
+    method: "GET",
+    url: "/v1/queue/list",
+    summary: "Queues of the mesh, with what waits, what is leased and what is parked in each",
+    schema: { querystring: pageQuery },
+    handle: ({ askBroker }, { query }) => askBroker("queue.list", readBrokerPage(query as object)),
+  },
   {
     method: "POST",
     url: "/v1/queue/:id/lease",
@@ -103,6 +122,19 @@ function withTrust(pins: BrokerApi["pins"], answer: Awaited<ReturnType<AskBroker
   return { ...answer, body: { ...answer.body, items: known } };
 }
 
+const onceRoutes: readonly Route<BrokerApi>[] = [
+  {
+    method: "GET",
+    url: "/v1/once/list",
+    summary: "Keys of once with their newest epochs: all, or those in one state",
+    schema: { querystring: onceQuery },
+    handle: ({ askBroker }, { query }) => {
+      const { state, ...page } = query as OnceQuery;
+      return askBroker("once.list", { ...readBrokerPage(page), ...(state === undefined ? {} : { state }) });
+    },
+  },
+];
+
 const presenceRoutes: readonly Route<BrokerApi>[] = [
   {
     method: "GET",
@@ -121,4 +153,9 @@ const presenceRoutes: readonly Route<BrokerApi>[] = [
   },
 ];
 
-export const brokerRoutes: readonly Route<BrokerApi>[] = [...topicRoutes, ...queueRoutes, ...presenceRoutes];
+export const brokerRoutes: readonly Route<BrokerApi>[] = [
+  ...topicRoutes,
+  ...queueRoutes,
+  ...onceRoutes,
+  ...presenceRoutes,
+];

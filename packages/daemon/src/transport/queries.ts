@@ -17,6 +17,11 @@ export const inboxQuery = query({ since: text, topic: text, from: text, limit: t
 export const searchQuery = { ...query({ q: text, limit: text, cursor: text }), required: ["q"] } as const;
 export const eventsQuery = query({ last_event_id: text });
 export const pageQuery = query({ limit: text, cursor: text });
+export const topicsQuery = query({ ...pageQuery.properties, counts: { type: "string", enum: ["true", "false"] } });
+export const onceQuery = query({
+  ...pageQuery.properties,
+  state: { type: "string", enum: ["running", "uncertain", "done", "released"] },
+});
 export const numberedPageQuery = query({ limit: text, after: text });
 /** Nothing, or an object without fields. */
 export const noBody = { type: ["object", "null"], additionalProperties: false, properties: {} } as const;
@@ -37,6 +42,8 @@ type Accepted<Schema extends { readonly properties: object }> = {
   readonly [Name in keyof Schema["properties"]]?: string;
 };
 export type InboxQuery = Accepted<typeof inboxQuery>;
+export type TopicsQuery = Accepted<typeof topicsQuery>;
+export type OnceQuery = Accepted<typeof onceQuery>;
 export type SearchQuery = Accepted<typeof searchQuery> & { readonly q: string };
 export type OutboxQuery = Accepted<typeof outboxQuery>;
 
@@ -47,6 +54,10 @@ export function readPage(given: { readonly limit?: string; readonly cursor?: str
 /** A page of something that the broker keeps: what its cursors look like is the broker's business. */
 export function readBrokerPage(given: { readonly limit?: string; readonly cursor?: string }) {
   return { limit: readLimit(given.limit), ...(given.cursor === undefined ? {} : { after: given.cursor }) };
+}
+
+export function readTopicsQuery({ counts, ...page }: TopicsQuery) {
+  return { ...readBrokerPage(page), ...(counts === undefined ? {} : { counts: counts === "true" }) };
 }
 
 /** The same where the broker counts, and says `next_after`. */

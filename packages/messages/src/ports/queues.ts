@@ -61,6 +61,25 @@ export type ReviveOutcome =
   | { readonly type: "message_not_found"; readonly unknown: readonly string[] }
   | QueueRefusal;
 
+/** What waits in a queue. A number that has reached 10,000 means at least so many. */
+export type QueueSummary = {
+  readonly id: string;
+  readonly maxDeliveries: number;
+  readonly createdAtMs: number;
+  /** Available now. */
+  readonly depth: number;
+  /** In live leases. */
+  readonly leased: number;
+  readonly parked: number;
+  /** When the first of those that are available was accepted. */
+  readonly oldestAtMs: number | undefined;
+};
+
+/** A page may end before its limit, where it has counted enough. */
+export type QueueListPage = { readonly items: readonly QueueSummary[]; readonly nextAfter: string | undefined };
+
+export type ParkedCount = { readonly queue: string; readonly parked: number };
+
 export type QueueStore = {
   readonly create: (
     meshId: string,
@@ -79,6 +98,10 @@ export type QueueStore = {
   readonly lease: (request: LeaseRequest, nowMs: number) => Promise<LeaseOutcome>;
   /** Acks are for good; a nack makes the message available at once, or parks it after its last delivery. */
   readonly settle: (request: SettleRequest, nowMs: number) => Promise<SettleOutcome>;
+  /** The queues of a mesh behind one, by id. */
+  readonly list: (query: { meshId: string; after: string; limit: number }, nowMs: number) => Promise<QueueListPage>;
+  /** In which queues messages are written as parked; it stops counting at `limit` messages. */
+  readonly countParked: (meshId: string, limit: number) => Promise<readonly ParkedCount[]>;
   /** What is parked now, in history order; undefined: no such queue. */
   readonly parked: (
     query: { meshId: string; queue: string; after: number; limit: number },

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import type { RowCursor, RuleStore, RuleText } from "@claudemesh/storage/row-rules";
 import type { HousekeepingStore } from "../ports/housekeeping.ts";
+import type { MeshCheck } from "../ports/orphans.ts";
 import { orphanChecks } from "../stores/orphan-checks.ts";
 
 export type OrphanPorts = {
@@ -15,6 +16,8 @@ export type OrphanPorts = {
   readonly nowMs: () => number;
   /** Which meshes to look at; all of them unless said otherwise. */
   readonly isWanted?: (meshId: string) => Promise<boolean>;
+  /** A mesh has been looked through. */
+  readonly onMesh?: (meshId: string, check: MeshCheck) => Promise<void>;
 };
 
 export type OrphanFinding = {
@@ -57,7 +60,10 @@ export async function* checkOrphans(ports: OrphanPorts): AsyncGenerator<void, Or
     for (const meshId of meshes) {
       if (ports.isWanted !== undefined && !(await ports.isWanted(meshId))) continue;
       ledger.meshes += 1;
-      for (const rules of ruleStores) yield* checkMesh(ports, ledger, rules, meshId);
+      const broken = new Map<string, number>();
+      for (const rules of ruleStores) yield* checkMesh(ports, ledger, rules, meshId, broken);
+      const found = [...broken.values()].reduce((sum, each) => sum + each, 0);
+      await ports.onMesh?.(meshId, { endedAtMs: ports.nowMs(), found, rules: [...broken.keys()].sort() });
     }
     const last = meshes.at(-1);
     if (last === undefined) return ledger.report();
@@ -79,12 +85,14 @@ async function* checkMesh(
   ledger: OrphanLedger,
   { rules, checkPage }: RuleStore,
   meshId: string,
+  broken: Map<string, number>,
 ): AsyncGenerator<void, void> {
   for (const [name, { rowsPerPage: limit = rowsPerPage }] of Object.entries(rules)) {
     let after: RowCursor | undefined;
     do {
       const page = await checkPage(name, meshId, after, { nowMs: nowMs(), limit });
       ledger.add(name, meshId, page.rows, page.found);
+      if (page.found.length > 0) broken.set(name, (broken.get(name) ?? 0) + page.found.length);
       after = page.next;
       yield;
     } while (after !== undefined);

@@ -9,6 +9,7 @@ import { describeFinding } from "./suites/finding/conformance.ts";
 import { describeHiddenHits } from "./suites/hidden-hits/conformance.ts";
 import { describeHousekeeping } from "./suites/housekeeping/conformance.ts";
 import { describeLimiter, tightRate } from "./suites/limiter/conformance.ts";
+import { describeLists } from "./suites/lists/conformance.ts";
 import { describeMemberships } from "./suites/memberships/conformance.ts";
 import { describeModel, modelRate } from "./suites/model/conformance.ts";
 import { describeOrphans } from "./suites/orphans/conformance.ts";
@@ -39,6 +40,7 @@ export function describeMessagesConformance(harness: MessagesHarness): void {
   withWorld("fence", ampleRate, describeFences);
   withWorld("limiter", tightRate, describeLimiter);
   withWorld("reading", ampleRate, describeReading);
+  withWorld("lists", ampleRate, describeLists);
   withWorld("queues", ampleRate, describeQueues);
   withWorld("memberships", ampleRate, describeMemberships);
   withWorld("presence", ampleRate, describePresence);

@@ -1,6 +1,7 @@
 // The operations of `once`, under /once/:key: claim the right to run an effect, keep it, say what came of it. Their
 // rules are in registrar/once-state.ts.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
+import { limits } from "../messages/limits.ts";
 import { onceClaimIdPattern, onceKeyPattern, onceLimits } from "../registrar/once-limits.ts";
 
 const key = { type: "string", pattern: onceKeyPattern } as const;
@@ -37,7 +38,16 @@ export type OnceResolveInput = FromSchema<typeof onceResolveInputSchema>;
 export const onceGetInputSchema = input(["key"], { key }) satisfies JSONSchema;
 export type OnceGetInput = FromSchema<typeof onceGetInputSchema>;
 
+export const onceListInputSchema = input([], {
+  /** Absent: every key. */
+  state: { type: "string", enum: ["running", "uncertain", "done", "released"] },
+  after: { type: "string", maxLength: 128 },
+  limit: { type: "integer", minimum: 1, maximum: limits.pageItems },
+}) satisfies JSONSchema;
+export type OnceListInput = FromSchema<typeof onceListInputSchema>;
+
 export const onceOperations = {
+  "once.list": { http: { method: "GET", path: "/once" }, input: onceListInputSchema },
   "once.claim": { http: { method: "POST", path: "/once/:key/claim" }, input: onceClaimInputSchema },
   "once.renew": { http: { method: "POST", path: "/once/:key/renew" }, input: onceRenewInputSchema },
   "once.record": { http: { method: "POST", path: "/once/:key/record" }, input: onceRecordInputSchema },

@@ -55,6 +55,14 @@ export type HistoryInput = FromSchema<typeof historyInputSchema>;
 export const pageInputSchema = input([], { after: text(128), limit }) satisfies JSONSchema;
 export type PageInput = FromSchema<typeof pageInputSchema>;
 
+export const topicListInputSchema = input([], {
+  after: text(128),
+  limit,
+  /** With subscribers and messages of each; pages may then end before their limit. */
+  counts: { type: "boolean" },
+}) satisfies JSONSchema;
+export type TopicListInput = FromSchema<typeof topicListInputSchema>;
+
 export const inviteInputSchema = input([], {
   expires_in_s: { type: "integer", minimum: 60, maximum: 2_592_000 },
   /** Absent: whoever joins by it chooses. */
@@ -233,11 +241,13 @@ export const operations = {
   /** Settles deliveries whose inbox rows are durable. Only a receiver's connection has deliveries to settle. */
   ack: { input: ackInputSchema },
   "queue.create": { http: { method: "POST", path: "/queues", names: { id: "queue" } }, input: queueCreateInputSchema },
+  "queue.list": { http: { method: "GET", path: "/queues" }, input: pageInputSchema },
   "queue.lease": { http: { method: "POST", path: "/queues/:queue/lease" }, input: queueLeaseInputSchema },
   "queue.ack": { http: { method: "POST", path: "/queues/:queue/ack" }, input: queueSettleInputSchema },
   "queue.nack": { http: { method: "POST", path: "/queues/:queue/nack" }, input: queueSettleInputSchema },
   "queue.parked": { http: { method: "GET", path: "/queues/:queue/parked" }, input: queueParkedInputSchema },
   "queue.revive": { http: { method: "POST", path: "/queues/:queue/revive" }, input: queueReviveInputSchema },
+  "mesh.health": { http: { method: "GET", path: "/health" }, input: emptyInputSchema },
   "members.list": { http: { method: "GET", path: "/members" }, input: pageInputSchema },
   "peers.list": { http: { method: "GET", path: "/peers" }, input: pageInputSchema },
   "profile.set": { http: { method: "POST", path: "/profile" }, input: profileInputSchema },
@@ -252,7 +262,7 @@ export const operations = {
   "token.list": { http: { method: "GET", path: "/tokens" }, input: pageInputSchema },
   "token.revoke": { http: { method: "DELETE", path: "/tokens/:token_id" }, input: tokenIdInputSchema },
   "topic.create": { http: { method: "POST", path: "/topics" }, input: topicCreateInputSchema },
-  "topic.list": { http: { method: "GET", path: "/topics" }, input: pageInputSchema },
+  "topic.list": { http: { method: "GET", path: "/topics" }, input: topicListInputSchema },
   "topic.delete": { http: { method: "DELETE", path: "/topics/:name" }, input: topicInputSchema },
   "topic.subscribe": { http: { method: "PUT", path: "/topics/:name/subscription" }, input: topicInputSchema },
   "topic.unsubscribe": { http: { method: "DELETE", path: "/topics/:name/subscription" }, input: topicInputSchema },

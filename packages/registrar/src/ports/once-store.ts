@@ -18,6 +18,17 @@ export type OnceOutcome = OnceAnswer | { readonly type: "not_a_member" };
  * the same time, on whatever process, one is first and the others see what he did. A call that changes nothing writes
  * nothing.
  */
+/** A key with its newest epoch. */
+export type OnceListItem = { readonly key: string; readonly newest: OnceEpoch };
+
+export type OnceListQuery = {
+  readonly meshId: string;
+  readonly after: string;
+  readonly limit: number;
+  /** Only keys whose newest epoch nobody has settled: it runs, or is uncertain. */
+  readonly unsettled: boolean;
+};
+
 export type OnceStore = {
   /** Where a new epoch would begin, `admit` is asked before; where it rejects and none would any more, it is not heard. */
   readonly claim: (key: OnceKey, claim: OnceClaim, nowMs: number, admit?: Admit) => Promise<OnceOutcome>;
@@ -33,6 +44,8 @@ export type OnceStore = {
     resolution: OnceResolution & { readonly by: string },
     nowMs: number,
   ) => Promise<OnceOutcome>;
+  /** Keys of a mesh behind one, in their order. */
+  readonly list: (query: OnceListQuery) => Promise<readonly OnceListItem[]>;
   /** The epochs of a key, the newest first. */
   readonly epochs: (key: OnceKey, limit: number) => Promise<OnceEpoch[]>;
 };

@@ -140,6 +140,7 @@ export async function openServices(parts: Parts): Promise<BrokerContext> {
     adminToken: "",
     key: { publicKey: "", prove: () => "", proveOverHttp: () => "" },
     publicUrl: () => "",
+    brokerUrls: () => [],
   };
 }
 

@@ -17,9 +17,10 @@ import { forgetNext, selectMeshes, sweepMesh } from "./housekeeping.ts";
 import { endMembership, selectUnfinished } from "./memberships.ts";
 import { selectMentions } from "./mentions.ts";
 import { selectMessageState } from "./message-state.ts";
-import { claimCheck, createRules } from "./orphans.ts";
+import { claimCheck, createRules, selectCheck, updateCheck } from "./orphans.ts";
 import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
 import { createQueueBatches } from "./queue-batches.ts";
+import { countParked, selectQueues } from "./queue-list.ts";
 import {
   countQueues,
   insertQueue,
@@ -38,6 +39,7 @@ import {
   deleteTopic,
   insertSubscription,
   insertTopic,
+  measureTopics,
   selectTopics,
   topicExists,
 } from "./topics.ts";
@@ -119,6 +121,7 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
       exists: (meshId, topic) => topicExists(committed, meshId, topic),
       count: (meshId, upTo) => countTopics(committed, meshId, upTo),
       list: (meshId, reader, after, limit) => selectTopics(committed, meshId, reader, after, limit),
+      measure: (meshId, topics) => measureTopics(committed, meshId, topics),
       subscribe: (meshId, topic, pubkey, nowMs) =>
         common.transaction((tx) => insertSubscription(tx, meshId, topic, pubkey, nowMs)),
       unsubscribe: (meshId, topic, pubkey) => common.transaction((tx) => deleteSubscription(tx, meshId, topic, pubkey)),
@@ -148,6 +151,8 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
     orphans: {
       ...createRules(committed),
       claim: (meshId, nowMs, beforeMs) => common.transaction((tx) => claimCheck(tx, meshId, nowMs, beforeMs)),
+      noteCheck: (meshId, check) => common.transaction((tx) => updateCheck(tx, meshId, check)),
+      lastCheck: (meshId) => selectCheck(committed, meshId),
     },
     stats: {
       ofMesh: (meshId, nowMs) => selectStats(committed, meshId, nowMs),
@@ -164,6 +169,8 @@ function createQueueStore({ queueing, common }: MessagesPools, committed: Readin
     exists: async (meshId, queue) => (await selectMaxDeliveries(committed, meshId, queue)) !== undefined,
     count: (meshId, upTo) => countQueues(committed, meshId, upTo),
     ...createQueueBatches(queueing),
+    list: (query, nowMs) => selectQueues(committed, query, nowMs),
+    countParked: (meshId, limit) => countParked(committed, meshId, limit),
     parked: async (query, nowMs) => {
       for (;;) {
         const page = await selectParkedPage(committed, query, nowMs);

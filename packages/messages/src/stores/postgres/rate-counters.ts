@@ -1,4 +1,4 @@
-// How many messages each member sent in each hour, on PostgreSQL: counted from committed history beside the accepts. The
+// How many messages each member sent in each hour and each topic has had, on PostgreSQL: counted from committed history beside the accepts. The
 // cursor moves in the same transaction and is held meanwhile, so that a message is counted once.
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
 import { ratesKeptFromMs, rateWindowStartMs } from "../../core/rate-window.ts";
@@ -42,9 +42,10 @@ async function countNext(tx: PostgresTransaction, after: string | undefined): Pr
     [after ?? null],
   );
   if (mesh === undefined) return undefined;
-  const rows = await tx.query<{ history_id: number; sender_pubkey: string; accepted_at: Date }>(
-    `SELECT history_id, sender_pubkey, accepted_at FROM mesh.message_history
-     WHERE mesh_id = $1 AND history_id > $2 AND history_id <= $3 ORDER BY history_id LIMIT $4`,
+  const rows = await tx.query<{ history_id: number; sender_pubkey: string; accepted_at: Date; topic: string | null }>(
+    `SELECT history_id, sender_pubkey, accepted_at,
+       CASE WHEN destination_kind = 'topic' THEN destination_ref END AS topic
+     FROM mesh.message_history WHERE mesh_id = $1 AND history_id > $2 AND history_id <= $3 ORDER BY history_id LIMIT $4`,
     [mesh.mesh_id, mesh.counted_up_to, mesh.last_history_id, rowsPerStep],
   );
   const windows = rows.map((row) => new Date(rateWindowStartMs(row.accepted_at.getTime())));
@@ -55,6 +56,15 @@ async function countNext(tx: PostgresTransaction, after: string | undefined): Pr
      GROUP BY n.window_start, n.sender_pubkey
      ON CONFLICT (mesh_id, window_start, sender_pubkey) DO UPDATE SET accepted = r.accepted + excluded.accepted`,
     [mesh.mesh_id, windows, rows.map((row) => row.sender_pubkey)],
+  );
+  await tx.execute(
+    `INSERT INTO mesh.topic_counter AS c (mesh_id, topic, messages, last_message_at)
+     SELECT $1, n.topic, count(*), max(n.accepted_at)
+     FROM unnest($2::text[], $3::timestamptz[]) AS n (topic, accepted_at) WHERE n.topic IS NOT NULL
+     GROUP BY n.topic ORDER BY n.topic
+     ON CONFLICT (mesh_id, topic) DO UPDATE SET messages = c.messages + excluded.messages,
+       last_message_at = greatest(c.last_message_at, excluded.last_message_at)`,
+    [mesh.mesh_id, rows.map((row) => row.topic), rows.map((row) => row.accepted_at)],
   );
   // Where rows are missing from here to the end, retention has been faster, and there is nothing left to count.
   const upTo = rows.length === rowsPerStep ? rows.at(-1)?.history_id : mesh.last_history_id;

@@ -2,7 +2,8 @@
 import { lockMesh } from "@claudemesh/members/postgres";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { beforeNul } from "@claudemesh/storage/postgres-text";
-import type { PostPolicy, Topic } from "../../ports.ts";
+import { CountRoom, countedMax } from "../../core/count-room.ts";
+import type { PostPolicy, Topic, TopicCounts } from "../../ports.ts";
 import type { Reading } from "./stored-accepts.ts";
 
 export async function insertTopic(
@@ -47,6 +48,34 @@ export async function countTopics(db: Reading, meshId: string, upTo: number): Pr
   const counted = "SELECT count(*)::int AS n FROM (SELECT FROM mesh.topic WHERE mesh_id = $1 LIMIT $2) AS some";
   const [row] = await db.query<{ n: number }>(counted, [meshId, upTo]);
   return row?.n ?? 0;
+}
+
+/** In one statement: what a page may count at most follows from it and `countedMax`. */
+const topicsPerStep = 10;
+
+export async function measureTopics(
+  db: Reading,
+  meshId: string,
+  topics: readonly string[],
+): Promise<Map<string, TopicCounts>> {
+  const room = new CountRoom();
+  const counts = new Map<string, TopicCounts>();
+  for (let from = 0; from < topics.length; from += topicsPerStep) {
+    const rows = await db.query<{ topic: string; subscribers: number; messages: number; last_message_at: Date | null }>(
+      `SELECT t.topic, s.n AS subscribers, coalesce(c.messages, 0)::float8 AS messages, c.last_message_at
+       FROM unnest($2::text[]) WITH ORDINALITY AS t (topic, place)
+       CROSS JOIN LATERAL (SELECT count(*)::int AS n FROM
+         (SELECT 1 FROM mesh.topic_subscription WHERE mesh_id = $1 AND topic = t.topic LIMIT $3) AS l) AS s
+       LEFT JOIN mesh.topic_counter c ON c.mesh_id = $1 AND c.topic = t.topic
+       ORDER BY t.place`,
+      [meshId, topics.slice(from, from + topicsPerStep), countedMax],
+    );
+    for (const { topic, subscribers, messages, last_message_at } of rows) {
+      counts.set(topic, { subscribers, messages, lastMessageAtMs: last_message_at?.getTime() });
+      if (!room.take(subscribers)) return counts;
+    }
+  }
+  return counts;
 }
 
 /** False: no such topic. It is held against deletion while the subscription is written. */

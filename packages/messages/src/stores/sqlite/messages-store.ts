@@ -20,8 +20,9 @@ import { BudgetRun, sweepBudget } from "./limiter.ts";
 import { endMembership, selectUnfinished } from "./memberships.ts";
 import { selectMentions } from "./mentions.ts";
 import { selectMessageState } from "./message-state.ts";
-import { claimCheck, createRules } from "./orphans.ts";
+import { claimCheck, createRules, selectCheck, updateCheck } from "./orphans.ts";
 import { deleteLeases, selectPeers, sweepLeases, updateProfile, upsertLeases } from "./presence.ts";
+import { countParked, selectQueues } from "./queue-list.ts";
 import {
   countQueues,
   insertQueue,
@@ -41,6 +42,7 @@ import {
   deleteTopic,
   insertSubscription,
   insertTopic,
+  measureTopics,
   selectTopics,
   topicExists,
 } from "./topics.ts";
@@ -110,6 +112,7 @@ export function createSqliteMessagesStore(
       exists: async (meshId, topic) => topicExists(db, meshId, topic),
       count: async (meshId, upTo) => countTopics(db, meshId, upTo),
       list: async (meshId, reader, after, limit) => selectTopics(db, meshId, reader, after, limit),
+      measure: async (meshId, topics) => measureTopics(db, meshId, topics),
       subscribe: (meshId, topic, pubkey, nowMs) =>
         commit.submit((tx) => insertSubscription(tx, meshId, topic, pubkey, nowMs)),
       unsubscribe: (meshId, topic, pubkey) => commit.submit((tx) => deleteSubscription(tx, meshId, topic, pubkey)),
@@ -152,6 +155,8 @@ export function createSqliteMessagesStore(
     orphans: {
       ...createRules(db),
       claim: (meshId, nowMs, beforeMs) => commit.submit((tx) => claimCheck(tx, meshId, nowMs, beforeMs)),
+      noteCheck: (meshId, check) => commit.submit((tx) => updateCheck(tx, meshId, check)),
+      lastCheck: async (meshId) => selectCheck(db, meshId),
     },
     stats: {
       ofMesh: async (meshId, nowMs) => selectStats(db, meshId, nowMs),
@@ -168,6 +173,8 @@ function createQueueStore(db: Sqlite, commit: GroupCommit): QueueStore {
     count: async (meshId, upTo) => countQueues(db, meshId, upTo),
     lease: (request, nowMs) => lookForMessages(() => commit.submit((tx) => leaseMessages(tx, request, nowMs))),
     settle: (request, nowMs) => commit.submit((tx) => settleMessages(tx, request, nowMs)),
+    list: async (query, nowMs) => selectQueues(db, query, nowMs),
+    countParked: async (meshId, limit) => countParked(db, meshId, limit),
     parked: async (query, nowMs) => {
       for (;;) {
         const page = selectParkedPage(db, query, nowMs);

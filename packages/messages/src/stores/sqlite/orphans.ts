@@ -2,6 +2,7 @@
 import type { RuleStore } from "@claudemesh/storage/row-rules";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { createSqliteRuleStore, sqliteDialect } from "@claudemesh/storage/sqlite-rules";
+import type { MeshCheck } from "../../ports/orphans.ts";
 import { orphanChecks, tablesOfMeshes } from "../orphan-checks.ts";
 import type { Dialect } from "../orphan-rule.ts";
 
@@ -44,4 +45,22 @@ export function claimCheck(tx: Sqlite, meshId: string, nowMs: number, beforeMs: 
     )
     .run(meshId, nowMs, beforeMs);
   return changes > 0;
+}
+
+export function updateCheck(tx: Sqlite, meshId: string, { endedAtMs, found, rules }: MeshCheck): void {
+  tx.sql(
+    `INSERT INTO mesh_housekeeping (mesh_id, removed_up_to, checked_at, check_ended_at, check_found, check_rules)
+     VALUES (?1, 0, ?2, ?2, ?3, ?4)
+     ON CONFLICT (mesh_id) DO UPDATE SET check_ended_at = ?2, check_found = ?3, check_rules = ?4`,
+  ).run(meshId, endedAtMs, found, rules.join(" "));
+}
+
+export function selectCheck(db: Sqlite, meshId: string): MeshCheck | undefined {
+  const row = db
+    .sql<{ endedAtMs: number; found: number; rules: string }>(
+      `SELECT check_ended_at AS endedAtMs, check_found AS found, check_rules AS rules FROM mesh_housekeeping
+       WHERE mesh_id = ? AND check_ended_at IS NOT NULL`,
+    )
+    .get(meshId);
+  return row && { ...row, rules: row.rules.split(" ").filter((name) => name !== "") };
 }

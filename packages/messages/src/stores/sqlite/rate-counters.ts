@@ -1,4 +1,4 @@
-// How many messages each member sent in each hour, on SQLite: counted from committed history beside the accepts. The
+// How many messages each member sent in each hour and each topic has had, on SQLite: counted from committed history beside the accepts. The
 // cursor moves in the same transaction, so that a message is counted once.
 import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
@@ -40,16 +40,25 @@ function countNext(tx: Sqlite, after: string): string | undefined {
   if (uncounted === undefined) return undefined;
   const { meshId, countedUpTo } = uncounted;
   const rows = tx
-    .sql<{ history_id: number; sender_pubkey: string; accepted_at: number }>(
-      `SELECT history_id, sender_pubkey, accepted_at FROM message_history
-       WHERE mesh_id = ? AND history_id > ? ORDER BY history_id LIMIT ?`,
+    .sql<{ history_id: number; sender_pubkey: string; accepted_at: number; topic: string | null }>(
+      `SELECT history_id, sender_pubkey, accepted_at,
+         CASE WHEN destination_kind = 'topic' THEN destination_ref END AS topic
+       FROM message_history WHERE mesh_id = ? AND history_id > ? ORDER BY history_id LIMIT ?`,
     )
     .all(meshId, countedUpTo, rowsPerStep);
   const count = tx.sql(
     `INSERT INTO rate_limit_counter (mesh_id, window_start, sender_pubkey, accepted) VALUES (?, ?, ?, 1)
      ON CONFLICT (mesh_id, window_start, sender_pubkey) DO UPDATE SET accepted = accepted + 1`,
   );
-  for (const row of rows) count.run(meshId, rateWindowStartMs(row.accepted_at), row.sender_pubkey);
+  const countTopic = tx.sql(
+    `INSERT INTO topic_counter (mesh_id, topic, messages, last_message_at) VALUES (?, ?, 1, ?)
+     ON CONFLICT (mesh_id, topic) DO UPDATE
+     SET messages = messages + 1, last_message_at = max(last_message_at, excluded.last_message_at)`,
+  );
+  for (const row of rows) {
+    count.run(meshId, rateWindowStartMs(row.accepted_at), row.sender_pubkey);
+    if (row.topic !== null) countTopic.run(meshId, row.topic, row.accepted_at);
+  }
   // Where rows are missing from here to the end, retention has been faster, and there is nothing left to count.
   const last = rows.length === rowsPerStep ? rows.at(-1)?.history_id : selectLastHistoryId(tx, meshId);
   tx.sql(

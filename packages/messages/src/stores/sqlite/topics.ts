@@ -1,6 +1,7 @@
 // Topics and subscriptions on SQLite.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import type { PostPolicy, Topic } from "../../ports.ts";
+import { CountRoom, countedMax } from "../../core/count-room.ts";
+import type { PostPolicy, Topic, TopicCounts } from "../../ports.ts";
 
 export function insertTopic(
   tx: Sqlite,
@@ -31,6 +32,27 @@ export function selectTopics(db: Sqlite, meshId: string, reader: string, after: 
     )
     .all(meshId, reader, after, limit);
   return rows.map((row) => ({ name: row.name, postPolicy: row.post_policy, subscribed: row.subscribed === 1 }));
+}
+
+export function measureTopics(db: Sqlite, meshId: string, topics: readonly string[]): Map<string, TopicCounts> {
+  const room = new CountRoom();
+  const counts = new Map<string, TopicCounts>();
+  for (const topic of topics) {
+    const subscribed = db
+      .sql<{ n: number }>(
+        "SELECT count(*) AS n FROM (SELECT 1 FROM topic_subscription WHERE mesh_id = ? AND topic = ? LIMIT ?)",
+      )
+      .get(meshId, topic, countedMax);
+    const counted = db
+      .sql<{ messages: number; last_message_at: number }>(
+        "SELECT messages, last_message_at FROM topic_counter WHERE mesh_id = ? AND topic = ?",
+      )
+      .get(meshId, topic);
+    const subscribers = subscribed?.n ?? 0;
+    counts.set(topic, { subscribers, messages: counted?.messages ?? 0, lastMessageAtMs: counted?.last_message_at });
+    if (!room.take(subscribers)) return counts;
+  }
+  return counts;
 }
 
 export function topicExists(tx: Sqlite, meshId: string, topic: string): boolean {

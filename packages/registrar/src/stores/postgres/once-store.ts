@@ -12,7 +12,16 @@ import {
   type OnceEpoch,
 } from "@claudemesh/protocol/registrar/once-state";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
-import type { Admit, OnceEpochKey, OnceKey, OnceOutcome, OnceProbe, OnceStore } from "../../ports/once-store.ts";
+import type {
+  Admit,
+  OnceEpochKey,
+  OnceKey,
+  OnceListItem,
+  OnceListQuery,
+  OnceOutcome,
+  OnceProbe,
+  OnceStore,
+} from "../../ports/once-store.ts";
 import { admitNew, anything } from "../once-admission.ts";
 import { changedValues, epochOf, type OnceRow, onceColumns } from "../once-rows.ts";
 
@@ -60,6 +69,7 @@ export function createPostgresOnceStore(postgres: Postgres, probe: OnceProbe): O
       settleIn(key, resolution.by, async (db, lock) =>
         decideOnceResolve(await selectEpoch(db, key, lock), resolution, nowMs),
       ),
+    list: (query) => selectKeys(committed, query),
     epochs: (key, limit) => selectNewest(committed, key, limit),
   };
 }
@@ -93,6 +103,19 @@ async function selectNewest(db: Reading, { meshId, key }: OnceKey, limit: number
     [meshId, key, limit],
   );
   return rows.map((row) => epochOf(row, toMs));
+}
+
+async function selectKeys(db: Reading, { meshId, after, limit, unsettled }: OnceListQuery): Promise<OnceListItem[]> {
+  const which = unsettled
+    ? "c.settled_how IS NULL"
+    : `NOT EXISTS (SELECT 1 FROM mesh.once_claim n
+         WHERE n.mesh_id = c.mesh_id AND n.key = c.key AND n.epoch > c.epoch)`;
+  const rows = await db.query<OnceRow<Date> & { key: string }>(
+    `SELECT c.key, ${onceColumns} FROM mesh.once_claim c
+     WHERE c.mesh_id = $1 AND c.key > $2 AND ${which} ORDER BY c.key LIMIT $3`,
+    [meshId, after, limit],
+  );
+  return rows.map((row) => ({ key: row.key, newest: epochOf(row, toMs) }));
 }
 
 /** Newest and own in one statement: between two, a claim of the same id could come and be seen by halves. */

@@ -14,6 +14,7 @@ import {
   consumeInTransaction,
   decideAgainWhenTaken,
   insertVerification,
+  selectFailed,
   selectUnverified,
 } from "./requests.ts";
 import { type Reading, type RequestKey, selectRequests, selectRequestsByKeys } from "./stored-requests.ts";
@@ -78,6 +79,7 @@ export function createPostgresRegistrarStore(
       verify: (meshId, logicalRequestKey, verification) =>
         postgres.transaction((tx) => insertVerification(tx, meshId, logicalRequestKey, verification)),
       list: (meshId, after, limit) => selectRequests(committed, meshId, after, limit),
+      failed: (meshId, limit) => selectFailed(committed, meshId, limit),
       unverified: (sinceId, after, limit) => selectUnverified(committed, sinceId, after, limit),
     },
     audit: {

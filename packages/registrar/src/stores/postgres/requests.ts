@@ -213,3 +213,14 @@ export function selectUnverified(
     [sinceId === "" ? firstId : sinceId, after?.meshId ?? firstId, after?.registrationId ?? firstId, limit],
   );
 }
+
+export async function selectFailed(db: Reading, meshId: string, limit: number): Promise<string[]> {
+  const rows = await db.query<{ key: string }>(
+    `SELECT v.logical_request_key AS key FROM mesh.registrar_verification v
+     WHERE v.mesh_id = $1 AND v.state = 'verify_failed' AND NOT EXISTS (SELECT 1 FROM mesh.registrar_compensation k
+       WHERE k.mesh_id = v.mesh_id AND k.logical_request_key = v.logical_request_key)
+     ORDER BY v.logical_request_key LIMIT $2`,
+    [meshId, limit],
+  );
+  return rows.map(({ key }) => key);
+}

@@ -13,7 +13,15 @@ import {
 } from "@claudemesh/protocol/registrar/once-state";
 import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import type { Admit, OnceEpochKey, OnceKey, OnceOutcome, OnceStore } from "../../ports/once-store.ts";
+import type {
+  Admit,
+  OnceEpochKey,
+  OnceKey,
+  OnceListItem,
+  OnceListQuery,
+  OnceOutcome,
+  OnceStore,
+} from "../../ports/once-store.ts";
 import { admitNew, anything } from "../once-admission.ts";
 import { changedValues, epochOf, type OnceRow, onceColumns } from "../once-rows.ts";
 
@@ -49,6 +57,7 @@ export function createSqliteOnceStore(db: Sqlite, commit: GroupCommit, probe: On
       settleIn(key, record.holder, (tx) => decideOnceRecord(selectEpoch(tx, key), record, nowMs)),
     resolve: (key, resolution, nowMs) =>
       settleIn(key, resolution.by, (tx) => decideOnceResolve(selectEpoch(tx, key), resolution, nowMs)),
+    list: async (query) => selectKeys(db, query),
     epochs: async (key, limit) => selectNewest(db, key, limit),
   };
 }
@@ -62,6 +71,19 @@ function selectNewest(db: Sqlite, { meshId, key }: OnceKey, limit: number): Once
     )
     .all(meshId, key, limit)
     .map((row) => epochOf(row, toMs));
+}
+
+function selectKeys(db: Sqlite, { meshId, after, limit, unsettled }: OnceListQuery): OnceListItem[] {
+  const which = unsettled
+    ? "INDEXED BY once_claim_unsettled WHERE c.mesh_id = ? AND c.key > ? AND c.settled_how IS NULL"
+    : `WHERE c.mesh_id = ? AND c.key > ? AND NOT EXISTS (SELECT 1 FROM once_claim n
+         WHERE n.mesh_id = c.mesh_id AND n.key = c.key AND n.epoch > c.epoch)`;
+  return db
+    .sql<OnceRow<number> & { key: string }>(
+      `SELECT c.key, ${onceColumns} FROM once_claim c ${which} ORDER BY c.key LIMIT ?`,
+    )
+    .all(meshId, after, limit)
+    .map((row) => ({ key: row.key, newest: epochOf(row, toMs) }));
 }
 
 function selectForClaim(db: Sqlite, key: OnceKey, claim: OnceClaim) {

@@ -8,7 +8,13 @@ import { countRetries, selectAttempts } from "./attempts.ts";
 import { hasWindowsOver, insertRefusal, selectAudit, summariseWindows } from "./audit.ts";
 import { inspectSurface } from "./inspect-surface.ts";
 import { registrarMigrations } from "./registrar-migrations.ts";
-import { compensateInTransaction, consumeInTransaction, insertVerification, selectUnverified } from "./requests.ts";
+import {
+  compensateInTransaction,
+  consumeInTransaction,
+  insertVerification,
+  selectFailed,
+  selectUnverified,
+} from "./requests.ts";
 import { selectConsumed, selectRequest, selectRequests } from "./stored-requests.ts";
 
 /** What the file's live schema shows, without changing it. */
@@ -45,6 +51,7 @@ export function createSqliteRegistrarStore(db: Sqlite, commit: GroupCommit, prob
       verify: (meshId, logicalRequestKey, verification) =>
         commit.submit((tx) => insertVerification(tx, meshId, logicalRequestKey, verification)),
       list: async (meshId, after, limit) => selectRequests(db, meshId, after, limit),
+      failed: async (meshId, limit) => selectFailed(db, meshId, limit),
       unverified: async (sinceId, after, limit) => selectUnverified(db, sinceId, after, limit),
     },
     audit: {

@@ -156,3 +156,15 @@ export function selectUnverified(
     )
     .all(sinceId, after?.meshId ?? "", after?.meshId ?? "", after?.registrationId ?? "", limit);
 }
+
+export function selectFailed(db: Sqlite, meshId: string, limit: number): string[] {
+  return db
+    .sql<{ key: string }>(
+      `SELECT v.logical_request_key AS key FROM registrar_verification v INDEXED BY registrar_verification_failed
+       WHERE v.mesh_id = ? AND v.state = 'verify_failed' AND NOT EXISTS (SELECT 1 FROM registrar_compensation k
+         WHERE k.mesh_id = v.mesh_id AND k.logical_request_key = v.logical_request_key)
+       ORDER BY v.logical_request_key LIMIT ?`,
+    )
+    .all(meshId, limit)
+    .map(({ key }) => key);
+}

@@ -1,0 +1,44 @@
+// `claudemesh once list`: the keys of `once` in a mesh, or only those of which nobody knows whether their effect happened.
+import type { OnceItem } from "@claudemesh/client/daemon";
+import type { Command } from "commander";
+import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { readMeshList } from "../mesh-lists.ts";
+import { formatTable, formatTime } from "../output/table.ts";
+import { pathsFor, type Shell } from "../shell.ts";
+
+type Options = CommonOptions & { readonly uncertain?: boolean };
+
+export function define(command: Command, shell: Shell): void {
+  withMesh(command)
+    .option("--uncertain", "only keys whose lease ended and of which nothing was recorded")
+    .action((options: Options) => run(shell, options, () => list(shell, options)));
+  examples(command, "claudemesh once list", "claudemesh once list --uncertain --json");
+}
+
+async function list(shell: Shell, options: Options) {
+  const state = options.uncertain === true ? ({ state: "uncertain" } as const) : {};
+  const items = await readMeshList<OnceItem>(shell, pathsFor(shell, options), {
+    fromDaemon: (daemon, query) => daemon.onceKeys({ ...query, ...state }),
+    operation: "once.list",
+    input: state,
+  });
+  return { value: { items }, text: describe(items, options.uncertain === true, shell.columns) };
+}
+
+function describe(items: readonly OnceItem[], onlyUncertain: boolean, columns: number | undefined): string {
+  if (items.length === 0) return onlyUncertain ? "No key is uncertain." : "There are no keys.";
+  const rows = items.map((item) => [
+    item.key,
+    item.state,
+    String(item.epoch),
+    formatTime(item.claimed_at),
+    formatTime(item.settled_at ?? item.lease_until),
+    item.holder_pubkey.slice(0, 12),
+  ]);
+  const table = formatTable(["KEY", "STATE", "EPOCH", "CLAIMED", "SETTLED, OR LEASE UNTIL", "HOLDER"], rows, columns);
+  const uncertain = items.find(({ state }) => state === "uncertain");
+  if (uncertain === undefined) return table;
+  const { key, epoch } = uncertain;
+  const next = `claudemesh once ${key} --resolve done --epoch ${epoch}, or --resolve not-done`;
+  return `${table}\nLook whether its effect happened, then say so: ${next}`;
+}

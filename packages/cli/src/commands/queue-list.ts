@@ -1,0 +1,39 @@
+// `claudemesh queue list`: what waits in the queues of a mesh, and since when.
+import type { QueueItem } from "@claudemesh/client/daemon";
+import type { Command } from "commander";
+import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { readMeshList, showCount } from "../mesh-lists.ts";
+import { formatTable, formatTime } from "../output/table.ts";
+import { pathsFor, type Shell } from "../shell.ts";
+
+export function define(command: Command, shell: Shell): void {
+  withMesh(command).action((options: CommonOptions) =>
+    run(shell, options, async () => {
+      const items = await readMeshList<QueueItem>(shell, pathsFor(shell, options), {
+        fromDaemon: (daemon, query) => daemon.queues(query),
+        operation: "queue.list",
+      });
+      return { value: { items }, text: describe(items, shell.columns) };
+    }),
+  );
+  examples(command, "claudemesh queue list", "claudemesh queue list --mesh acme --json");
+}
+
+function describe(items: readonly QueueItem[], columns: number | undefined): string {
+  if (items.length === 0) return "There are no queues. Make one with: claudemesh queue create <queue>";
+  const rows = items.map((item) => [
+    item.id,
+    showCount(item.depth),
+    showCount(item.leased),
+    showCount(item.parked),
+    item.oldest_at === null ? "-" : formatTime(item.oldest_at),
+    String(item.max_deliveries),
+  ]);
+  const table = formatTable(
+    ["QUEUE", "WAITING", "LEASED", "PARKED", "OLDEST WAITS SINCE", "DELIVERIES"],
+    rows,
+    columns,
+  );
+  const parked = items.filter((item) => item.parked > 0);
+  return [table, ...parked.map(({ id }) => `Look at what is parked: claudemesh queue parked ${id}`)].join("\n");
+}
