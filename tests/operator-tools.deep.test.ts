@@ -56,9 +56,9 @@ describe("claudemesh doctor", () => {
     await world.broker.kill();
     const alone = await until("bob knows that the broker is away", async () => {
       const { wrong } = await examine(bob);
-      return wrong.some(({ check }) => check === "link") ? wrong : undefined;
+      return wrong.some(({ code }) => code === "broker_away") ? wrong : undefined;
     });
-    expect(alone.map(({ check }) => check)).toEqual(["broker", "link"]);
+    expect(alone.map(({ check }) => check)).toEqual(["broker", "broker away"]);
 
     const people = await runCli(["doctor"], { home: bob.home });
     expect(people.code).toBe(1);

@@ -11,11 +11,13 @@ import type { Shell } from "./shell.ts";
 const complaintCharactersMax = 4_096;
 
 /** `args` must include `--json`: the ready line and the refusal are read from it. */
-export async function startInBackground(
+export async function startInBackground<Settled>(
   args: readonly string[],
   shell: Pick<Shell, "env" | "home">,
   logPath: string,
-): Promise<Record<string, unknown>> {
+  /** What else is waited for; `hasEnded` tells whether the process is gone. */
+  settle: (hasEnded: () => boolean) => Promise<Settled>,
+): Promise<{ readonly ready: Record<string, unknown>; readonly settled: Settled }> {
   const child = spawn(process.execPath, [...process.execArgv, launcherPath(), ...args], {
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
@@ -39,8 +41,11 @@ export async function startInBackground(
   }
   child.stdout.destroy();
   child.stderr.destroy();
-  child.unref();
-  return said;
+  try {
+    return { ready: said, settled: await settle(() => child.exitCode !== null || child.signalCode !== null) };
+  } finally {
+    child.unref();
+  }
 }
 
 /** The ready line or the refusal; undefined when the process ends without either. */

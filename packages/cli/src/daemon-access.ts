@@ -21,7 +21,7 @@ export async function withDaemon<T>(
 
 /** Without a word about versions: for commands that ask for the version themselves, or are too often run to ask. */
 export async function callDaemon<T>(
-  paths: MeshPaths,
+  paths: Pick<MeshPaths, "sock">,
   use: (daemon: DaemonClient) => Promise<T>,
   timeoutMs = callTimeoutMs,
 ): Promise<T> {

@@ -2,6 +2,8 @@
 import type { MeshPaths } from "@claudemesh/client/home";
 import { startInBackground } from "./background.ts";
 import type { Outcome } from "./command.ts";
+import { describeBroker, isHopeless, waitUntilSettled } from "./daemon-settling.ts";
+import { exitCodes } from "./exit-codes.ts";
 import type { Shell } from "./shell.ts";
 
 export type BackgroundExtras = {
@@ -16,11 +18,16 @@ export async function startDaemonInBackground(
 ): Promise<Outcome> {
   const args = ["daemon", "up", "--foreground", "--json", "--mesh", paths.mesh, ...extras.args];
   const env = { ...shell.env, ...extras.env };
-  const ready = await startInBackground(args, { home: shell.home, env }, paths.log);
-  return { value: ready, text: describeDaemon(paths.mesh, String(ready.socket), ready.http_port as number | null) };
+  const { ready, settled: broker } = await startInBackground(args, { home: shell.home, env }, paths.log, (hasEnded) =>
+    waitUntilSettled(paths, hasEnded),
+  );
+  // It runs, and keeps what it has; but that it started is no success.
+  if (isHopeless(broker)) process.exitCode = exitCodes.failed;
+  const daemon = describeDaemon(paths.mesh, String(ready.socket), ready.http_port as number | null);
+  return { value: { ...ready, broker }, text: `${daemon}\n${describeBroker(broker)}` };
 }
 
 export function describeDaemon(mesh: string, socket: string, httpPort: number | null | undefined): string {
   const http = httpPort == null ? "" : `\nHTTP    127.0.0.1:${httpPort}`;
-  return `The daemon of ${mesh} is up.\nSocket  ${socket}${http}\nTry:  claudemesh send @self "hello"`;
+  return `The daemon of ${mesh} is up. Try:  claudemesh send @self "hello"\nSocket  ${socket}${http}`;
 }

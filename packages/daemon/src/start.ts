@@ -5,6 +5,7 @@ import process from "node:process";
 import { type MeshConfig, type MeshPaths, meshPaths } from "@claudemesh/client/home";
 import { trustOfHome } from "@claudemesh/client/home-trust";
 import { identityOf, type MemberKeys } from "@claudemesh/client/keys";
+import { type LastRun, writeLastRun } from "@claudemesh/client/last-run";
 import { openLink } from "@claudemesh/client/link";
 import type { Link, LinkOptions } from "@claudemesh/client/link-contract";
 import { LocalFileError } from "@claudemesh/client/private-files";
@@ -72,7 +73,9 @@ export async function startDaemon(options: StartOptions): Promise<RunningDaemon>
     return await startWith(options, paths, resources);
   } catch (error) {
     await resources.releaseAll();
-    throw asStartRefused(error, paths);
+    const refusal = asStartRefused(error, paths);
+    noteRefusal(refusal, options, paths);
+    throw refusal;
   }
 }
 
@@ -124,10 +127,11 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
   resources.push(() => services.stop());
   resources.push(() => farewell?.waitForDrain());
   const tokens = openLocalTokens(paths.localToken, clock);
+  const place = { folder: paths.dir, brokerUrl: () => mesh.broker };
   const server = await startLocalServer({
     config: config.ipc,
     settings,
-    api: services.localApi({ version, rotateToken: tokens.rotate, reload: () => settings.reload() }),
+    api: services.localApi({ version, rotateToken: tokens.rotate, reload: () => settings.reload(), place }),
     tokens,
     socketPath: paths.sock,
     tcpEnabled: config.ipc.tcpEnabled ?? !isInContainer(containerSigns(options.env)),
@@ -137,6 +141,7 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
   resources.push(() => server.close(requestGraceMs));
   resources.push(() => withdrawFiles(paths));
   announceFiles(paths, server.httpPort, stores.schema);
+  const noteEnd = noteStart(paths, version);
   services.start();
   if (ephemeral !== undefined) {
     const message = "the time to live is over";
@@ -147,6 +152,8 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
 
   const stopped = exiting.then(async (end) => {
     log.info({ event: "daemon_stopping", reason: end.reason }, end.message);
+    // While the folder is still ours: the next daemon writes its own.
+    noteEnd(end);
     await resources.releaseAll();
     return farewell?.amend(end) ?? end;
   });
@@ -159,6 +166,29 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
     },
     stopped,
   };
+}
+
+/** For whoever finds no daemon here. The data of one that was ephemeral is gone by now, and a full disk is its own news. */
+function noteRun(paths: MeshPaths, run: LastRun): void {
+  try {
+    if (existsSync(paths.dir)) writeLastRun(paths.lastRun, run);
+  } catch (error) {
+    if (!(error instanceof Error && ("code" in error || error instanceof LocalFileError))) throw error;
+  }
+}
+
+function noteStart(paths: MeshPaths, version: string): (end: DaemonExit) => void {
+  const run = { version, pid: process.pid, started_at: Date.now() };
+  noteRun(paths, { state: "running", ...run });
+  return ({ reason, message }) => noteRun(paths, { state: "ended", ...run, ended_at: Date.now(), reason, message });
+}
+
+/** A second daemon beside one that runs is no news of that one. */
+function noteRefusal(refusal: unknown, { version = packageVersion() }: StartOptions, paths: MeshPaths): void {
+  if (!(refusal instanceof StartRefused) || refusal.reason === "already_running") return;
+  const now = Date.now();
+  const { reason, message } = refusal;
+  noteRun(paths, { state: "ended", version, pid: process.pid, started_at: now, ended_at: now, reason, message });
 }
 
 function linkOptions(

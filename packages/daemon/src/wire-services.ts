@@ -23,6 +23,7 @@ import { InboxRebuild, type RebuildPorts } from "./services/rebuild-inbox.ts";
 import { type ReceivePorts, Receiver } from "./services/receive.ts";
 import { recoverOutbox } from "./services/recover.ts";
 import { createRegularWork, type RegularWorkPorts } from "./services/regular-work.ts";
+import type { FindingsPorts } from "./services/report-findings.ts";
 import type { HealthPorts } from "./services/report-health.ts";
 import { createStorageGauge, type GaugePorts } from "./services/storage-gauge.ts";
 import { StartRefused } from "./start-refused.ts";
@@ -52,8 +53,13 @@ export type WiringOptions = {
   readonly sealer?: Sealer;
 };
 
+/** Where the daemon's files are, and its broker. */
+export type FindingsPlace = Pick<FindingsPorts, "folder" | "brokerUrl">;
+
 export type DaemonServices = {
-  readonly localApi: (facts: Pick<LocalApi, "version" | "rotateToken" | "reload">) => LocalApi;
+  readonly localApi: (
+    facts: Pick<LocalApi, "version" | "rotateToken" | "reload"> & { readonly place: FindingsPlace },
+  ) => LocalApi;
   /** Connects and begins to work. */
   readonly start: () => void;
   /** Lets open tries end for a moment, then ends the link and records what is left. */
@@ -130,11 +136,12 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const member = { name: ownName, pubkey: ownPubkey };
   const health: HealthPorts = { mesh, member, membership, ...observed, outbox, inbox, gauge, startedAt, ...faults };
   return {
-    localApi: (facts) => ({
+    localApi: ({ place, ...facts }) => ({
       ...operator,
       ...control.api,
       ...facts,
       ...{ mesh, ownPubkey, accept, checkSend, outbox, inbox, directory, nameOf, pins, health },
+      findings: { health, outbox, link, clock, ...place },
     }),
     start: () => {
       link.start();

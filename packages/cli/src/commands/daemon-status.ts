@@ -1,27 +1,50 @@
-// `claudemesh daemon status`: what the daemon says of itself.
+// `claudemesh daemon status`: what the daemon says of itself, and what is wrong here and in its mesh. Exit code 1 where
+// something fails; where no daemon runs, why the last one ended.
+import { DaemonUnreachable, type Finding } from "@claudemesh/client/daemon";
+import type { MeshPaths } from "@claudemesh/client/home";
+import { explainAbsence, readLastRun } from "@claudemesh/client/last-run";
 import type { Command } from "commander";
-import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { type CommonOptions, examples, type Outcome, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
-import { expectBody } from "../exit-codes.ts";
+import { exitCodes, expectBody, Refused } from "../exit-codes.ts";
 import { formatField, formatTable } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command).action((options: CommonOptions) =>
-    run(shell, options, async () => {
-      const health = await withDaemon(shell, pathsFor(shell, options), async (daemon) =>
-        expectBody(await daemon.health()),
-      );
-      const table = formatTable(["WHAT", "IS"], flatten(health), shell.columns);
-      const isStranger = health.broker.reason === "not_our_broker";
-      return { value: health, text: isStranger ? `${stranger}\n${table}` : table };
-    }),
+    run(shell, options, () => showStatus(shell, pathsFor(shell, options))),
   );
   examples(command, "claudemesh daemon status", "claudemesh daemon status --json");
 }
 
 const stranger =
   "OFFLINE, NOT OUR BROKER: what answers at its address has not proven the key that this home trusts. Sends are kept.";
+
+async function showStatus(shell: Shell, paths: MeshPaths): Promise<Outcome> {
+  const { health, found } = await withDaemon(shell, paths, async (daemon) => ({
+    health: expectBody(await daemon.health()),
+    found: expectBody(await daemon.findings()),
+  })).catch((error: unknown) => {
+    throw error instanceof DaemonUnreachable && !error.sent && !error.timedOut ? noDaemon(paths) : error;
+  });
+  if (!found.ok) process.exitCode = exitCodes.failed;
+  const table = formatTable(["WHAT", "IS"], flatten(health), shell.columns);
+  const loudly = health.broker.reason === "not_our_broker" ? [stranger] : [];
+  const text = [...loudly, table, ...describeFindings(found.findings)].join("\n");
+  return { value: { ...health, ...found }, text };
+}
+
+function noDaemon(paths: MeshPaths): Refused {
+  const last = readLastRun(paths.lastRun);
+  const { means, next } = explainAbsence(paths.mesh, last);
+  const body = { error: "daemon_unreachable", message: `${means} To go on: ${next}.`, retryable: true };
+  return new Refused(503, { ...body, sent: false, last_run: last ?? null });
+}
+
+function describeFindings(findings: readonly Finding[]): string[] {
+  if (findings.length === 0) return ["", "Nothing is wrong."];
+  return ["", ...findings.flatMap(({ code, status, means, fix }) => [`${status}  ${code}: ${means}`, `      ${fix}`])];
+}
 
 function flatten(value: object, prefix = ""): string[][] {
   return Object.entries(value).flatMap(([key, inner]) => {

@@ -40,8 +40,10 @@ const soundMesh: MeshFindings = {
   daemon: { type: "answers", version: "1.0.0", pid: 7, health },
   port: { type: "answers", port: 4_711 },
   brokerUrl: "ws://b:1",
-  broker: { type: "negotiated" },
+  broker: { type: "negotiated", said: { refused: undefined } },
   clockAheadMs: 0,
+  lastRun: undefined,
+  findings: [],
 };
 
 const home = (given: Partial<HomeFindings>) => judgeHome({ ...soundHome, ...given });
@@ -71,8 +73,7 @@ describe("a home in which all is well", () => {
       "versions",
       "port",
       "broker",
-      "link",
-      "clock",
+      "findings",
     ]);
     expect(rows.filter(({ fix }) => fix !== undefined)).toEqual([]);
   });
@@ -210,9 +211,24 @@ describe("the daemon", () => {
     expect(daemonRow({ daemon: { type: "silent", why: "slow" } })).toMatchObject({ status: "fail" });
   });
 
-  it("fails where fault points are set in it", () => {
-    const row = withHealth({ failpoints: "a=crash" }).find(({ check }) => check === "daemon");
-    expect(row).toMatchObject({ status: "fail", means: expect.stringContaining("a=crash") });
+  it("that is gone is told about with what it left, and two homes are never set on each other", () => {
+    const gone = { daemon: { type: "absent" }, folder: free } as const;
+    const run = { version: "1", pid: 7, started_at: 0, ended_at: 1_000 };
+    const killed = daemonRow({ ...gone, lastRun: { ...run, state: "running" } });
+    expect(killed?.means).toContain("ended without a word");
+    const refused = daemonRow({
+      ...gone,
+      lastRun: { ...run, state: "ended", reason: "x", message: "the disk is full" },
+    });
+    expect(refused).toMatchObject({
+      means: expect.stringContaining("the disk is full"),
+      fix: expect.stringContaining("daemon up"),
+    });
+    for (const reason of ["replaced_by_newer", "older_connection_kept"]) {
+      const replaced = daemonRow({ ...gone, lastRun: { ...run, state: "ended", reason, message: "another one" } });
+      expect(replaced?.fix).toContain("claudemesh daemon remint --mesh acme");
+      expect(replaced?.fix).not.toContain("daemon up");
+    }
   });
 
   it("of another version is told about, with the way to have one", () => {
@@ -238,37 +254,40 @@ describe("the broker", () => {
       { check: "broker", status: "fail", fix: expect.stringMatching(fix) },
     ]);
   });
+});
 
-  it.each([
-    ["connecting", { broker: { state: "connecting" } }, "warn"],
-    ["offline", { broker: { state: "offline", reason: "lost", detail: "x" } }, "fail"],
-    ["halted", { drain: { state: "halted", detail: "revoked" } }, "fail"],
-    ["over its budget", { drain: { state: "resting", until: 2, rate_limited_since: 1 } }, "warn"],
-    ["that of a former member", { membership: { state: "ended", since: 1 } }, "fail"],
-  ] as const)("is told about by a daemon that is %s", (_, given, status) => {
-    expect(wrong(withHealth(given))).toMatchObject([{ check: "link", status }]);
+describe("what daemon and broker report", () => {
+  const parked = { code: "parked_jobs", status: "fail", means: "2 jobs", fix: "claudemesh queue parked jobs" } as const;
+
+  it("is a row each, with its code; what the doctor looks at itself is not told twice", () => {
+    const full = { code: "disk_low", status: "fail", means: "full", fix: "make room" } as const;
+    const rows = wrong(mesh({ findings: [parked, full] }));
+    expect(rows).toEqual([{ check: "parked jobs", ...parked }]);
+  });
+
+  it("is nothing where neither could be asked", () => {
+    const away = { daemon: { type: "absent" }, broker: { type: "away", detail: "x" } } as const;
+    expect(mesh(away).find(({ check }) => check === "findings")).toBeUndefined();
   });
 });
 
-describe("the clock", () => {
-  it.each([
-    [29_999, "ok"],
-    [-30_000, "warn"],
-    [3_599_999, "warn"],
-    [-3_600_000, "fail"],
-  ] as const)("that is %i ms ahead is %s", (clockAheadMs, status) => {
-    expect(mesh({ clockAheadMs }).find(({ check }) => check === "clock")?.status).toBe(status);
-  });
+describe("the clock, where the broker could not be asked for its time", () => {
+  const alone = { daemon: { type: "absent" }, broker: { type: "not asked" } } as const;
+  const clockRow = (clockAheadMs: number, platform: NodeJS.Platform = "linux") =>
+    mesh({ ...alone, clockAheadMs, platform }).find(({ check }) => check === "clock");
 
-  it("that cannot be compared is no failure", () => {
-    expect(wrong(mesh({ clockAheadMs: undefined }))).toEqual([]);
+  it.each([
+    [2_000, undefined],
+    [-2_001, "warn"],
+    [300_000, "warn"],
+    [-300_001, "fail"],
+  ] as const)("that is %i ms ahead is %s", (clockAheadMs, status) => {
+    expect(clockRow(clockAheadMs)?.status).toBe(status);
   });
 
   it("is set in the way of its system", () => {
-    const fixOn = (platform: NodeJS.Platform) =>
-      mesh({ platform, clockAheadMs: 60_000 }).find(({ check }) => check === "clock")?.fix;
-    expect(fixOn("linux")).toContain("timedatectl");
-    expect(fixOn("darwin")).toContain("sntp");
+    expect(clockRow(60_000)?.fix).toContain("timedatectl");
+    expect(clockRow(60_000, "darwin")?.fix).toContain("sntp");
   });
 });
 

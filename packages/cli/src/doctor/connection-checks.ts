@@ -1,11 +1,8 @@
 // The doctor's judgement of what runs and what is connected: lock and socket, versions, loopback port, broker, clock.
 // Pure; the facts come from gather.ts.
-import { formatTime } from "../output/table.ts";
+import { judgeClock } from "@claudemesh/client/findings";
+import { explainAbsence } from "@claudemesh/client/last-run";
 import type { HomeFindings, Judgement, MeshFindings } from "./findings.ts";
-
-const clockWarnMs = 30_000;
-/** Beyond this, conclusions from the age of a row could be wrong. */
-const clockFailMs = 3_600_000;
 
 export function judgeConnections(home: Pick<HomeFindings, "commandVersion">, found: MeshFindings): Judgement[] {
   return [
@@ -13,21 +10,16 @@ export function judgeConnections(home: Pick<HomeFindings, "commandVersion">, fou
     ...judgeVersions(home.commandVersion, found),
     ...judgePort(found),
     ...judgeBroker(found),
-    ...judgeLink(found),
-    judgeClock(found),
+    ...judgeFindings(found),
+    ...judgeClockByHeader(found),
   ];
 }
 
 /** The kernel's lock says whether a daemon runs; the socket whether it answers. */
-function judgeDaemon({ daemon, folder, mesh }: MeshFindings): Judgement {
+function judgeDaemon({ daemon, folder, mesh, lastRun }: MeshFindings): Judgement {
   const check = "daemon";
   const restart = `claudemesh daemon restart --mesh ${mesh}`;
   if (daemon.type === "answers") {
-    const faults = (daemon.health as { failpoints?: unknown } | undefined)?.failpoints;
-    if (faults !== undefined) {
-      const means = `It fails on purpose: ${String(faults)}.`;
-      return { check, status: "fail", means, fix: `unset CLAUDEMESH_FAILPOINTS; ${restart}` };
-    }
     return { check, status: "ok", means: `It answers${daemon.pid === undefined ? "" : ` (process ${daemon.pid})`}.` };
   }
   if (daemon.type === "silent") {
@@ -38,7 +30,8 @@ function judgeDaemon({ daemon, folder, mesh }: MeshFindings): Judgement {
     const means = "A process holds the lock and has no socket: it is starting, stopping, or stuck.";
     return { check, status: "fail", means, fix: `claudemesh daemon logs --mesh ${mesh}` };
   }
-  return { check, status: "fail", means: "No daemon is running.", fix: `claudemesh daemon up --mesh ${mesh}` };
+  const { means, next } = explainAbsence(mesh, lastRun);
+  return { check, status: "fail", means, fix: next };
 }
 
 function judgeVersions(commandVersion: string, { daemon, mesh }: MeshFindings): Judgement[] {
@@ -91,50 +84,32 @@ function judgeBroker({ broker, brokerUrl, mesh }: MeshFindings): Judgement[] {
   }
 }
 
-/** What the daemon itself says of its connection. */
-function judgeLink({ daemon, mesh }: MeshFindings): Judgement[] {
-  if (daemon.type !== "answers") return [];
-  const check = "link";
-  const { broker, drain, membership } = (daemon.health ?? {}) as {
-    broker?: { state?: unknown; reason?: unknown; detail?: unknown };
-    drain?: { state?: unknown; detail?: unknown; until?: unknown; rate_limited_since?: unknown };
-    membership?: { state?: unknown; since?: unknown };
-  };
-  if (membership?.state === "ended") {
-    const means = `This member was removed from the mesh (told ${timeOf(membership.since)}); new sends are refused, and what is queued waits until it is too old.`;
-    const invite = `ask an owner for an invite, then: claudemesh daemon remint --mesh ${mesh} --invite <invite>`;
-    return [{ check, status: "fail", means, fix: invite }];
-  }
-  const fix = `claudemesh daemon logs --mesh ${mesh}`;
-  if (broker?.state === "online" && typeof drain?.rate_limited_since === "number") {
-    const means = `The mesh's budget is spent since ${timeOf(drain.rate_limited_since)}; what is queued waits until ${timeOf(drain.until)}.`;
-    return [{ check, status: "warn", means, fix: "send less, or start the broker with a larger --rate-limit" }];
-  }
-  if (drain?.state === "halted") {
-    const means = `The broker refuses what is sent: ${String(drain.detail)}. Rows wait.`;
-    return [{ check, status: "fail", means, fix }];
-  }
-  if (broker?.state === "online") return [{ check, status: "ok", means: "The daemon is connected to the broker." }];
-  if (broker?.state === "connecting") {
-    return [{ check, status: "warn", means: "The daemon is connecting to the broker; sends are kept meanwhile.", fix }];
-  }
-  const why = [broker?.reason, broker?.detail].filter((part) => typeof part === "string").join(": ");
-  const means = `The daemon is not connected (${why || "it does not say why"}); sends are kept until it is.`;
-  return [{ check, status: "fail", means, fix }];
+/** The doctor has rows of its own for these, also while no daemon runs. */
+const checkedHere: ReadonlySet<string> = new Set(["disk_low", "outbox_full"]);
+
+/** What the daemon, or the broker, says is wrong. Where nothing is, one row says so. */
+function judgeFindings({ findings, daemon, broker }: MeshFindings): Judgement[] {
+  if (daemon.type !== "answers" && broker.type !== "negotiated") return [];
+  const news = findings.filter(({ code }) => !checkedHere.has(code));
+  if (news.length === 0) return [{ check: "findings", status: "ok", means: "Daemon and broker report nothing." }];
+  return news.map(({ code, status, means, fix }) => ({
+    check: code.replaceAll("_", " "),
+    code,
+    status,
+    means,
+    fix,
+  }));
 }
 
-function judgeClock({ clockAheadMs, platform }: MeshFindings): Judgement {
-  const check = "clock";
-  if (clockAheadMs === undefined) {
-    return { check, status: "ok", means: "Not compared: the broker does not say its time." };
-  }
-  const seconds = Math.round(Math.abs(clockAheadMs) / 1_000);
-  if (Math.abs(clockAheadMs) < clockWarnMs) return { check, status: "ok", means: "It agrees with the broker's." };
-  const means = `It is ${seconds} s ${clockAheadMs > 0 ? "ahead of" : "behind"} the broker's; one of them is wrong.`;
-  const fix = platform === "darwin" ? "sudo sntp -sS time.apple.com" : "sudo timedatectl set-ntp true";
-  return { check, status: Math.abs(clockAheadMs) >= clockFailMs ? "fail" : "warn", means, fix };
-}
-
-function timeOf(ms: unknown): string {
-  return typeof ms === "number" ? `${formatTime(ms)} UTC` : "at an unknown time";
+/** Only where the broker could not be asked for its time: the clock is among the findings otherwise. */
+function judgeClockByHeader({ clockAheadMs, platform, daemon, broker }: MeshFindings): Judgement[] {
+  const isAsked = daemon.type === "answers" || broker.type === "negotiated";
+  if (isAsked || clockAheadMs === undefined) return [];
+  return judgeClock(clockAheadMs, platform).map(({ code, status, means, fix }) => ({
+    check: "clock",
+    code,
+    status,
+    means,
+    fix,
+  }));
 }

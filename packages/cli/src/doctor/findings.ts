@@ -1,4 +1,7 @@
 // What the doctor knows when it judges: plain facts of one home and one mesh, gathered before any of them is judged.
+import type { Finding, FindingCode } from "@claudemesh/client/daemon";
+import type { BrokerSaid } from "@claudemesh/client/findings";
+import type { LastRun } from "@claudemesh/client/last-run";
 import type { FolderFindings } from "@claudemesh/daemon/examine";
 
 export type FileFinding = {
@@ -32,12 +35,16 @@ export type PortFindings =
   | { readonly type: "fails"; readonly port: number; readonly why: string };
 
 export type BrokerFindings =
-  | { readonly type: "negotiated" }
+  | { readonly type: "negotiated"; readonly said: BrokerSaid }
   | { readonly type: "refused" | "incompatible" | "stranger" | "away"; readonly detail: string }
   /** Only the daemon has the keys for it. */
   | { readonly type: "not asked" };
 
 export type MeshFindings = {
+  /** How the last daemon here began and ended. */
+  readonly lastRun: LastRun | undefined;
+  /** What the daemon says is wrong; where none answers, what the broker says to whoever asks with the keys of the home. */
+  readonly findings: readonly Finding[];
   readonly platform: NodeJS.Platform;
   readonly mesh: string;
   readonly dir: string;
@@ -56,6 +63,8 @@ export type MeshFindings = {
 
 export type Judgement = {
   readonly check: string;
+  /** A stable word for what was found, where the daemon or the broker has one. */
+  readonly code?: FindingCode;
   readonly status: "ok" | "warn" | "fail";
   readonly means: string;
   /** A command, where one helps. */

@@ -2,12 +2,15 @@
 // question has an end, so that a sick machine gets its answer too.
 import { existsSync, lstatSync, readFileSync, type Stats, statfsSync } from "node:fs";
 import { join } from "node:path";
-import { withBroker } from "@claudemesh/client/broker";
+import { type BrokerCall, BrokerRefusal, withBroker } from "@claudemesh/client/broker";
 import { measureClockOffset } from "@claudemesh/client/broker-time";
-import { DaemonUnreachable } from "@claudemesh/client/daemon";
+import { DaemonUnreachable, type Finding } from "@claudemesh/client/daemon";
+import { judgeBroker, judgeCertificate } from "@claudemesh/client/findings";
+import { askMeshHealth, readCertificateEnd } from "@claudemesh/client/findings-questions";
 import { type MeshConfig, type MeshPaths, meshPaths, readMeshConfig } from "@claudemesh/client/home";
 import { trustOfHome } from "@claudemesh/client/home-trust";
 import { identityOf, type MemberKeys, readKeyFile } from "@claudemesh/client/keys";
+import { readLastRun } from "@claudemesh/client/last-run";
 import { probeLoopback } from "@claudemesh/client/loopback-probe";
 import { LocalFileError } from "@claudemesh/client/private-files";
 import { examineFolder } from "@claudemesh/daemon/examine";
@@ -50,6 +53,8 @@ export async function gatherMesh(shell: Shell, mesh: string): Promise<MeshFindin
     isConfig ? measureClockOffset(config.broker) : undefined,
   ]);
   return {
+    lastRun: readLastRun(paths.lastRun),
+    findings: await gatherFindings(paths, daemon, broker, isConfig ? config.broker : undefined),
     platform: process.platform,
     mesh,
     dir: paths.dir,
@@ -65,6 +70,22 @@ export async function gatherMesh(shell: Shell, mesh: string): Promise<MeshFindin
   };
 }
 
+/** The daemon knows more; without one the broker is asked with the keys of this home. */
+async function gatherFindings(
+  { mesh, sock }: MeshPaths,
+  daemon: DaemonFindings,
+  broker: BrokerFindings,
+  brokerUrl: string | undefined,
+): Promise<readonly Finding[]> {
+  if (daemon.type === "answers") {
+    const { body } = await callDaemon({ sock }, (asked) => asked.findings(), daemonTimeoutMs);
+    return isErrorBody(body) ? [] : body.findings;
+  }
+  const certificate = brokerUrl === undefined ? undefined : await readCertificateEnd(brokerUrl);
+  const said = broker.type === "negotiated" ? judgeBroker(mesh, process.platform, broker.said) : [];
+  return [...said, ...judgeCertificate(certificate, Date.now())];
+}
+
 const noBroker: BrokerFindings = { type: "not asked" };
 
 function attemptFile<T>(read: () => T): T | { readonly problem: string } {
@@ -77,9 +98,9 @@ function attemptFile<T>(read: () => T): T | { readonly problem: string } {
 }
 
 function lookAtFiles(paths: MeshPaths): FileFinding[] {
-  const { keypair, localToken, hostFingerprint, config, outboxDb, inboxDb, log, lock, sock } = paths;
+  const { keypair, localToken, hostFingerprint, config, outboxDb, inboxDb, log, lock, lastRun, sock } = paths;
   const databases = [outboxDb, inboxDb].flatMap((path) => [path, `${path}-wal`, `${path}-shm`]);
-  const files = [keypair, localToken, hostFingerprint, config, ...databases, log, lock];
+  const files = [keypair, localToken, hostFingerprint, config, ...databases, log, lock, lastRun];
   return [
     lookAt(join(paths.home, "daemon"), "folder"),
     lookAt(paths.dir, "folder"),
@@ -155,8 +176,9 @@ async function askBroker(
   const agent = `claudemesh-cli/${shell.version}`;
   try {
     const identity = identityOf(keys, config.id);
-    await withBroker({ broker: config.broker, identity, agent, trust, connectTimeoutMs }, async () => undefined);
-    return { type: "negotiated" };
+    const asked = { broker: config.broker, identity, agent, trust, connectTimeoutMs, requestTimeoutMs: daemonTimeoutMs };
+    const said = await withBroker(asked, (call) => askMeshHealth(() => callHealth(call)));
+    return { type: "negotiated", said };
   } catch (error) {
     if (!(error instanceof MeshError)) throw error;
     const { reason, detail } = error.details;
@@ -167,5 +189,17 @@ async function askBroker(
       typeof reason === "string" &&
       (reason.startsWith("feature_") || reason === "protocol_error" || reason === "broker_too_old");
     return { type: isIncompatible ? "incompatible" : "away", detail: said };
+  }
+}
+
+async function callHealth(call: BrokerCall): Promise<{ readonly status: number; readonly body: unknown } | undefined> {
+  try {
+    return { status: 200, body: await call("mesh.health", {}) };
+  } catch (error) {
+    if (error instanceof MeshError && error.code !== "broker_unreachable") {
+      return { status: error.status, body: error.toBody() };
+    }
+    if (error instanceof MeshError || error instanceof BrokerRefusal) return undefined;
+    throw error;
   }
 }

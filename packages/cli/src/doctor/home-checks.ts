@@ -36,7 +36,7 @@ function judgeDisk({ freeBytes, home }: HomeFindings): Judgement[] {
   const means = `${showBytes(freeBytes)} are free where ${home} is.`;
   if (freeBytes >= scarceBytes) return [{ check, status: "ok", means }];
   const fix = `make room on that disk; see what takes it: du -sh ${shellWord(home)}`;
-  return [{ check, status: freeBytes < fullBytes ? "fail" : "warn", means, fix }];
+  return [{ check, code: "disk_low", status: freeBytes < fullBytes ? "fail" : "warn", means, fix }];
 }
 
 /** Said only where there is something to say: nobody else has heard of them. */

@@ -107,6 +107,7 @@ function judgeOutboxSize({ daemon, folder, mesh }: MeshFindings, fileBytes: numb
   const isFull = usedBytes >= maxBytes * refuseShare;
   return {
     check,
+    code: "outbox_full",
     status: isFull ? "fail" : "warn",
     means: isFull ? `${means} New sends are refused until some of it drains.` : means,
     fix: `claudemesh daemon outbox prune --older-than-days 7 --mesh ${mesh}, or raise [outbox] max_bytes`,

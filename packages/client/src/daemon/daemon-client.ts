@@ -11,6 +11,7 @@ import type {
 import type { RequeueRequest } from "@claudemesh/protocol/messages/requeue-request";
 import type { SendRequest } from "@claudemesh/protocol/messages/send-request";
 import type { ProfileInput } from "@claudemesh/protocol/wire/operations";
+import type { FindingsBody } from "../findings/judge-findings.ts";
 import type {
   DaemonEvent,
   Dismissed,
@@ -60,6 +61,7 @@ import type { SendManyOptions, SendOutcome } from "./send-many.ts";
 import type { StageWait, StageWaitOptions, WaitStage } from "./wait-for-stage.ts";
 
 export type { SendRequest } from "@claudemesh/protocol/messages/send-request";
+export type { Finding, FindingCode, FindingsBody } from "../findings/judge-findings.ts";
 export type * from "./daemon-bodies.ts";
 export type { CallOptions, DaemonAnswer, DaemonCall, DaemonClientOptions, DaemonMethod } from "./daemon-call.ts";
 export type * from "./mesh-bodies.ts";
@@ -147,6 +149,8 @@ export type DaemonClient = {
   readonly setProfile: (profile: ProfileInput) => Answer<Profile>;
 
   readonly version: () => Answer<VersionBody>;
+  /** What is wrong here and in the mesh, with the command that mends it. Asks the broker. */
+  readonly findings: () => Answer<FindingsBody>;
   readonly health: () => Answer<HealthBody>;
   readonly compat: () => Answer<CompatBody>;
   /** In the text format of Prometheus. */
@@ -231,6 +235,7 @@ function controlCalls(call: DaemonCall) {
   return {
     version: () => call("GET", "/v1/version"),
     health: () => call("GET", "/v1/health"),
+    findings: () => call("GET", "/v1/findings"),
     compat: () => call("GET", "/v1/compat"),
     metrics: () => call("GET", "/v1/metrics"),
     openapi: () => call("GET", "/openapi.json"),

@@ -2,7 +2,6 @@
 
 import type { PeerItem } from "@claudemesh/protocol/wire/frames";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
-import type { PageQuery } from "./daemon-bodies.ts";
 
 export type Topic = {
   readonly name: string;
@@ -14,7 +13,9 @@ export type Topic = {
   readonly last_message_at?: number | null;
 };
 
-export type TopicsQuery = PageQuery & { readonly counts?: boolean };
+type ListQuery = { readonly limit?: number; readonly cursor?: string };
+
+export type TopicsQuery = ListQuery & { readonly counts?: boolean };
 
 /** What waits in a queue; 10,000 means at least so many. */
 export type QueueItem = {
@@ -30,7 +31,7 @@ export type QueueItem = {
 
 export type OnceStateName = "running" | "uncertain" | "done" | "released";
 
-export type OnceQuery = PageQuery & { readonly state?: OnceStateName };
+export type OnceQuery = ListQuery & { readonly state?: OnceStateName };
 
 /** A key of `once` with its newest epoch. */
 export type OnceItem = {

@@ -60,6 +60,7 @@ describe("the home", () => {
       log: "/h/daemon/acme/daemon.log",
       pid: "/h/daemon/acme/pid",
       lock: "/h/daemon/acme/lock.db",
+      lastRun: "/h/daemon/acme/last_run.json",
     });
   });
 

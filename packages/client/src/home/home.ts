@@ -26,6 +26,8 @@ export type MeshPaths = {
   readonly log: string;
   readonly pid: string;
   readonly lock: string;
+  /** How the last daemon here began, and how it ended. */
+  readonly lastRun: string;
 };
 
 /** The `[mesh]` section of config.toml, key by key. */
@@ -69,6 +71,7 @@ export function meshPaths(home: string, mesh: string, platform: NodeJS.Platform 
     log: join(dir, "daemon.log"),
     pid: join(dir, "pid"),
     lock: join(dir, "lock.db"),
+    lastRun: join(dir, "last_run.json"),
   };
 }
 

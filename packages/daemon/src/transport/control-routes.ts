@@ -6,6 +6,7 @@ import type { TokenRotation } from "../files/local-token.ts";
 import type { EventHub } from "../services/event-hub.ts";
 import { type MetricsPorts, renderMetrics } from "../services/render-metrics.ts";
 import { type CompatPorts, reportCompat } from "../services/report-compat.ts";
+import { type FindingsPorts, reportFindings } from "../services/report-findings.ts";
 import { type HealthPorts, reportHealth } from "../services/report-health.ts";
 import { openEventStream } from "./event-route.ts";
 import { eventsQuery, noBody, noQuery } from "./queries.ts";
@@ -16,6 +17,7 @@ export type ControlApi = {
   readonly mesh: { readonly id: string; readonly name: string };
   readonly ownPubkey: string;
   readonly health: HealthPorts;
+  readonly findings: FindingsPorts;
   readonly compat: CompatPorts;
   readonly metrics: MetricsPorts;
   readonly events: EventHub;
@@ -38,6 +40,13 @@ export const controlRoutes: readonly Route<ControlApi>[] = [
     summary: "How the daemon is doing",
     schema: { querystring: noQuery },
     handle: (api) => ok(reportHealth(api.health)),
+  },
+  {
+    method: "GET",
+    url: "/v1/findings",
+    summary: "What is wrong here and in the mesh, with the command that mends it; asks the broker",
+    schema: { querystring: noQuery },
+    handle: async (api) => ok({ ...(await reportFindings(api.findings)) }),
   },
   {
     method: "GET",

@@ -1,0 +1,60 @@
+// Waiting until a daemon that was just started has agreed with its broker, has said why it waits, or is gone.
+import { setTimeout as sleep } from "node:timers/promises";
+import { type BrokerStatusBody, DaemonUnreachable } from "@claudemesh/client/daemon";
+import type { MeshPaths } from "@claudemesh/client/home";
+import { explainAbsence, readLastRun } from "@claudemesh/client/last-run";
+import { callDaemon } from "./daemon-access.ts";
+import { expectBody, Refused } from "./exit-codes.ts";
+
+const pollMs = 50;
+/** Longer than a broker that says nothing is given by the daemon itself. */
+const giveUpMs = 12_000;
+/** What ends a daemon that got through to its broker comes with the broker's first words. */
+const graceMs = 250;
+const callMs = 5_000;
+
+/** Throws where the daemon has ended, with the reason that it left. `hasEnded`: its process is known to be gone. */
+export async function waitUntilSettled(paths: MeshPaths, hasEnded: () => boolean): Promise<BrokerStatusBody> {
+  const untilMs = performance.now() + giveUpMs;
+  let broker: BrokerStatusBody = { state: "connecting" };
+  let isLastLook = false;
+  for (;;) {
+    const found = await look(paths);
+    if (hasEnded() || found === "gone") throw endedEarly(paths);
+    if (found !== undefined) broker = found;
+    if (isLastLook) return broker;
+    isLastLook = broker.state !== "connecting" || performance.now() >= untilMs;
+    await sleep(isLastLook && broker.state === "online" ? graceMs : pollMs);
+  }
+}
+
+/** Undefined: it is there and did not say in time. */
+async function look(paths: MeshPaths): Promise<BrokerStatusBody | "gone" | undefined> {
+  try {
+    return (await callDaemon(paths, async (daemon) => expectBody(await daemon.health()), callMs)).broker;
+  } catch (error) {
+    if (!(error instanceof DaemonUnreachable)) throw error;
+    return error.timedOut ? undefined : "gone";
+  }
+}
+
+function endedEarly(paths: MeshPaths): Refused {
+  const run = readLastRun(paths.lastRun);
+  const { means, next } = explainAbsence(paths.mesh, run);
+  const message = `The daemon started and ended again. ${means} To go on: ${next}.`;
+  return new Refused(503, { error: "daemon_ended", message, retryable: false, reason: run?.reason ?? null });
+}
+
+/** Waiting would not help: an owner, an operator or an upgrade has to. */
+const hopeless: ReadonlySet<string> = new Set(["unauthorized", "member_revoked", "protocol_error", "not_our_broker"]);
+
+export function isHopeless({ state, reason }: BrokerStatusBody): boolean {
+  return state !== "online" && reason !== undefined && hopeless.has(reason);
+}
+
+export function describeBroker({ state, reason, detail }: BrokerStatusBody): string {
+  if (state === "online") return "Broker  connected";
+  if (state === "connecting") return "Broker  not reached yet; sends are kept until it is";
+  const why = [reason, detail].filter((part) => part !== undefined).join(": ");
+  return `Broker  not connected (${why}); sends are kept until it is`;
+}

@@ -1,0 +1,51 @@
+// What is wrong with this daemon and its mesh: what it knows itself, and what the broker says when asked. What each fact
+// means is judged in the client package, for the doctor too.
+import { statfsSync } from "node:fs";
+import process from "node:process";
+import type { FindingsBody } from "@claudemesh/client/daemon";
+import { findingsBody, judgeBroker, judgeCertificate, judgeDaemon } from "@claudemesh/client/findings";
+import { askMeshHealth, readCertificateEnd } from "@claudemesh/client/findings-questions";
+import type { BrokerLink, Clock, OutboxStore } from "../ports.ts";
+import { type HealthPorts, reportHealth } from "./report-health.ts";
+
+export type FindingsPorts = {
+  readonly health: HealthPorts;
+  readonly outbox: Pick<OutboxStore, "oldestOpenEnqueuedAt">;
+  readonly link: Pick<BrokerLink, "request">;
+  readonly clock: Pick<Clock, "nowMs">;
+  /** The folder whose disk holds the databases. */
+  readonly folder: string;
+  /** Where the broker of the moment is. */
+  readonly brokerUrl: () => string;
+};
+
+const askMs = 3_000;
+
+export async function reportFindings(ports: FindingsPorts): Promise<FindingsBody> {
+  const { health, outbox, link, clock, folder, brokerUrl } = ports;
+  const said = askMeshHealth(async () => {
+    const outcome = await link.request("mesh.health", {}, { timeoutMs: askMs });
+    return outcome.type === "answered" ? outcome : undefined;
+  });
+  const mesh = health.mesh.name;
+  const own = judgeDaemon({
+    mesh,
+    platform: process.platform,
+    nowMs: clock.nowMs(),
+    health: reportHealth(health),
+    oldestOpenAtMs: outbox.oldestOpenEnqueuedAt(),
+    freeBytes: readFreeBytes(folder),
+  });
+  const certificate = judgeCertificate(await readCertificateEnd(brokerUrl()), Date.now());
+  return findingsBody([...own, ...judgeBroker(mesh, process.platform, await said), ...certificate]);
+}
+
+function readFreeBytes(folder: string): number | undefined {
+  try {
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize;
+  } catch (error) {
+    if (error instanceof Error && "code" in error) return undefined;
+    throw error;
+  }
+}
