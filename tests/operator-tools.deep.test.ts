@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { runCli, runJson } from "./support/process.ts";
 import { type Peer, until, World } from "./support/world.ts";
 
-type Check = { readonly check: string; readonly status: string; readonly fix?: string };
+type Check = { readonly code?: string; readonly check: string; readonly status: string; readonly fix?: string };
 
 let world: World;
 let alice: Peer;
