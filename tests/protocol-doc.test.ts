@@ -21,6 +21,7 @@ const pushes: Readonly<Record<string, readonly string[]>> = {
   member_revoked: ["pubkey"],
   destination_gone: ["kind", "ref"],
   peer_leave: ["pubkey"],
+  brokers_changed: ["brokers"],
   sync: ["space", "sessionId", "branch", "fromSeq", "toSeq", "caughtUpLocalSeq", "upserts", "removes"],
   "session.revoked": ["space", "sessionId"],
   peer_join: ["pubkey", "name", "role", "connected_at", ...Object.keys(operations["profile.set"].input.properties)],

@@ -98,7 +98,7 @@ export async function startBroker(config: BrokerConfig, options: StartBrokerOpti
     joined = await joinBrokers(backend.sideBySide, { nextId, log });
     const { connections } = joined;
     const watchers = createWatchers(backend, connections, log);
-    const announced = createDirectory(backend, config, nextId, log);
+    const announced = createDirectory(backend, config, connections, nextId, log);
     directory = announced;
     const checkReady = createCheckReady(backend, announced, config, log);
     const strangers = new Strangers(config.strangersPerAddress);
@@ -162,6 +162,7 @@ export async function startBroker(config: BrokerConfig, options: StartBrokerOpti
 function createDirectory(
   { brokers, nowMs, sideBySide }: Backend,
   { publicUrl }: BrokerConfig,
+  connections: ConnectionRegistry,
   nextId: () => string,
   log: Logger,
 ): BrokerDirectory {
@@ -175,7 +176,10 @@ function createDirectory(
     onFailure: createQuietLog((error, times) =>
       log.warn({ event: "announce_failed", err: error, times }, "the store did not take this broker's row"),
     ),
-    onChange: (brokers) => log.info({ event: "brokers_changed", brokers }, "the brokers on this store changed"),
+    onChange: (brokers) => {
+      log.info({ event: "brokers_changed", brokers }, "the brokers on this store changed");
+      connections.brokersChanged(brokers);
+    },
   });
 }
 

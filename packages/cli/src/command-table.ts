@@ -40,6 +40,7 @@ export const commandEntries: readonly CommandEntry[] = [
   entry("daemon down", "stop the daemon", () => import("./commands/daemon-down.ts")),
   entry("daemon restart", "stop the daemon and start it again", () => import("./commands/daemon-restart.ts")),
   entry("daemon status", "is it running, connected, draining?", () => import("./commands/daemon-status.ts")),
+  entry("daemon reconnect", "try to reach a broker now", () => import("./commands/daemon-reconnect.ts")),
   entry("daemon version", "versions of command and daemon", () => import("./commands/daemon-version.ts")),
   entry("daemon logs", "show what the daemon has logged", () => import("./commands/daemon-logs.ts")),
   entry("daemon reload", "let the daemon read its settings again", () => import("./commands/daemon-reload.ts")),

@@ -4,6 +4,7 @@ import type { BrokerTrust } from "@claudemesh/client/broker-trust";
 import { type MeshConfig, type MeshPaths, readMeshConfig } from "@claudemesh/client/home";
 import { trustOfHome } from "@claudemesh/client/home-trust";
 import { identityOf, readKeyFile } from "@claudemesh/client/keys";
+import { readKnownBrokers } from "@claudemesh/client/known-brokers";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { isPublicKey } from "@claudemesh/protocol/messages/names";
 import type { Shell } from "./shell.ts";
@@ -12,7 +13,9 @@ export async function asMember<T>(shell: Shell, paths: MeshPaths, use: (call: Br
   const config = readMeshConfig(paths);
   const identity = identityOf(readKeyFile(paths.keypair), config.id);
   const trust = homeTrust(shell, paths, config);
-  return withBroker({ broker: config.broker, identity, agent: `claudemesh-cli/${shell.version}`, trust }, use);
+  const brokers = readKnownBrokers(paths, config);
+  const agent = `claudemesh-cli/${shell.version}`;
+  return withBroker({ broker: config.broker, brokers, identity, agent, trust }, use);
 }
 
 /** Which broker this home believes; the first one that it meets is kept, and the user hears of it. */

@@ -16,6 +16,8 @@ export async function createMembership(options: {
   readonly home: string;
   readonly mesh: string;
   readonly broker: string;
+  /** Others of the same store. */
+  readonly brokers?: readonly string[];
   readonly adminToken: string;
   readonly name: string;
   /** Certificates that the home trusts from now on. */
@@ -23,7 +25,7 @@ export async function createMembership(options: {
   /** The key that the broker must prove before the admin token is sent; absent: whatever it proves is kept. */
   readonly brokerKey?: string | undefined;
 }): Promise<NewMembership> {
-  const { home, mesh, broker, adminToken, name, ca } = options;
+  const { home, mesh, broker, brokers = [], adminToken, name, ca } = options;
   const paths = meshPaths(home, mesh);
   const known = findMeshConfig(paths);
   if (known !== undefined && brokerHttpUrl(known.broker, "") !== brokerHttpUrl(broker, "")) {
@@ -40,7 +42,7 @@ export async function createMembership(options: {
     throw otherMesh(mesh, `${found}: put the broker's store back, or choose another name for a new mesh.`);
   }
   const { mesh_id, name: member_name, broker_key } = membership;
-  writeMeshConfig(paths, { id: mesh_id, name: mesh, broker, member_name, broker_key });
+  writeMeshConfig(paths, { id: mesh_id, name: mesh, broker, brokers, member_name, broker_key });
   return membership;
 }
 

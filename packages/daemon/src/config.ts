@@ -1,6 +1,7 @@
 // What a daemon can be told: config.toml, then what the command line or the environment puts above it. Read once at
 // start and passed down. A key that nobody knows is refused by its name, because a misspelt limit is no limit.
 import { readFileSync } from "node:fs";
+import { brokersMax } from "@claudemesh/client/broker-route";
 import { createSchemaCompiler } from "@claudemesh/http/validation";
 import { type BackoffBounds, defaultBackoff, defaultReconnect } from "@claudemesh/protocol/messages/backoff";
 import { limits } from "@claudemesh/protocol/messages/limits";
@@ -95,6 +96,7 @@ const meshSchema = section({
   id: { type: "string" },
   name: { type: "string" },
   broker: { type: "string" },
+  brokers: { type: "array", maxItems: brokersMax, items: { type: "string" } },
   member_name: { type: "string" },
   broker_key: { type: "string", pattern: "^[0-9a-f]{64}$" },
 });

@@ -1,5 +1,6 @@
 // What the daemon's services need from outside, each with its guarantee. The stores on SQLite, the link, the clock and
 // the log implement these; tests put scripted ones in their place.
+import type { LinkRoute } from "@claudemesh/client/broker-route";
 import type { Link, LinkStatus } from "@claudemesh/client/link-contract";
 import type { NegotiatedFeatures } from "@claudemesh/protocol/features";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
@@ -48,6 +49,10 @@ export type Log = {
 
 /** The broker, as services see it: the link of the moment. */
 export type BrokerLink = Pick<Link, "request"> & {
+  /** Where it is and could be; undefined where it knows one place alone. */
+  readonly route?: () => LinkRoute | undefined;
+  /** Tries again now, where it waits for its next try. */
+  readonly reconnect?: () => void;
   readonly status: () => LinkStatus;
   /** True as soon as a hello has succeeded; false when none has within the time. */
   readonly whenOnline: (timeoutMs: number) => Promise<boolean>;

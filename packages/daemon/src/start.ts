@@ -5,6 +5,7 @@ import process from "node:process";
 import { type MeshConfig, type MeshPaths, meshPaths } from "@claudemesh/client/home";
 import { trustOfHome } from "@claudemesh/client/home-trust";
 import { identityOf, type MemberKeys } from "@claudemesh/client/keys";
+import { readKnownBrokers, writeLearnedBrokers } from "@claudemesh/client/known-brokers";
 import { type LastRun, writeLastRun } from "@claudemesh/client/last-run";
 import { openLink } from "@claudemesh/client/link";
 import type { Link, LinkOptions } from "@claudemesh/client/link-contract";
@@ -20,6 +21,7 @@ import { announceFiles, refuseNewerSchema, withdrawFiles } from "./files/running
 import { readHostFacts } from "./files/this-host.ts";
 import { createDaemonLog, readFailpoints } from "./log.ts";
 import { openMember } from "./open-member.ts";
+import type { Log } from "./ports.ts";
 import { ReleaseStack } from "./release-stack.ts";
 import type { LinkEvents } from "./services/broker-link.ts";
 import { confirmHost } from "./services/confirm-host.ts";
@@ -121,13 +123,15 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
     log,
     failpoints,
     stores,
-    openLink: (events) => connect({ ...linkOptions(mesh, keys, version, config, events), trust }),
+    openLink: (events) =>
+      connect({ ...linkOptions(mesh, keys, version, config, events), brokers: readKnownBrokers(paths, mesh), trust }),
     onFatal: ({ reason, message }) => exit({ reason, exitCode: 1, message }),
+    onBrokers: (urls) => keepBrokers(paths, urls, log),
   });
   resources.push(() => services.stop());
   resources.push(() => farewell?.waitForDrain());
   const tokens = openLocalTokens(paths.localToken, clock);
-  const place = { folder: paths.dir, brokerUrl: () => mesh.broker };
+  const place = { folder: paths.dir, brokerUrl: () => services.brokerUrl() ?? mesh.broker };
   const server = await startLocalServer({
     config: config.ipc,
     settings,
@@ -174,6 +178,15 @@ function noteRun(paths: MeshPaths, run: LastRun): void {
     if (existsSync(paths.dir)) writeLastRun(paths.lastRun, run);
   } catch (error) {
     if (!(error instanceof Error && ("code" in error || error instanceof LocalFileError))) throw error;
+  }
+}
+
+/** What brokers tell of themselves is there again with the next hello, so that a disk that refuses it is no harm. */
+function keepBrokers(paths: MeshPaths, urls: readonly string[], log: Log): void {
+  try {
+    writeLearnedBrokers(paths, urls);
+  } catch (error) {
+    log.warn({ event: "brokers_not_kept", err: error }, "brokers.json cannot be written");
   }
 }
 

@@ -47,6 +47,8 @@ export type WiringOptions = {
   readonly stores: DaemonStores;
   readonly openLink: (events: LinkEvents) => Link;
   readonly onFatal: (end: FatalEnd) => void;
+  /** Keeps what brokers tell of themselves. */
+  readonly onBrokers?: (urls: readonly string[]) => void;
   /** Node's own where absent. */
   readonly chance?: Chance;
   /** Made from the keys where absent. */
@@ -60,6 +62,8 @@ export type DaemonServices = {
   readonly localApi: (
     facts: Pick<LocalApi, "version" | "rotateToken" | "reload"> & { readonly place: FindingsPlace },
   ) => LocalApi;
+  /** Where the link is; undefined where that is not known. */
+  readonly brokerUrl: () => string | undefined;
   /** Connects and begins to work. */
   readonly start: () => void;
   /** Lets open tries end for a moment, then ends the link and records what is left. */
@@ -118,9 +122,9 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   );
   const expiry = new Expiry({ outbox, link, clock, log, limits, requestTimeoutMs });
   const { receiver, rebuild } = wireReceiving(options, { link, sealer, nameOf, inlineBytes, nextTurn, onStored });
-  const { onFatal } = options;
+  const { onFatal, onBrokers = () => undefined } = options;
   const told = { limits, directory, membership, destinations, drain, expiry, receiver, rebuild, events };
-  const followed = { ...told, noticeSleep, onNotOurBroker, log, onFatal };
+  const followed = { ...told, noticeSleep, onNotOurBroker, log, onFatal, onBrokers };
   const follower = followLink(followed);
   const heart = createHeart(options, { noticeSleep, expiry, rebuild, linkStatus: link.status, log });
   const startedAt = nowMs();
@@ -131,7 +135,12 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const way = () => ({ rateLimited: drain.rateLimited, membershipEndedAt: membership.ended?.at });
   const operating = { stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs, way };
   const operator = wireOperator(operating);
-  const observed = { linkStatus: link.status, drainStatus: () => drain.status, streams: () => events.streams };
+  const observed = {
+    linkStatus: link.status,
+    linkRoute: link.route,
+    drainStatus: () => drain.status,
+    streams: () => events.streams,
+  };
   const faults = failpoints.active ? { failpoints: failpoints.describe() } : {};
   const member = { name: ownName, pubkey: ownPubkey };
   const health: HealthPorts = { mesh, member, membership, ...observed, outbox, inbox, gauge, startedAt, ...faults };
@@ -142,7 +151,9 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
       ...facts,
       ...{ mesh, ownPubkey, accept, checkSend, outbox, inbox, directory, nameOf, pins, health },
       findings: { health, outbox, link, clock, ...place },
+      reconnect: link.reconnect,
     }),
+    brokerUrl: () => link.route()?.current,
     start: () => {
       link.start();
       heart.start();

@@ -22,6 +22,7 @@ function createConnection(
     refuse: note("refused"),
     cut: note("cut"),
     destinationGone: ({ kind, ref }) => void log.push(`${name} lost ${kind} ${ref}`),
+    brokersChanged: note("told of brokers"),
   };
 }
 

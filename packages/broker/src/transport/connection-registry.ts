@@ -19,6 +19,8 @@ export type RegisteredConnection = {
   readonly cut: () => void;
   /** Sends of its member to this destination are refused from now on. */
   readonly destinationGone: (destination: Destination) => void;
+  /** The brokers of this store are others than before. */
+  readonly brokersChanged: (urls: readonly string[]) => void;
 };
 
 /** The space has reached this seq. */
@@ -89,6 +91,10 @@ export class ConnectionRegistry {
 
   sessionTaken(space: SpaceRef, sessionId: string, epoch: number): void {
     for (const listener of this.#sessionListeners) listener(space, sessionId, epoch);
+  }
+
+  brokersChanged(urls: readonly string[]): void {
+    for (const present of this.#byMember.values()) for (const connection of present) connection.brokersChanged(urls);
   }
 
   /** Ends every connection of a former member. */

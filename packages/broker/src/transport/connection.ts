@@ -230,6 +230,10 @@ export class Connection {
       destinationGone: (gone) => {
         if (pump !== undefined && this.#open !== undefined) this.#write({ type: "destination_gone", ...gone });
       },
+      brokersChanged: (brokers) => {
+        // Who is not told yet is told with the answer to its hello.
+        if (this.#open !== undefined) this.#write({ type: "brokers_changed", brokers });
+      },
     };
     if (!this.#broker.connections.add(entry, this.#broker.config.connectionPolicy)) {
       entry.refuse();
@@ -249,7 +253,8 @@ export class Connection {
     this.#open = { caller: { ...caller, sessions: this.#createSessions() }, pump };
     this.#broker.log.info({ event: "connected", mesh: caller.mesh.name, member: caller.member.name, kind: hello.kind });
     const { pubkey, name, role } = caller.member;
-    const body: HelloReplyBody = { mesh: caller.mesh.name, mesh_id: caller.mesh.id, member: { pubkey, name, role } };
+    const { name: mesh, id: mesh_id } = caller.mesh;
+    const body: HelloReplyBody = { mesh, mesh_id, member: { pubkey, name, role }, brokers: this.#broker.brokerUrls() };
     this.#reply(hello.id, { status: 200, body });
     if (pump === undefined) return;
     pump.wake();

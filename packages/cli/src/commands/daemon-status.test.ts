@@ -50,7 +50,13 @@ async function startWorld(flags: Record<string, string> = {}) {
   const time = { wallMs: () => Date.now() + aheadMs, monotonicMs: () => performance.now() + aheadMs };
   const broker = await startTestBroker({ folder, time, flags });
   const home = makeTemporaryFolder();
-  await createMembership({ home, mesh: "acme", broker: broker.url, adminToken: readAdminToken(broker), name: "alice" });
+  await createMembership({
+    home,
+    mesh: "acme",
+    broker: broker.url,
+    adminToken: readAdminToken(broker),
+    name: "alice",
+  });
   const daemon = await startDaemon({ home, mesh: "acme", env: {} });
   onTestFinished(() => daemon.stop());
   const shell = createRecordingShell({ home });

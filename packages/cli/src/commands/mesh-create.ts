@@ -7,7 +7,7 @@ import { createMembership, defaultMemberName } from "../membership.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 type Options = {
-  broker: string;
+  broker: string[];
   name?: string;
   adminTokenFile?: string;
   brokerKey?: string;
@@ -18,7 +18,11 @@ type Options = {
 export function define(command: Command, shell: Shell): void {
   withJson(command)
     .argument("<name>", "name of the mesh")
-    .requiredOption("--broker <url>", "where the broker is, for example ws://127.0.0.1:7600")
+    .requiredOption(
+      "--broker <url>",
+      "where the broker is, for example ws://127.0.0.1:7600; again for others of the same store",
+      (url: string, before: string[] = []) => [...before, url],
+    )
     .option("--name <member>", "your name in the mesh (default: your user name)")
     .option("--admin-token-file <path>", adminTokenHelp)
     .option("--broker-key <hex>", "the key that it must prove to hold (default: whatever it holds is trusted)")
@@ -31,10 +35,12 @@ export function define(command: Command, shell: Shell): void {
 }
 
 async function createAndInvite(shell: Shell, mesh: string, options: Options) {
+  const [broker = "", ...brokers] = options.broker;
   const membership = await createMembership({
     home: shell.home,
     mesh,
-    broker: options.broker,
+    broker,
+    brokers,
     adminToken: readAdminToken(shell, options.adminTokenFile, "Creating a mesh"),
     name: options.name ?? defaultMemberName(),
     ca: options.ca,

@@ -176,7 +176,14 @@ async function askBroker(
   const agent = `claudemesh-cli/${shell.version}`;
   try {
     const identity = identityOf(keys, config.id);
-    const asked = { broker: config.broker, identity, agent, trust, connectTimeoutMs, requestTimeoutMs: daemonTimeoutMs };
+    const asked = {
+      broker: config.broker,
+      identity,
+      agent,
+      trust,
+      connectTimeoutMs,
+      requestTimeoutMs: daemonTimeoutMs,
+    };
     const said = await withBroker(asked, (call) => askMeshHealth(() => callHealth(call)));
     return { type: "negotiated", said };
   } catch (error) {

@@ -11,6 +11,7 @@ import type { CreateMeshRequest, Invite, JoinRequest } from "@claudemesh/protoco
 import type { OperationName } from "@claudemesh/protocol/wire/operations";
 import { createMeshBytes, joinBytes } from "@claudemesh/protocol/wire/signing";
 import { type MemberKeys, signerOf } from "../keys/member-keys.ts";
+import { BrokerRoute } from "../link/broker-route.ts";
 import type { BrokerTrust } from "../link/broker-trust.ts";
 import { connectOnce } from "../link/link.ts";
 import type { Link, LinkOutcome, MemberIdentity } from "../link/link-contract.ts";
@@ -159,6 +160,8 @@ export type BrokerCall = (operation: OperationName, input: object) => Promise<un
 
 export type BrokerOptions = {
   readonly broker: string;
+  /** Other brokers of the same store, asked in this order where the ones before cannot be reached. */
+  readonly brokers?: readonly string[];
   readonly identity: MemberIdentity;
   /** Program and version, for the broker's log. */
   readonly agent: string;
@@ -172,16 +175,8 @@ const defaultRequestTimeoutMs = 30_000;
 
 /** Connects, lets `use` make its calls, and hangs up, however that ends. Direct messages among them are sealed. */
 export async function withBroker<T>(options: BrokerOptions, use: (call: BrokerCall) => Promise<T>): Promise<T> {
-  const { broker, identity, agent, trust, connectTimeoutMs, requestTimeoutMs = defaultRequestTimeoutMs } = options;
-  const link = await connectOnce({
-    url: broker,
-    identity,
-    kind: "client",
-    agent,
-    onPush: () => undefined,
-    ...(trust === undefined ? {} : { trust }),
-    ...(connectTimeoutMs === undefined ? {} : { connectTimeoutMs }),
-  });
+  const { requestTimeoutMs = defaultRequestTimeoutMs } = options;
+  const { link, broker } = await connectToAny(options);
   try {
     return await use(async (operation, input) => {
       const sealed = await sealOutgoing(identity, operation, input);
@@ -189,6 +184,34 @@ export async function withBroker<T>(options: BrokerOptions, use: (call: BrokerCa
     });
   } finally {
     await link.close();
+  }
+}
+
+const nextBrokerMs = 2_000;
+
+/** Goes on to the next only where nothing was said to the one before. The last one's failure is the answer. */
+async function connectToAny(options: BrokerOptions): Promise<{ readonly link: Link; readonly broker: string }> {
+  const { identity, agent, trust, connectTimeoutMs } = options;
+  const route = new BrokerRoute(options.broker, options.brokers);
+  for (;;) {
+    const broker = route.current;
+    const isLast = route.untried <= 1;
+    const timeoutMs = isLast ? connectTimeoutMs : Math.min(connectTimeoutMs ?? nextBrokerMs, nextBrokerMs);
+    try {
+      const link = await connectOnce({
+        url: broker,
+        identity,
+        kind: "client",
+        agent,
+        onPush: () => undefined,
+        ...(trust === undefined ? {} : { trust }),
+        ...(timeoutMs === undefined ? {} : { connectTimeoutMs: timeoutMs }),
+      });
+      return { link, broker };
+    } catch (error) {
+      const isAway = error instanceof MeshError && error.code === "broker_unreachable";
+      if (!isAway || route.failed()) throw error;
+    }
   }
 }
 

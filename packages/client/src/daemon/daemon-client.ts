@@ -56,7 +56,14 @@ import type {
   Topic,
   TopicsQuery,
 } from "./mesh-bodies.ts";
-import type { AuditReport, CompatBody, HealthBody, MessageFacts, VersionBody } from "./report-bodies.ts";
+import type {
+  AuditReport,
+  BrokerStatusBody,
+  CompatBody,
+  HealthBody,
+  MessageFacts,
+  VersionBody,
+} from "./report-bodies.ts";
 import type { SendManyOptions, SendOutcome } from "./send-many.ts";
 import type { StageWait, StageWaitOptions, WaitStage } from "./wait-for-stage.ts";
 
@@ -158,6 +165,8 @@ export type DaemonClient = {
   readonly openapi: () => Answer<Readonly<Record<string, unknown>>>;
   readonly rotateToken: () => Answer<TokenRotation>;
   /** Reads config.toml again. */
+  /** Tries to connect now, where the daemon waits for its next try. */
+  readonly reconnect: () => Answer<{ readonly broker: BrokerStatusBody }>;
   readonly reload: () => Answer<Reloaded>;
 
   /** Lets go of idle connections. */
@@ -241,6 +250,7 @@ function controlCalls(call: DaemonCall) {
     openapi: () => call("GET", "/openapi.json"),
     rotateToken: () => call("POST", "/v1/token/rotate", {}),
     reload: () => call("POST", "/v1/reload", {}),
+    reconnect: () => call("POST", "/v1/reconnect", {}),
   } satisfies Partial<DaemonClient>;
 }
 

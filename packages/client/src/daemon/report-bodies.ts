@@ -29,6 +29,10 @@ export type BrokerStatusBody = {
   readonly seen_key?: string;
   /** What somebody should know once. */
   readonly note?: string;
+  /** Which broker it is, or is tried next; the others that serve the mesh; and when the next try begins. */
+  readonly url?: string;
+  readonly others?: readonly string[];
+  readonly next_try_at?: number;
 };
 
 export type DrainStatusBody =

@@ -61,6 +61,7 @@ describe("the home", () => {
       pid: "/h/daemon/acme/pid",
       lock: "/h/daemon/acme/lock.db",
       lastRun: "/h/daemon/acme/last_run.json",
+      brokers: "/h/daemon/acme/brokers.json",
     });
   });
 

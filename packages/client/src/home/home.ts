@@ -28,6 +28,8 @@ export type MeshPaths = {
   readonly lock: string;
   /** How the last daemon here began, and how it ended. */
   readonly lastRun: string;
+  /** The brokers that brokers told of. */
+  readonly brokers: string;
 };
 
 /** The `[mesh]` section of config.toml, key by key. */
@@ -35,6 +37,8 @@ export type MeshConfig = {
   readonly id: string;
   readonly name: string;
   readonly broker: string;
+  /** Other brokers of the same store. */
+  readonly brokers?: readonly string[];
   readonly member_name: string;
   /** The key by which the broker is known, in hex. A home of before 0.2 has none until it meets a broker with one. */
   readonly broker_key?: string;
@@ -72,6 +76,7 @@ export function meshPaths(home: string, mesh: string, platform: NodeJS.Platform 
     pid: join(dir, "pid"),
     lock: join(dir, "lock.db"),
     lastRun: join(dir, "last_run.json"),
+    brokers: join(dir, "brokers.json"),
   };
 }
 
@@ -189,6 +194,7 @@ export function readMeshConfig(paths: MeshPaths): MeshConfig {
     broker: readText(section, "broker", paths.config),
     member_name: readText(section, "member_name", paths.config),
     ...(broker_key !== undefined && { broker_key: checkBrokerKey(broker_key, paths.config) }),
+    ...readBrokers(section, paths.config),
   };
 }
 
@@ -196,8 +202,12 @@ export function readMeshConfig(paths: MeshPaths): MeshConfig {
 export function writeMeshConfig(paths: MeshPaths, config: MeshConfig): void {
   const text = readConfigText(paths.config) ?? "";
   parseConfig(text, paths.config);
-  const { id, name, broker, member_name, broker_key } = config;
-  const values = { id, name, broker, member_name, ...(broker_key !== undefined && { broker_key }) };
+  const { id, name, broker, member_name, broker_key, brokers = [] } = config;
+  const values = {
+    ...{ id, name, broker, member_name },
+    ...(broker_key !== undefined && { broker_key }),
+    ...(brokers.length > 0 && { brokers }),
+  };
   replacePrivateFile(paths.config, setTomlSection(text, "mesh", values));
 }
 
@@ -223,6 +233,14 @@ function parseConfig(text: string, path: string): TomlTable {
 function checkBrokerKey(value: unknown, path: string): string {
   if (typeof value === "string" && isPublicKey(value)) return value;
   const message = `${path} says a [mesh] broker_key that is not 64 characters of lower-case hex; correct it there.`;
+  throw new LocalFileError("unreadable", path, message);
+}
+
+function readBrokers(section: unknown, path: string): { readonly brokers?: readonly string[] } {
+  const { brokers } = (section ?? {}) as TomlTable;
+  if (brokers === undefined) return {};
+  if (Array.isArray(brokers) && brokers.every((each) => typeof each === "string")) return { brokers };
+  const message = `${path} says [mesh] brokers that are no list of addresses; correct it there.`;
   throw new LocalFileError("unreadable", path, message);
 }
 

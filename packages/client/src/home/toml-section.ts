@@ -3,10 +3,10 @@
 import { isDeepStrictEqual } from "node:util";
 import { parse, stringify, type TomlTable } from "smol-toml";
 
-type Texts = Readonly<Record<string, string>>;
+type Values = Readonly<Record<string, string | readonly string[]>>;
 
 /** `text` is valid TOML. Keys of the section that `values` does not name are kept. */
-export function setTomlSection(text: string, section: string, values: Texts): string {
+export function setTomlSection(text: string, section: string, values: Values): string {
   const wanted = withSection(parse(text), section, values);
   const edited = editLines(text, section, values);
   if (saysTheSame(edited, wanted)) return edited;
@@ -14,10 +14,10 @@ export function setTomlSection(text: string, section: string, values: Texts): st
   return stringify(wanted);
 }
 
-function withSection(table: TomlTable, section: string, values: Texts): TomlTable {
+function withSection(table: TomlTable, section: string, values: Values): TomlTable {
   const old = table[section];
   const kept = typeof old === "object" && !Array.isArray(old) && !(old instanceof Date) ? old : {};
-  return { ...table, [section]: { ...kept, ...values } };
+  return { ...table, [section]: { ...kept, ...(values as TomlTable) } };
 }
 
 function saysTheSame(text: string, wanted: TomlTable): boolean {
@@ -30,7 +30,7 @@ function saysTheSame(text: string, wanted: TomlTable): boolean {
   }
 }
 
-function editLines(text: string, section: string, values: Texts): string {
+function editLines(text: string, section: string, values: Values): string {
   const lines = text === "" ? [] : text.replace(/\n$/, "").split("\n");
   const header = lines.findIndex((line) => sectionName(line) === section);
   if (header < 0) {
@@ -53,6 +53,6 @@ function sectionName(line: string): string | undefined {
   return /^\s*\[\s*([A-Za-z0-9_-]+)\s*\]\s*(?:#.*)?$/.exec(line)?.[1];
 }
 
-function assignment([key, value]: readonly [string, string]): string {
+function assignment([key, value]: readonly [string, string | readonly string[]]): string {
   return stringify({ [key]: value }).trimEnd();
 }

@@ -45,6 +45,9 @@ export function readIncomingFrame(text: string): IncomingFrame {
       return { type: "push", push: { type: "peer_leave", pubkey: frame.pubkey } };
     case "destination_gone":
       return readDestinationGone(frame);
+    case "brokers_changed":
+      if (!isTexts(frame.brokers)) return malformed("a brokers_changed push names no brokers");
+      return { type: "push", push: { type: "brokers_changed", brokers: frame.brokers } };
     case "sync":
     case "session.revoked":
       return readSpacePush(frame);
@@ -65,7 +68,8 @@ export function readHelloReply(body: unknown): HelloReplyBody | undefined {
   if (typeof mesh !== "string" || typeof mesh_id !== "string") return undefined;
   if (typeof pubkey !== "string" || typeof name !== "string") return undefined;
   if (role !== "owner" && role !== "member") return undefined;
-  return { mesh, mesh_id, member: { pubkey, name, role } };
+  const brokers = isTexts(body.brokers) ? { brokers: body.brokers } : {};
+  return { mesh, mesh_id, member: { pubkey, name, role }, ...brokers };
 }
 
 function parseObject(text: string): Fields | undefined {
@@ -155,6 +159,10 @@ function isFields(value: unknown): value is Fields {
 
 function isHex(value: unknown, characters: number): value is string {
   return typeof value === "string" && value.length === characters && /^[0-9a-f]+$/.test(value);
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === "string");
 }
 
 function isWhole(value: unknown): value is number {

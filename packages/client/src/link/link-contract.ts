@@ -5,6 +5,7 @@ import type { HelloReplyBody, PushFrame } from "@claudemesh/protocol/wire/frames
 import type { OperationName } from "@claudemesh/protocol/wire/operations";
 import type { ConnectionKind } from "@claudemesh/protocol/wire/signing";
 import type { SealingIdentity } from "../seal/outgoing.ts";
+import type { LinkRoute } from "./broker-route.ts";
 import type { BrokerTrust } from "./broker-trust.ts";
 
 /** Who connects. `sign` makes an ed25519 signature of 64 bytes. */
@@ -79,6 +80,8 @@ export type SeenKeys = { readonly expected: string; readonly seen: string };
 export type LinkOptions = {
   /** ws://, wss://, http:// or https://; the path is ours. */
   readonly url: string;
+  /** Other brokers of the same store, to go to while that one is away. The brokers themselves may tell of more. */
+  readonly brokers?: readonly string[];
   readonly identity: MemberIdentity;
   readonly kind: ConnectionKind;
   /** Program and version, for the broker's log. */
@@ -106,6 +109,10 @@ export type Link = {
   readonly request: (operation: OperationName, input: object, options: RequestOptions) => Promise<LinkOutcome>;
   /** Bytes accepted by `request` that the socket has not taken yet. */
   readonly bufferedBytes: () => number;
+  /** Where it is and could be; absent where a link has one place for good. */
+  readonly route?: () => LinkRoute;
+  /** Tries again now, where it waits for its next try. */
+  readonly reconnect?: () => void;
   /** Ends the link for good; open requests end as connection_lost. */
   readonly close: () => Promise<void>;
 };

@@ -4,6 +4,7 @@
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type BackoffBounds, backoffDelayMs, defaultReconnect } from "@claudemesh/protocol/messages/backoff";
 import { brokerSocketUrl } from "../broker/broker-url.ts";
+import { BrokerRoute, hastyConnectMs, hopMs, type LinkRoute } from "./broker-route.ts";
 import { trustInMemory } from "./broker-trust.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import { type EndedStatus, failuresAfterEnd } from "./ended-status.ts";
@@ -32,6 +33,8 @@ export function openLink(options: LinkOptions, timing: LinkTiming = defaultTimin
     status: () => link.status,
     request: (operation, input, requestOptions) => link.connection.request(operation, input, requestOptions),
     bufferedBytes: () => link.connection.bufferedBytes(),
+    route: () => link.describeRoute(),
+    reconnect: () => link.tryNow(),
     close: () => link.close(),
   };
 }
@@ -46,6 +49,8 @@ class ReconnectingLink {
   readonly #steadyMs: number;
   /** It was this link that met the first key of its home. */
   #hasMetFirst = false;
+  readonly #route: BrokerRoute;
+  #nextTryAtMs: number | undefined;
   #failures = 0;
   #onlineAtMs: number | undefined;
   #reconnectTimer: NodeJS.Timeout | undefined;
@@ -55,6 +60,7 @@ class ReconnectingLink {
     this.#connectionOptions = connectionOptions(options, timing);
     this.#backoff = options.backoff ?? defaultReconnect;
     this.#steadyMs = timing.steadyMs;
+    this.#route = new BrokerRoute(options.url, options.brokers);
     this.connection = this.#connect();
   }
 
@@ -69,25 +75,60 @@ class ReconnectingLink {
 
   #connect(): Connection {
     this.#onlineAtMs = undefined;
-    return new Connection(this.#connectionOptions, {
+    this.#nextTryAtMs = undefined;
+    return new Connection(this.#placeOf(this.#route), {
       onOnline: (hello, { features, defaulted }, { brokerKey, isFirst }) => {
         this.#onlineAtMs = performance.now();
+        this.#route.worked();
+        if (hello.brokers !== undefined) this.#route.learn(hello.brokers);
         this.#hasMetFirst ||= isFirst;
         const isFirstKey = this.#hasMetFirst;
         const unclear = defaulted.length > 0 && { defaulted };
         this.#change({ state: "online", hello, features, brokerKey, isFirstKey, ...unclear });
       },
-      onPush: this.#options.onPush,
+      onPush: (push) => {
+        if (push.type === "brokers_changed") this.#route.learn(push.brokers);
+        this.#options.onPush(push);
+      },
       onEnd: (ended) => this.#connectionEnded(ended),
     });
+  }
+
+  describeRoute(): LinkRoute {
+    const { current, others } = this.#route;
+    return { current, others, nextTryAtMs: this.#nextTryAtMs };
+  }
+
+  tryNow(): void {
+    if (this.status.state !== "offline") return;
+    clearTimeout(this.#reconnectTimer);
+    this.#failures = 0;
+    this.#reconnect();
+  }
+
+  /** Where there is another one to go to, a broker that says nothing is not waited for as long, in a first round. */
+  #placeOf(route: BrokerRoute): ConnectionOptions {
+    const { connectTimeoutMs } = this.#connectionOptions;
+    const isHasty = route.others.length > 0 && !route.isRoundOver;
+    return {
+      ...this.#connectionOptions,
+      socketUrl: brokerSocketUrl(route.current),
+      connectTimeoutMs: isHasty ? Math.min(connectTimeoutMs, hastyConnectMs) : connectTimeoutMs,
+    };
   }
 
   #connectionEnded(ended: EndedStatus): void {
     if (ended.state === "offline") {
       const onlineForMs = this.#onlineAtMs === undefined ? undefined : performance.now() - this.#onlineAtMs;
-      this.#failures = failuresAfterEnd(this.#failures, onlineForMs, this.#steadyMs);
+      const isRoundOver = this.#route.failed();
+      // One that flaps among others that work is no reason to hurry from one to the next.
+      if (isRoundOver || onlineForMs !== undefined) {
+        this.#failures = failuresAfterEnd(this.#failures, onlineForMs, this.#steadyMs);
+      }
       const random = (this.#options.random ?? Math.random)();
-      const delayMs = backoffDelayMs(this.#failures, random, this.#backoff);
+      const isNear = !isRoundOver && this.#failures <= 1;
+      const delayMs = isNear ? Math.floor(random * hopMs) : backoffDelayMs(this.#failures, random, this.#backoff);
+      this.#nextTryAtMs = Date.now() + delayMs;
       this.#reconnectTimer = setTimeout(() => this.#reconnect(), delayMs);
     }
     this.#change(ended);

@@ -1,5 +1,7 @@
 // The link of the moment. A link reconnects by itself; this keeps the one that is current when the daemon wants to say
 // hello anew, tells who waits for a connection, and passes statuses and pushes on.
+
+import type { LinkRoute } from "@claudemesh/client/broker-route";
 import type { Link, LinkStatus } from "@claudemesh/client/link-contract";
 import { type BackoffBounds, backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
 import type { PushFrame } from "@claudemesh/protocol/wire/frames";
@@ -44,6 +46,10 @@ export class ManagedBrokerLink implements BrokerLink {
 
   readonly request: BrokerLink["request"] = (operation, input, options) =>
     this.#link?.request(operation, input, options) ?? Promise.resolve({ type: "not_sent" });
+
+  readonly route = (): LinkRoute | undefined => this.#link?.route?.();
+
+  readonly reconnect = (): void => this.#link?.reconnect?.();
 
   readonly whenOnline = (timeoutMs: number): Promise<boolean> => {
     if (this.status().state === "online") return Promise.resolve(true);

@@ -30,6 +30,8 @@ export type FollowPorts = {
   readonly onNotOurBroker: () => void;
   readonly log: Log;
   readonly onFatal: (end: FatalEnd) => void;
+  /** Brokers tell where else the mesh can be reached. */
+  readonly onBrokers: (urls: readonly string[]) => void;
 };
 
 export type LinkFollower = {
@@ -72,6 +74,7 @@ export function followLink(ports: FollowPorts): LinkFollower {
     onPush: (push) => {
       if (push.type === "message") ports.receiver.receive(push);
       else if (push.type === "destination_gone") loseDestination(ports, push, inBackground);
+      else if (push.type === "brokers_changed") ports.onBrokers(push.brokers);
       else if ("pubkey" in push) tellOfMember(ports, push, inBackground);
     },
   };
@@ -97,6 +100,7 @@ function goOnline(
 ): void {
   const { features, hello } = status;
   ports.noticeSleep();
+  if (hello.brokers !== undefined) ports.onBrokers(hello.brokers);
   ports.log.info({ event: "broker_online", mesh_id: hello.mesh_id, features }, "connected to the broker");
   for (const remark of status.defaulted ?? []) ports.log.warn({ event: "feature_parameter_defaulted" }, remark);
   const adopted = ports.limits.adopt(features).then((refusal) => {

@@ -1,5 +1,7 @@
 // How the daemon is doing, as facts: the broker, the drain, the outbox, the inbox, the disk. One word sums them up for
 // monitors that read no further.
+
+import type { LinkRoute } from "@claudemesh/client/broker-route";
 import type { BrokerStatusBody, HealthBody } from "@claudemesh/client/daemon";
 import type { LinkStatus } from "@claudemesh/client/link-contract";
 import type { InboxStore, OutboxStore } from "../ports.ts";
@@ -12,6 +14,7 @@ export type HealthPorts = {
   readonly member: { readonly name: string; readonly pubkey: string };
   readonly membership: Pick<Membership, "ended">;
   readonly linkStatus: () => LinkStatus;
+  readonly linkRoute?: () => LinkRoute | undefined;
   readonly drainStatus: () => DrainStatus;
   readonly outbox: Pick<OutboxStore, "counts">;
   readonly inbox: Pick<InboxStore, "unreadable" | "rebuildAfter">;
@@ -35,7 +38,7 @@ export function reportHealth(ports: HealthPorts): HealthBody {
     pid: process.pid,
     started_at: ports.startedAt,
     membership: ended === undefined ? { state: "member" } : { state: "ended", since: ended.at },
-    broker: showLink(link),
+    broker: { ...showLink(link), ...showRoute(ports.linkRoute?.()) },
     drain,
     outbox: {
       ...ports.outbox.counts(),
@@ -49,6 +52,13 @@ export function reportHealth(ports: HealthPorts): HealthBody {
 }
 
 const firstKeyNote = "This home knew no broker's key and trusts this one from now on; compare it with an owner's.";
+
+/** Which broker it is, or is tried next, and which others there are. */
+function showRoute(route: LinkRoute | undefined): Partial<BrokerStatusBody> {
+  if (route === undefined) return {};
+  const { current: url, others, nextTryAtMs } = route;
+  return { url, others, ...(nextTryAtMs === undefined ? {} : { next_try_at: nextTryAtMs }) };
+}
 
 export function showLink(status: LinkStatus): BrokerStatusBody {
   switch (status.state) {

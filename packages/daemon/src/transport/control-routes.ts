@@ -23,6 +23,7 @@ export type ControlApi = {
   readonly events: EventHub;
   readonly rotateToken: () => TokenRotation;
   readonly reload: () => Reloaded;
+  readonly reconnect: () => void;
 };
 
 export const controlRoutes: readonly Route<ControlApi>[] = [
@@ -78,6 +79,16 @@ export const controlRoutes: readonly Route<ControlApi>[] = [
     summary: "Numbers for Prometheus",
     schema: { querystring: noQuery },
     handle: async (api) => ({ status: 200, ...(await renderMetrics(api.metrics)) }),
+  },
+  {
+    method: "POST",
+    url: "/v1/reconnect",
+    summary: "Try to connect to a broker now, where the next try is waited for",
+    schema: { querystring: noQuery, body: noBody },
+    handle: (api) => {
+      api.reconnect();
+      return ok({ broker: reportHealth(api.health).broker });
+    },
   },
   {
     method: "POST",

@@ -36,6 +36,7 @@ const calls: Record<
   lease: (daemon) => daemon.lease("jobs", { lease_request_id: "worker-1-0001", max: 10, lease_s: 60 }),
   ack: (daemon) => daemon.ack("jobs", settle),
   nack: (daemon) => daemon.nack("jobs", settle),
+  reconnect: (daemon) => daemon.reconnect(),
   findings: (daemon) => daemon.findings(),
   queues: (daemon) => daemon.queues(),
   onceKeys: (daemon) => daemon.onceKeys({ state: "uncertain" }),

@@ -79,6 +79,8 @@ export type HelloReplyBody = {
   readonly mesh: string;
   readonly mesh_id: string;
   readonly member: { readonly pubkey: string; readonly name: string; readonly role: "owner" | "member" };
+  /** Where else the mesh can be reached: the public addresses of the brokers of this store. */
+  readonly brokers?: readonly string[];
 };
 
 export type ReplyFrame = {
@@ -112,6 +114,9 @@ export type PeerLeavePush = { readonly type: "peer_leave"; readonly pubkey: stri
 /** Sends there are refused from now on: its topic was deleted, or its member revoked. */
 export type DestinationGonePush = Destination & { readonly type: "destination_gone" };
 
+/** The public addresses of the brokers of this store are others than before. */
+export type BrokersChangedPush = { readonly type: "brokers_changed"; readonly brokers: readonly string[] };
+
 /** What a broker may send unasked; more kinds may come, and a client passes over what it does not know. */
 export type PushFrame =
   | MessagePush
@@ -119,5 +124,6 @@ export type PushFrame =
   | PeerJoinPush
   | PeerLeavePush
   | DestinationGonePush
+  | BrokersChangedPush
   | SyncPush
   | SessionRevokedPush;

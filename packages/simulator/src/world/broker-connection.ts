@@ -93,6 +93,7 @@ export class BrokerConnection implements EndHandlers {
       destinationGone: (gone) => {
         if (isDaemon && !this.#closed) this.#end.send({ type: "destination_gone", ...gone });
       },
+      brokersChanged: () => undefined,
     };
     if (!connections.add(entry, context.config.connectionPolicy)) {
       entry.refuse();

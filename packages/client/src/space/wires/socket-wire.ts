@@ -9,6 +9,7 @@ import { protocolVersion } from "@claudemesh/protocol/wire/frames";
 import { type HelloSession, helloBytes, proofBytes } from "@claudemesh/protocol/wire/signing";
 import { refuseManyValues } from "@claudemesh/protocol/wire/value-count";
 import { brokerSocketUrl } from "../../broker/broker-url.ts";
+import { BrokerRoute, hastyConnectMs, hopMs } from "../../link/broker-route.ts";
 import { type BrokerTrust, trustInMemory } from "../../link/broker-trust.ts";
 import { statusAfterClose } from "../../link/ended-status.ts";
 import { RequestTable } from "../../link/request-table.ts";
@@ -27,6 +28,8 @@ export type SocketIdentity = SealingIdentity & {
 export type SocketWireOptions = {
   /** ws://, wss://, http:// or https://; the path is ours. */
   readonly url: string;
+  /** Other brokers of the same store, to go to while that one is away. The brokers themselves may tell of more. */
+  readonly brokers?: readonly string[];
   readonly identity: SocketIdentity;
   /** Program and version, for the broker's log. */
   readonly agent: string;
@@ -53,7 +56,7 @@ export function openSocketWire(options: SocketWireOptions): SpaceWire {
 
 class SocketWire implements SpaceWire {
   readonly #options: SocketWireOptions;
-  readonly #url: string;
+  readonly #route: BrokerRoute;
   readonly #listeners = new WireListeners();
   #socket: WebSocket | undefined;
   #requests = new RequestTable(lateAnswersMax);
@@ -71,7 +74,7 @@ class SocketWire implements SpaceWire {
   constructor(options: SocketWireOptions) {
     this.#options = options;
     this.#trust = trustInMemory(options.brokerKey);
-    this.#url = brokerSocketUrl(options.url);
+    this.#route = new BrokerRoute(options.url, options.brokers);
     this.#connect();
   }
 
@@ -103,14 +106,16 @@ class SocketWire implements SpaceWire {
   };
 
   #connect(): void {
-    const socket = new WebSocket(this.#url);
+    const socket = new WebSocket(brokerSocketUrl(this.#route.current));
     let opened = false;
     this.#socket = socket;
     this.#requests = new RequestTable(lateAnswersMax);
     this.#helloId = undefined;
     this.#session = undefined;
     this.#isBelieved = false;
-    this.#wait(this.#options.connectTimeoutMs ?? timing.connectTimeoutMs, () => this.#end());
+    const { connectTimeoutMs = timing.connectTimeoutMs } = this.#options;
+    const isHasty = this.#route.others.length > 0 && !this.#route.isRoundOver;
+    this.#wait(isHasty ? Math.min(connectTimeoutMs, hastyConnectMs) : connectTimeoutMs, () => this.#end());
     socket.addEventListener("open", () => {
       opened = true;
       if (this.#socket !== socket) return;
@@ -145,6 +150,7 @@ class SocketWire implements SpaceWire {
       this.#reply(frame);
     } else if (this.#isUp) {
       this.#heard();
+      if (frame.type === "brokers_changed") this.#learn(frame);
       this.#listeners.push(frame as { readonly type: string });
     }
   }
@@ -193,6 +199,8 @@ class SocketWire implements SpaceWire {
       this.#trust.keep(this.#session?.broker_key ?? "");
       this.#isBelieved = true;
       this.#failures = 0;
+      this.#route.worked();
+      this.#learn(body);
       this.#isUp = true;
       this.#heard();
       this.#listeners.up();
@@ -200,6 +208,11 @@ class SocketWire implements SpaceWire {
       const isRefused = status === 401 || status === 403;
       this.#end(isRefused ? "unauthorized: the broker refuses this member" : undefined);
     }
+  }
+
+  #learn(said: unknown): void {
+    const { brokers } = (said ?? {}) as Fields;
+    if (Array.isArray(brokers)) this.#route.learn(brokers.filter((url) => typeof url === "string"));
   }
 
   /** Browsers cannot ping: a small question does as well, and one that is not answered tells of a dead socket. */
@@ -226,9 +239,11 @@ class SocketWire implements SpaceWire {
     socket?.close(closeCode);
     this.#requests.endAll();
     if (stopped === undefined && !this.#isClosed) {
-      this.#failures += 1;
+      const isRoundOver = this.#route.failed();
+      if (isRoundOver) this.#failures += 1;
       const bounds = this.#options.connectBackoff ?? defaultReconnect;
-      this.#wait(backoffDelayMs(this.#failures, Math.random(), bounds), () => this.#connect());
+      const delayMs = isRoundOver ? backoffDelayMs(this.#failures, Math.random(), bounds) : Math.random() * hopMs;
+      this.#wait(delayMs, () => this.#connect());
     }
     this.#listeners.down(stopped);
   }
