@@ -105,15 +105,8 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
   const farewell = ephemeral === undefined ? undefined : createFarewell(stores.outbox);
   resources.push(() => farewell?.countUnsent());
 
-  const trust = trustOfHome(paths, mesh, {
-    onUnkept: (broker_key, err) =>
-      log.error({ event: "broker_key_not_kept", broker_key, err }, "config.toml cannot be written"),
-  });
-
-  let exit: (end: DaemonExit) => void = () => undefined;
-  const exiting = new Promise<DaemonExit>((resolve) => {
-    exit = resolve;
-  });
+  const where = { brokers: readKnownBrokers(paths, mesh), trust: trustTold(paths, mesh, log) };
+  const { promise: exiting, resolve: exit } = Promise.withResolvers<DaemonExit>();
   const services = await wireServices({
     config,
     settings,
@@ -123,8 +116,7 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
     log,
     failpoints,
     stores,
-    openLink: (events) =>
-      connect({ ...linkOptions(mesh, keys, version, config, events), brokers: readKnownBrokers(paths, mesh), trust }),
+    openLink: (events) => connect({ ...linkOptions(mesh, keys, version, config, events), ...where }),
     onFatal: ({ reason, message }) => exit({ reason, exitCode: 1, message }),
     onBrokers: (urls) => keepBrokers(paths, urls, log),
   });
@@ -179,6 +171,13 @@ function noteRun(paths: MeshPaths, run: LastRun): void {
   } catch (error) {
     if (!(error instanceof Error && ("code" in error || error instanceof LocalFileError))) throw error;
   }
+}
+
+function trustTold(paths: MeshPaths, mesh: MeshConfig, log: Log): ReturnType<typeof trustOfHome> {
+  return trustOfHome(paths, mesh, {
+    onUnkept: (broker_key, err) =>
+      log.error({ event: "broker_key_not_kept", broker_key, err }, "config.toml cannot be written"),
+  });
 }
 
 /** What brokers tell of themselves is there again with the next hello, so that a disk that refuses it is no harm. */

@@ -64,7 +64,7 @@ describe("a link to one of several brokers", () => {
   it("learns of others from the answer to its hello, and from what the broker tells later", async () => {
     const { link, reach } = bed.open();
     const peer = await bed.broker.peers.next();
-    peer.challenge();
+    await peer.prove();
     const hello = await peer.frames.next();
     peer.reply(hello, 200, { ...peer.welcomeBody(hello), brokers: [other.url] });
     await reach("online");
@@ -100,7 +100,7 @@ describe("a command's connection", () => {
     await expect(away).rejects.toMatchObject({ code: "broker_unreachable" });
     const refused = withBroker({ ...options, broker: bed.broker.url, brokers: [other.url] }, async () => "used");
     const peer = await bed.broker.peers.next();
-    peer.challenge();
+    await peer.prove();
     peer.reply(await peer.frames.next(), 401, { error: "unauthorized", message: "no", retryable: false });
     await expect(refused).rejects.toMatchObject({ code: "unauthorized" });
     expect(other.connections).toBe(0);

@@ -1,5 +1,6 @@
 // What the local API answers, as JSON Schemas for /openapi.json. They are open: a newer daemon may add fields, and a client
 // passes over what it does not know. Tests hold every answer that a daemon gives them against these.
+import { findingCodes } from "@claudemesh/client/findings";
 import { outboxStatuses } from "@claudemesh/protocol/messages/outbox-row";
 
 export type AnswerSchema = { readonly [keyword: string]: unknown };
@@ -114,6 +115,22 @@ const messageFacts = object({
   chain: listOf(chainLink),
 });
 
+const brokerStatus = object(
+  {
+    state: word("connecting", "online", "offline", "stopped"),
+    reason: text,
+    detail: text,
+    url: text,
+    others: listOf(text),
+    next_try_at: time,
+    broker_key: text,
+    note: text,
+    expected_key: text,
+    seen_key: text,
+  },
+  ["reason", "detail", "url", "others", "next_try_at", "broker_key", "note", "expected_key", "seen_key"],
+);
+
 const health = object(
   {
     status: word("ok", "degraded"),
@@ -123,18 +140,7 @@ const health = object(
     pid: count,
     started_at: time,
     membership: object({ state: word("member", "ended"), since: time }, ["since"]),
-    broker: object(
-      {
-        state: word("connecting", "online", "offline", "stopped"),
-        reason: text,
-        detail: text,
-        broker_key: text,
-        note: text,
-        expected_key: text,
-        seen_key: text,
-      },
-      ["reason", "detail", "broker_key", "note", "expected_key", "seen_key"],
-    ),
+    broker: brokerStatus,
     drain: object(
       {
         state: word("running", "waiting_for_broker", "resting", "halted", "stopped"),
@@ -289,7 +295,54 @@ export const answerSchemas = {
   readMark: object({ id: text, client_message_id: text, read_at: time }),
   messageFacts,
   audit: object({ layers: listOf(layer), imbalances: listOf(imbalance), balanced: yesOrNo, complete: yesOrNo }),
-  topicPage: pageOf(object({ name: text, post_policy: word("members", "subscribers"), subscribed: yesOrNo })),
+  topicPage: pageOf(
+    object(
+      {
+        name: text,
+        post_policy: word("members", "subscribers"),
+        subscribed: yesOrNo,
+        subscribers: count,
+        messages: count,
+        last_message_at: timeOrNull,
+      },
+      ["subscribers", "messages", "last_message_at"],
+    ),
+  ),
+  queuePage: pageOf(
+    object({
+      id: text,
+      max_deliveries: count,
+      created_at: time,
+      depth: count,
+      leased: count,
+      parked: count,
+      oldest_at: timeOrNull,
+    }),
+  ),
+  oncePage: pageOf(
+    object(
+      {
+        key: text,
+        epoch: count,
+        state: word("running", "uncertain", "done", "released"),
+        claim_id: text,
+        holder_pubkey: text,
+        inputs_fingerprint: text,
+        claimed_at: time,
+        lease_until: time,
+        outcome: word("done", "not_done"),
+        settled_by: word("record", "resolve"),
+        settled_by_pubkey: text,
+        settled_at: time,
+      },
+      ["outcome", "settled_by", "settled_by_pubkey", "settled_at"],
+    ),
+  ),
+  findings: object({
+    ok: yesOrNo,
+    findings: listOf(object({ code: word(...findingCodes), status: word("warn", "fail"), means: text, fix: text })),
+  }),
+  reconnected: object({ broker: brokerStatus }),
   lease: object({
     items: listOf(historyItemWith({ deliveries: count })),
     lease_token: textOrNull,
