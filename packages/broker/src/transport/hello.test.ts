@@ -156,6 +156,7 @@ describe("a hello", () => {
         mesh: "acme",
         mesh_id: alice.meshId,
         member: { pubkey: alice.pubkey, name: "alice", role: "owner" },
+        brokers: [],
       },
     });
   });
