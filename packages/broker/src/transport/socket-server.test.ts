@@ -30,6 +30,7 @@ function contextOf(members: Members): BrokerContext {
     config: readBrokerConfig({}, {}, undefined),
     key: brokerKeyOf(mintBrokerSeed()),
     members: members as Partial<BrokerContext["members"]> as BrokerContext["members"],
+    brokerUrls: () => [],
     connections: new ConnectionRegistry(),
     strangers: new Strangers(100),
     log: pino({ level: "silent" }),
