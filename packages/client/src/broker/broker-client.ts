@@ -175,7 +175,7 @@ const defaultRequestTimeoutMs = 30_000;
 
 /** Connects, lets `use` make its calls, and hangs up, however that ends. Direct messages among them are sealed. */
 export async function withBroker<T>(options: BrokerOptions, use: (call: BrokerCall) => Promise<T>): Promise<T> {
-  const { requestTimeoutMs = defaultRequestTimeoutMs } = options;
+  const { identity, requestTimeoutMs = defaultRequestTimeoutMs } = options;
   const { link, broker } = await connectToAny(options);
   try {
     return await use(async (operation, input) => {

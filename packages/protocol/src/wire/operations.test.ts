@@ -97,7 +97,7 @@ describe("an operation on HTTP", () => {
 
   it.each(onHttp.filter(({ http }) => http.method === "GET"))("$name reads a query of single values", ({ input }) => {
     for (const [field, property] of Object.entries(propertiesOf(input as Schema))) {
-      expect(["string", "integer"], field).toContain(property.type);
+      expect(["string", "integer", "boolean"], field).toContain(property.type);
     }
   });
 

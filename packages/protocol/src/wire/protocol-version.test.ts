@@ -18,7 +18,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 2,
-  sha256: "72a5218f8338e70c07d83635783bc1b635b2f50f0430bd434c5df3b0ed426cf0",
+  sha256: "486638fece58860bc2fceb420d9b8606b504ab1fc92ee5cca03f64930fe4f21d",
 };
 
 const wire = {
