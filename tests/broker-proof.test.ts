@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createMesh, joinMesh, withBroker } from "@claudemesh/client/broker";
+import { trustInMemory } from "@claudemesh/client/broker-trust";
 import { createDaemonClient, type DaemonClient } from "@claudemesh/client/daemon";
 import { ensureMeshDir, type MeshPaths, meshPaths, readMeshConfig, writeMeshConfig } from "@claudemesh/client/home";
 import { generateMemberKeys, identityOf, type MemberKeys, writeKeyFile } from "@claudemesh/client/keys";
@@ -12,6 +13,7 @@ import { type RunningDaemon, startDaemon } from "@claudemesh/daemon/start";
 import { announceFeatures } from "@claudemesh/protocol/features";
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { startBreachingProxy } from "./support/breaching-proxy.ts";
 import { makeTemporaryFolder, readAdminToken, startTestBroker } from "./support/broker-harness.ts";
 import { createPeerKeys } from "./support/peer-keys.ts";
 import { PortThief, type Victim } from "./support/port-thief.ts";
@@ -240,6 +242,43 @@ describe("a home of before brokers had keys", () => {
     await world.startBroker();
     await untilOnline(client);
     expect(readMeshConfig(world.paths).broker_key).toBe(world.brokerKey);
+  });
+});
+
+describe("a relay that passes everything on", () => {
+  test("gets a session that it can read, and no token, invite or owner out of it", async () => {
+    const world = await World.open();
+    const refused: unknown[] = [];
+    const relay = await startBreachingProxy(() => world.url, {
+      down: (frame) => {
+        if (frame.id !== 9_000 && frame.id !== 9_001) return frame;
+        refused.push(frame);
+        return undefined;
+      },
+      up: (frame, _back, on) => {
+        // Behind the first request of the member come two of the relay's own: one bare, one with the signature it has just seen.
+        if (frame.type !== "invite.create") return frame;
+        on(frame);
+        on({ type: "token.create", id: 9_000 });
+        on({ ...frame, type: "token.create", id: 9_001 });
+        return undefined;
+      },
+    });
+    onTestFinished(() => relay.stop());
+    const agent = {
+      identity: identityOf(world.keys, world.meshId),
+      agent: "test/1",
+      trust: trustInMemory(world.brokerKey),
+    };
+    const tokens = await withBroker({ ...agent, broker: relay.url }, async (call) => {
+      await call("invite.create", {});
+      return call("token.list", {});
+    });
+    expect(refused).toMatchObject([
+      { status: 403, body: { error: "forbidden", field: "signature" } },
+      { status: 403, body: { error: "forbidden", field: "signature" } },
+    ]);
+    expect(tokens).toMatchObject({ items: [] });
   });
 });
 

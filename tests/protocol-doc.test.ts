@@ -5,8 +5,8 @@ import { verifySignature } from "@claudemesh/members/credentials";
 import { type AnnouncedFeatures, negotiate } from "@claudemesh/protocol/features";
 import { type JsonObject, parseStrictJsonText } from "@claudemesh/protocol/json";
 import { connectFrameSchema, helloFrameSchema } from "@claudemesh/protocol/wire/frames";
-import { type OperationName, operations } from "@claudemesh/protocol/wire/operations";
-import { type ConnectionKind, helloBytes, proofBytes } from "@claudemesh/protocol/wire/signing";
+import { isSignedOperation, type OperationName, operations } from "@claudemesh/protocol/wire/operations";
+import { type ConnectionKind, helloBytes, operationBytes, proofBytes } from "@claudemesh/protocol/wire/signing";
 import { describe, expect, test } from "vitest";
 
 const page = readFileSync(new URL("../docs/protocol.md", import.meta.url), "utf8");
@@ -26,6 +26,16 @@ const pushes: Readonly<Record<string, readonly string[]>> = {
   "session.revoked": ["space", "sessionId"],
   peer_join: ["pubkey", "name", "role", "connected_at", ...Object.keys(operations["profile.set"].input.properties)],
 };
+
+/** The connection that the page opens, to which all its signatures belong. */
+function shownConnection() {
+  const [connect = {}, proof = {}, hello = {}] = ["connect", "proof", "hello"].map(
+    (kind) => examples.find((example) => example.kind === kind)?.frame as Readonly<Record<string, string>> | undefined,
+  );
+  const { nonce: client_nonce = "", mesh_id = "" } = connect;
+  const { nonce: broker_nonce = "", broker_key = "" } = proof;
+  return { session: { client_nonce, broker_nonce, mesh_id, broker_key }, pubkey: hello.pubkey ?? "", proof, hello };
+}
 
 describe("docs/protocol.md", () => {
   test("shows an example of every operation", () => {
@@ -63,25 +73,27 @@ describe("docs/protocol.md", () => {
     } else if (kind in pushes) {
       expect(Object.keys(frame).toSorted()).toEqual([...(pushes[kind] ?? []), "type"].toSorted());
     } else {
-      const { type: _type, id, ...input } = frame;
+      const { type: _type, id, ...fields } = frame;
+      const isSigned = isSignedOperation(kind as OperationName);
+      const { signature, ...rest } = fields;
+      const input = isSigned ? rest : fields;
       expect(id).toEqual(expect.any(Number));
+      if (isSigned) {
+        const { session, pubkey } = shownConnection();
+        const bytes = operationBytes({ ...session, operation: kind, id: Number(id), input });
+        expect(verifySignature(pubkey, bytes, String(signature)), kind).toBe(true);
+      }
       expect(compile(operations[kind as OperationName].input)(input)).toBeUndefined();
     }
   });
 
   test("shows three frames of one connection, each signed by the key that it names", () => {
-    const [connect, proof, hello] = ["connect", "proof", "hello"].map(
-      (kind) => examples.find((example) => example.kind === kind)?.frame as Readonly<Record<string, string>>,
-    );
-    const { nonce = "", mesh_id = "" } = connect ?? {};
-    const { broker_key = "" } = proof ?? {};
-    const session = { client_nonce: nonce, broker_nonce: proof?.nonce ?? "", mesh_id, broker_key };
-    const { pubkey = "", kind } = hello ?? {};
-    const features = proof?.features as unknown as AnnouncedFeatures;
-    expect(verifySignature(broker_key, proofBytes({ ...session, features }), proof?.signature ?? "")).toBe(true);
-    const signed = helloBytes({ ...session, pubkey, kind: kind as ConnectionKind });
-    expect(verifySignature(pubkey, signed, hello?.signature ?? "")).toBe(true);
-    expect(hello).toMatchObject({ mesh_id });
+    const { session, pubkey, proof, hello } = shownConnection();
+    const features = proof.features as unknown as AnnouncedFeatures;
+    expect(verifySignature(session.broker_key, proofBytes({ ...session, features }), proof.signature ?? "")).toBe(true);
+    const signed = helloBytes({ ...session, pubkey, kind: hello.kind as ConnectionKind });
+    expect(verifySignature(pubkey, signed, hello.signature ?? "")).toBe(true);
+    expect(hello).toMatchObject({ mesh_id: session.mesh_id });
   });
 
   test("lists every operation's route", () => {

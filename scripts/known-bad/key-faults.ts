@@ -80,6 +80,28 @@ export const keyFaults: readonly KnownBad[] = [
     ],
   },
   {
+    name: "signed-request-not-checked",
+    harm: "a relay makes a token in the session that it passes on, and keeps the owner's rights for ever",
+    edits: [
+      {
+        file: "packages/broker/src/transport/signed-requests.ts",
+        find: "    if (!verifySignature(this.#pubkey, bytes, signature)) {\n",
+        replace: "    if (!verifySignature(this.#pubkey, bytes, signature) && id < 0) {\n",
+      },
+    ],
+  },
+  {
+    name: "signed-request-good-twice",
+    harm: "a relay repeats a frame that it saw, and a second token is made",
+    edits: [
+      {
+        file: "packages/broker/src/transport/signed-requests.ts",
+        find: "    this.#lastId = id;\n",
+        replace: "",
+      },
+    ],
+  },
+  {
     name: "secret-before-the-proof",
     harm: "an invite whose broker was swapped gives its secret to whoever swapped it",
     edits: [

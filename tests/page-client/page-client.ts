@@ -129,6 +129,11 @@ type Proof = {
   readonly signature: string;
 };
 
+const signedOperations = [
+  ...["token.create", "invite.create", "member.revoke", "member.role", "mesh.set"],
+  ...["topic.delete", "webhook.create", "webhook.delete"],
+];
+
 function isSignedBy(publicKey: string, signed: string, signature: string): boolean {
   const x = Buffer.from(publicKey, "hex").toString("base64url");
   const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
@@ -159,6 +164,7 @@ export class PageClient {
   readonly #pushes: Json[] = [];
   #pushed: (() => void) | undefined;
   #nextId = 1;
+  #sign = (_type: string, _id: number, _input: Json): string => "";
 
   private constructor(socket: WebSocket, features: Readonly<Record<string, Json>>) {
     this.#socket = socket;
@@ -195,6 +201,8 @@ export class PageClient {
     }
     const client = new PageClient(socket, proof.features);
     const session = [nonce, proof.nonce, meshId, proof.broker_key];
+    client.#sign = (type, id, input) =>
+      keys.sign("claudemesh-operation-1", ...session, type, String(id), canonical(input));
     const signature = keys.sign("claudemesh-hello-2", ...session, keys.publicKey, kind);
     const hello = { mesh_id: meshId, pubkey: keys.publicKey, kind, signature, agent: "page-client/1" };
     const { status } = await client.ask("hello", hello);
@@ -204,7 +212,8 @@ export class PageClient {
 
   ask(type: string, input: Json = {}): Promise<Reply> {
     const id = this.#nextId++;
-    this.#socket.send(JSON.stringify({ type, id, ...input }));
+    const signature = signedOperations.includes(type) ? { signature: this.#sign(type, id, input) } : {};
+    this.#socket.send(JSON.stringify({ type, id, ...input, ...signature }));
     return new Promise((resolve) => this.#open.set(id, resolve));
   }
 

@@ -20,8 +20,12 @@ export type ProxiedAnswer = {
 
 export type Pass = (request: ProxiedRequest) => Promise<ProxiedAnswer>;
 
-/** Each direction: the frame's text as it goes on; undefined swallows it. `back` answers whoever spoke. */
-type FrameBreach = (frame: Record<string, unknown>, back: (frame: object) => void) => object | undefined;
+/** Each direction: the frame's text as it goes on; undefined swallows it. `back` answers whoever spoke, `on` adds a frame. */
+type FrameBreach = (
+  frame: Record<string, unknown>,
+  back: (frame: object) => void,
+  on: (frame: object) => void,
+) => object | undefined;
 
 export type Breach = {
   readonly http?: (request: ProxiedRequest, pass: Pass) => Promise<ProxiedAnswer>;
@@ -121,7 +125,11 @@ function bend(
     on(text);
     return;
   }
-  const bent = breach(frame, (each) => back(JSON.stringify(each)));
+  const bent = breach(
+    frame,
+    (each) => back(JSON.stringify(each)),
+    (each) => on(JSON.stringify(each)),
+  );
   if (bent !== undefined) on(bent === frame ? text : JSON.stringify(bent));
 }
 

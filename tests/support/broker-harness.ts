@@ -99,14 +99,17 @@ export class TestMember {
 
   /** A bearer token, made on the first call. */
   async token(): Promise<string> {
-    if (this.#token === undefined) {
-      const peer = await this.connect("client");
-      const { status, body } = await peer.request("token.create");
-      assert.equal(status, 201);
-      this.#token = String(body.token);
-      await peer.drop();
-    }
+    this.#token ??= (await this.newToken()).token;
     return this.#token;
+  }
+
+  /** One more token, which a token cannot make. */
+  async newToken(label = ""): Promise<{ readonly token: string; readonly tokenId: string }> {
+    const peer = await this.connect("client");
+    const { status, body } = await peer.request("token.create", { label });
+    assert.equal(status, 201);
+    await peer.drop();
+    return { token: String(body.token), tokenId: String(body.token_id) };
   }
 
   /** A call below /v1/meshes/<mesh>, by token. */

@@ -18,6 +18,11 @@ export type PeerMember = { readonly meshId: string; readonly keys: PeerKeys };
 /** No mesh has this id, and no broker tells. */
 const noMesh = "0198c0de-0000-7000-8000-000000000001";
 
+const signedOperations = new Set([
+  ...["token.create", "invite.create", "member.revoke", "member.role", "mesh.set"],
+  ...["topic.delete", "webhook.create", "webhook.delete"],
+]);
+
 export class RawPeer {
   readonly socket: WebSocket;
   /** What the broker has proven itself with. */
@@ -32,6 +37,7 @@ export class RawPeer {
     reject: (why: Error) => void;
   }[] = [];
   #end: PeerClose | undefined;
+  #keys: PeerKeys | undefined;
   #nextId = 1;
 
   private constructor(socket: WebSocket, proof: Frame, session: readonly string[]) {
@@ -76,16 +82,33 @@ export class RawPeer {
 
   /** The fields of a hello that answers this socket's proof. */
   helloOf({ meshId, keys }: PeerMember, kind: "daemon" | "client"): Record<string, unknown> {
+    this.#keys = keys;
     const [clientNonce, brokerNonce, , brokerKey] = this.session;
     const fields = ["claudemesh-hello-2", clientNonce, brokerNonce, meshId, brokerKey, keys.pubkey, kind];
     const signature = keys.sign(Buffer.from(fields.join("\0")));
     return { mesh_id: meshId, pubkey: keys.pubkey, kind, signature };
   }
 
+  /** With the member's signature over what is asked, where the operation has one and the test brings none. */
+  #signed(type: string, input: object, id: number): object {
+    if (!signedOperations.has(type) || this.#keys === undefined || "signature" in input) return input;
+    return { ...input, signature: this.signatureOf(type, input, id) };
+  }
+
+  signatureOf(type: string, input: object, id: number, session = this.session): string {
+    const fields = ["claudemesh-operation-1", ...session, type, String(id), canonical(input)];
+    return this.#keys?.sign(Buffer.from(fields.join("\0"))) ?? "";
+  }
+
+  /** The id of the next request. */
+  get nextId(): number {
+    return this.#nextId;
+  }
+
   /** Sends one request and waits for its reply. */
   async request(type: string, input: object = {}): Promise<PeerReply> {
     const id = this.#nextId++;
-    this.sendText(JSON.stringify({ ...input, type, id }));
+    this.sendText(JSON.stringify({ ...this.#signed(type, input, id), type, id }));
     const { status, body } = await this.next((frame) => frame.type === "reply" && frame.id === id);
     return { status: Number(status), body: body as PeerReply["body"] };
   }
@@ -139,6 +162,12 @@ export class RawPeer {
   #lost(): Error {
     return new Error(`the connection ended with ${this.#end?.code} ${this.#end?.reason}`);
   }
+}
+
+/** RFC 8785 of a frame's plain fields: keys in order, no spaces. */
+function canonical(input: object): string {
+  const fields = Object.entries(input).filter(([, value]) => value !== undefined);
+  return JSON.stringify(Object.fromEntries(fields.sort(([a], [b]) => (a < b ? -1 : 1))));
 }
 
 function openSocket(url: string): WebSocket {

@@ -5,6 +5,7 @@ import { createToken, revokeToken } from "@claudemesh/members/services/member-to
 import { revokeMember } from "@claudemesh/members/services/revoke-member";
 import { setRole } from "@claudemesh/members/services/set-role";
 import { endMembership } from "@claudemesh/messages/services/end-membership";
+import { MeshError } from "@claudemesh/protocol/errors";
 import { encodeInvite } from "@claudemesh/protocol/wire/invite";
 import type {
   InviteIdInput,
@@ -63,7 +64,14 @@ export const memberHandlers = {
     return ok({ invite_id: input.invite_id, revoked: true });
   },
 
-  "token.create": async (broker, { member }, input: TokenInput) => {
+  "token.create": async (broker, { member, sessions }, input: TokenInput) => {
+    // Over HTTP it is a token that asks: one that leaks could make others, which live on when it is revoked.
+    if (sessions === undefined) {
+      throw new MeshError(
+        "forbidden",
+        "A token makes no tokens; `claudemesh mesh token` makes one with the member's key.",
+      );
+    }
     const ports = {
       ...issuingPorts(broker),
       admit: (id: string) => admitCreation(broker, member.meshId, "tokens", id),

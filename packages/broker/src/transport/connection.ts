@@ -6,7 +6,7 @@ import { createSchemaCompiler } from "@claudemesh/http/validation";
 import type { PlainMember } from "@claudemesh/members/ports";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { closeCodes } from "@claudemesh/protocol/features";
-import { writeStrictJson } from "@claudemesh/protocol/json";
+import { type JsonObject, writeStrictJson } from "@claudemesh/protocol/json";
 import { type Answer, answerError } from "@claudemesh/protocol/messages/accept-result";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { fitsBytes } from "@claudemesh/protocol/spaces/entity";
@@ -19,7 +19,7 @@ import {
   type PushFrame,
   type ReplyFrame,
 } from "@claudemesh/protocol/wire/frames";
-import type { AckInput } from "@claudemesh/protocol/wire/operations";
+import { type AckInput, isSignedOperation, type OperationName } from "@claudemesh/protocol/wire/operations";
 import type { HelloSession } from "@claudemesh/protocol/wire/signing";
 import type { RawData, WebSocket } from "ws";
 import type { BrokerContext } from "../context.ts";
@@ -34,6 +34,7 @@ import { LastHeard } from "./last-heard.ts";
 import type { PresenceKeeper, PresentDaemon } from "./presence-keeper.ts";
 import { proveBroker, upgradeClient } from "./prove-broker.ts";
 import { FrameTooLarge, readFrame } from "./read-frame.ts";
+import { SignedRequests } from "./signed-requests.ts";
 
 /** A socket that takes longer to say who it is, or whose word takes longer to look up, is closed. */
 const helloTimeoutMs = 10_000;
@@ -54,7 +55,11 @@ const standardCodes = {
 
 const refuseHello = createSchemaCompiler()(helloFrameSchema);
 
-type OpenState = { readonly caller: Caller; readonly pump: DeliveryPump | undefined };
+type OpenState = {
+  readonly caller: Caller;
+  readonly pump: DeliveryPump | undefined;
+  readonly signed: SignedRequests;
+};
 
 export class Connection {
   readonly #socket: WebSocket;
@@ -250,7 +255,8 @@ export class Connection {
     clearTimeout(this.#helloTimer);
     this.#stream.off("data", this.#boundUnknown);
     this.#broker.strangers.know(this.#stream);
-    this.#open = { caller: { ...caller, sessions: this.#createSessions() }, pump };
+    const signed = new SignedRequests(session, entry.pubkey);
+    this.#open = { caller: { ...caller, sessions: this.#createSessions() }, pump, signed };
     this.#broker.log.info({ event: "connected", mesh: caller.mesh.name, member: caller.member.name, kind: hello.kind });
     const { pubkey, name, role } = caller.member;
     const { name: mesh, id: mesh_id } = caller.mesh;
@@ -321,6 +327,16 @@ export class Connection {
     }
     if (this.#inFlight >= requestsInFlightMax) {
       this.#reply(id, answerError(new MeshError("busy", undefined, { limit: requestsInFlightMax })));
+      return;
+    }
+    const refusal = isSignedOperation(type) ? refuseUnsigned(open.signed, type, id, input) : undefined;
+    if (refusal !== undefined) {
+      this.#broker.log.warn(
+        { event: "refused", operation: type, code: refusal.code },
+        "a request without its signature",
+      );
+      this.#broker.metrics.answered(type, refusal.status);
+      this.#reply(id, answerError(refusal));
       return;
     }
     this.#inFlight++;
@@ -398,4 +414,16 @@ export class Connection {
     this.#open?.caller.sessions?.close();
     this.#open = undefined;
   }
+}
+
+/** The signature is the frame's and no field of the operation. */
+function refuseUnsigned(
+  signed: SignedRequests,
+  operation: OperationName,
+  id: number,
+  input: Record<string, unknown>,
+): MeshError | undefined {
+  const { signature } = input;
+  delete input.signature;
+  return signed.refuse({ operation, id, input: input as JsonObject, signature });
 }

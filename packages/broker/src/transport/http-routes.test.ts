@@ -125,8 +125,8 @@ describe("a caller without a live token of the mesh", () => {
   test("gets one and the same answer from every operation, in every mesh", async () => {
     const { url, alice, bob } = await twoMembers();
     await alice.send("m1", bob);
-    const revoked = (await bob.call("POST", "/tokens")).body;
-    await bob.call("DELETE", `/tokens/${revoked.token_id}`);
+    const revoked = await bob.newToken();
+    await bob.call("DELETE", `/tokens/${revoked.tokenId}`);
     const routes = Object.values(operations).flatMap((operation) => ("http" in operation ? [operation.http] : []));
     // All but ack and space.watch, which only a socket has a use for.
     expect(routes).toHaveLength(Object.keys(operations).length - 2);
@@ -462,29 +462,35 @@ describe("topics", () => {
 describe("tokens", () => {
   test("are shown once, listed without their secret, and dead once revoked", async () => {
     const { url, alice, bob } = await twoMembers();
-    const made = await alice.call("POST", "/tokens", { label: "ci" });
-    expect(made.status).toBe(201);
-    const token = String(made.body.token);
+    const { token, tokenId } = await alice.newToken("ci");
     const ask = () => callBroker(url, "GET", "/v1/meshes/acme/tokens", { token });
     const listed = await ask();
     expect(JSON.stringify(listed.body)).not.toContain(token.slice(4));
     expect(listed.body.items).toContainEqual({
-      token_id: made.body.token_id,
+      token_id: tokenId,
       label: "ci",
       created_at: expect.any(Number),
       revoked_at: null,
     });
-    expect((await bob.call("DELETE", `/tokens/${made.body.token_id}`)).status).toBe(404);
-    const revoked = await alice.call("DELETE", `/tokens/${made.body.token_id}`);
-    expect(revoked).toMatchObject({ status: 200, body: { token_id: made.body.token_id, revoked: true } });
-    expect((await alice.call("DELETE", `/tokens/${made.body.token_id}`)).status).toBe(200);
+    expect((await bob.call("DELETE", `/tokens/${tokenId}`)).status).toBe(404);
+    const revoked = await alice.call("DELETE", `/tokens/${tokenId}`);
+    expect(revoked).toMatchObject({ status: 200, body: { token_id: tokenId, revoked: true } });
+    expect((await alice.call("DELETE", `/tokens/${tokenId}`)).status).toBe(200);
     expect((await ask()).status).toBe(401);
     expect((await alice.call("DELETE", `/tokens/${"0".repeat(36)}`)).body.error).toBe("not_found");
   });
 
+  test("make no tokens, so that one that leaked does not outlive itself in others", async () => {
+    const { alice } = await twoMembers();
+    const refused = await alice.call("POST", "/tokens", { label: "ci" });
+    expect(refused).toMatchObject({ status: 403, body: { error: "forbidden" } });
+    expect(refused.body.message).toContain("claudemesh mesh token");
+    expect((await alice.call("GET", "/tokens")).body.items).toHaveLength(1);
+  });
+
   test("that were revoked send nothing, new or again, also where they have just been good", async () => {
     const { url, alice } = await twoMembers();
-    const { token, token_id } = (await alice.call("POST", "/tokens", { label: "ci" })).body;
+    const { token, tokenId } = await alice.newToken("ci");
     const send = (id: string) => {
       const destination = { kind: "dm", ref: alice.pubkey };
       const body = { client_message_id: id, destination, envelope_version: "2", body: "x" };
@@ -492,7 +498,7 @@ describe("tokens", () => {
     };
     expect((await send("m1")).status).toBe(201);
     expect((await send("m1")).status).toBe(200);
-    await alice.call("DELETE", `/tokens/${token_id}`);
+    await alice.call("DELETE", `/tokens/${tokenId}`);
     for (const id of ["m1", "m2", "m1"]) expect((await send(id)).status).toBe(401);
     expect((await alice.send("m2", alice)).status).toBe(201);
   });

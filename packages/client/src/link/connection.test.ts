@@ -1,6 +1,8 @@
 import type { Socket } from "node:net";
 import { limits } from "@claudemesh/protocol/messages/limits";
+import { operationBytes } from "@claudemesh/protocol/wire/signing";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { isSignedBy } from "../keys/verify-signature.ts";
 import { type FakePeer, Queue } from "../testing/fake-broker.ts";
 import { LinkTestbed, patiently, testIdentity } from "../testing/link-testbed.ts";
 
@@ -56,6 +58,22 @@ describe("requests", () => {
     expect(frame).toEqual({ type: "history", id: 2, after: 3 });
     peer.reply(frame, 200, {});
     await answer;
+  });
+
+  it("signs what its member has to sign: the connection, the operation, the id and the content as it is read", async () => {
+    const { link, peer } = await bed.openOnline();
+    const answer = link.request("token.create", { label: "ci", later: undefined }, patiently);
+    const { signature, ...frame } = await peer.frames.next();
+    expect(frame).toEqual({ type: "token.create", id: 2, label: "ci" });
+    const signed = operationBytes({ ...peer.session, operation: "token.create", id: 2, input: { label: "ci" } });
+    expect(isSignedBy(testIdentity.publicKey, signed, String(signature))).toBe(true);
+    peer.reply({ id: 2 }, 201, {});
+    await answer;
+    const plain = link.request("topic.create", { name: "x" }, patiently);
+    const next = await peer.frames.next();
+    expect(next).toEqual({ type: "topic.create", id: 3, name: "x" });
+    peer.reply(next, 201, {});
+    await plain;
   });
 
   it("passes over replies that nobody waits for", async () => {

@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { encodeHex } from "@claudemesh/protocol/encoding/hex";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { closeCodes, type Negotiation, negotiate } from "@claudemesh/protocol/features";
-import { writeStrictJson } from "@claudemesh/protocol/json";
+import { type JsonObject, writeStrictJson } from "@claudemesh/protocol/json";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { closeReason } from "@claudemesh/protocol/wire/close-reason";
 import {
@@ -17,8 +17,19 @@ import {
   protocolVersion,
   type ReplyFrame,
 } from "@claudemesh/protocol/wire/frames";
-import { type OperationName, type OperationSpec, operations } from "@claudemesh/protocol/wire/operations";
-import { type ConnectionKind, type HelloSession, helloBytes, proofBytes } from "@claudemesh/protocol/wire/signing";
+import {
+  isSignedOperation,
+  type OperationName,
+  type OperationSpec,
+  operations,
+} from "@claudemesh/protocol/wire/operations";
+import {
+  type ConnectionKind,
+  type HelloSession,
+  helloBytes,
+  operationBytes,
+  proofBytes,
+} from "@claudemesh/protocol/wire/signing";
 import { refuseManyValues } from "@claudemesh/protocol/wire/value-count";
 import { type RawData, WebSocket } from "ws";
 import { isSignedBy } from "../keys/verify-signature.ts";
@@ -76,7 +87,6 @@ type Phase =
       readonly name: "greeting";
       readonly helloId: number;
       readonly negotiated: Negotiated;
-      readonly session: HelloSession;
     }
   | { readonly name: "online" }
   | { readonly name: "ended" };
@@ -98,6 +108,8 @@ export class Connection {
   #opened = false;
   #socketError: string | undefined;
   #pinged = false;
+  /** What both sides have put into this connection, once the broker has proven itself. */
+  #session: HelloSession | undefined;
   /** What the socket writes to. */
   #wire: Socket | undefined;
   #gathering = false;
@@ -123,7 +135,9 @@ export class Connection {
     }
     const id = this.#requests.nextId();
     // As bytes, because a frame made of them is written in one piece, and one made of a text in two.
-    const bytes = Buffer.from(writeStrictJson({ ...input, type: operation, id }));
+    const bytes = Buffer.from(
+      writeStrictJson({ ...input, type: operation, id, ...this.#signatureOf(operation, input, id) }),
+    );
     const maxBytes = frameBytesOf(operation);
     const refusal = refuseBytes(bytes, maxBytes) ?? refuseManyValues(bytes);
     if (refusal !== undefined) return Promise.resolve(answerOf(refusal));
@@ -249,6 +263,7 @@ export class Connection {
     const session = this.#judgeProof(proof, phase.nonce);
     if (session === undefined) return;
     this.#believed = this.#pinnedKey !== undefined;
+    this.#session = session;
     const features = usableFeatures(proof.features);
     const negotiation = negotiate(features);
     if (!negotiation.ok) {
@@ -257,7 +272,7 @@ export class Connection {
       return;
     }
     const hello = this.#signHello(session);
-    this.#phase = { name: "greeting", helloId: hello.id, negotiated: negotiation, session };
+    this.#phase = { name: "greeting", helloId: hello.id, negotiated: negotiation };
     this.#socket.send(JSON.stringify(hello));
   }
 
@@ -275,6 +290,15 @@ export class Connection {
       this.#end(notOurBroker(`it does not hold the key that it names (${broker_key})`), normalClosure);
     } else return session;
     return undefined;
+  }
+
+  /** Of the operations that a member signs one by one. */
+  #signatureOf(operation: OperationName, input: object, id: number): { readonly signature?: string } {
+    if (this.#session === undefined || !isSignedOperation(operation)) return {};
+    // As it will be read: what JSON leaves out is not signed either.
+    const content = JSON.parse(JSON.stringify(input)) as JsonObject;
+    const bytes = operationBytes({ ...this.#session, operation, id, input: content });
+    return { signature: encodeHex(this.#options.identity.sign(bytes)) };
   }
 
   #signHello(session: HelloSession): HelloFrame {
@@ -296,7 +320,7 @@ export class Connection {
     if (phase.name === "online") {
       this.#requests.answer(reply);
     } else if (phase.name === "greeting" && reply.id === phase.helloId) {
-      this.#finishHello(reply, phase.negotiated, phase.session.broker_key);
+      this.#finishHello(reply, phase.negotiated, this.#session?.broker_key ?? "");
     } else {
       this.#protocolError("a reply came that nothing asked for");
     }

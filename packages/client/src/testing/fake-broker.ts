@@ -71,6 +71,12 @@ export class FakePeer {
     this.closeReason = new Promise((resolve) => socket.on("close", (_, reason) => resolve(reason.toString())));
   }
 
+  /** What the connection is made of, once this side has proven itself. */
+  get session(): HelloSession {
+    if (this.#session === undefined) throw new Error("nothing has been proven yet");
+    return this.#session;
+  }
+
   send(frame: object): void {
     this.sent.push(frame);
     this.socket.send(JSON.stringify(frame));

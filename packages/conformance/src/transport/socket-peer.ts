@@ -1,9 +1,10 @@
 // A WebSocket peer that says what it is told to, right or wrong, and keeps what comes back. No retries. Every wait is
 // bounded and ends in a Miss that says what was waited for.
 import { randomBytes } from "node:crypto";
-import { parseOwnJsonText } from "@claudemesh/protocol/json";
+import { type JsonObject, parseOwnJsonText } from "@claudemesh/protocol/json";
 import { connectPath, protocolVersion } from "@claudemesh/protocol/wire/frames";
-import { type ConnectionKind, type HelloSession, helloBytes } from "@claudemesh/protocol/wire/signing";
+import { isSignedOperation, type OperationName, operations } from "@claudemesh/protocol/wire/operations";
+import { type ConnectionKind, type HelloSession, helloBytes, operationBytes } from "@claudemesh/protocol/wire/signing";
 import { type RawData, WebSocket } from "ws";
 import { Miss } from "../frame/endings.ts";
 import { type Answer, expectAnswer } from "../frame/expect.ts";
@@ -28,6 +29,7 @@ export class SocketPeer {
   #lastSent = "(nothing was said yet)";
   proof: Frame = {};
   #session: HelloSession | undefined;
+  #keys: MemberKeys | undefined;
 
   private constructor(url: string, unmasked: boolean) {
     this.#socket = new WebSocket(`${url.replace(/^http/, "ws").replace(/\/$/, "")}${connectPath}`, {
@@ -74,8 +76,18 @@ export class SocketPeer {
   }
 
   helloOf({ meshId, keys }: PeerIdentity, kind: ConnectionKind): Record<string, unknown> {
+    this.#keys = keys;
     const fields = { ...this.session, mesh_id: meshId, pubkey: keys.pubkey, kind };
     return { mesh_id: meshId, pubkey: keys.pubkey, kind, signature: keys.sign(helloBytes(fields)) };
+  }
+
+  /** Operations that are signed one by one are so, unless the scenario says otherwise. */
+  #signed(operation: string, input: object, id: number): object {
+    const isSigned = Object.hasOwn(operations, operation) && isSignedOperation(operation as OperationName);
+    if (!isSigned || this.#keys === undefined || "signature" in input) return input;
+    const content = JSON.parse(JSON.stringify(input)) as JsonObject;
+    const bytes = operationBytes({ ...this.session, operation, id, input: content });
+    return { ...input, signature: this.#keys.sign(bytes) };
   }
 
   async sayHello(identity: PeerIdentity, kind: ConnectionKind): Promise<Answer> {
@@ -85,7 +97,12 @@ export class SocketPeer {
   /** Sends one request and waits for its reply. */
   request(type: string, input: object = {}): Promise<Answer> {
     const id = this.#nextId++;
-    return this.requestText(JSON.stringify({ ...input, type, id }), id);
+    return this.requestText(JSON.stringify({ ...this.#signed(type, input, id), type, id }), id);
+  }
+
+  /** A frame with this connection's signature, to be sent here or elsewhere. */
+  signedText(operation: string, id: number, input: object): string {
+    return JSON.stringify({ ...this.#signed(operation, input, id), type: operation, id });
   }
 
   /** The same with the frame's very text, which names the id. */

@@ -222,6 +222,8 @@ export type OperationSpec = {
     readonly names?: Readonly<Record<string, string>>;
   };
   readonly input: JSONSchema & { readonly properties: Readonly<Record<string, unknown>> };
+  /** On the WebSocket it carries the member's signature over its content, so that nobody on the way can slip it in. */
+  readonly signed?: true;
   /** Bounds of this operation's request, where they are wider than those of all others. */
   readonly large?: { readonly bytes: number; readonly jsonDepth: number };
 };
@@ -251,27 +253,33 @@ export const operations = {
   "members.list": { http: { method: "GET", path: "/members" }, input: pageInputSchema },
   "peers.list": { http: { method: "GET", path: "/peers" }, input: pageInputSchema },
   "profile.set": { http: { method: "POST", path: "/profile" }, input: profileInputSchema },
-  "member.revoke": { http: { method: "DELETE", path: "/members/:pubkey" }, input: memberInputSchema },
-  "member.role": { http: { method: "PUT", path: "/members/:pubkey/role" }, input: memberRoleInputSchema },
+  "member.revoke": { http: { method: "DELETE", path: "/members/:pubkey" }, input: memberInputSchema, signed: true },
+  "member.role": { http: { method: "PUT", path: "/members/:pubkey/role" }, input: memberRoleInputSchema, signed: true },
   "mesh.settings": { http: { method: "GET", path: "/settings" }, input: emptyInputSchema },
-  "mesh.set": { http: { method: "PUT", path: "/settings" }, input: meshSetInputSchema },
-  "invite.create": { http: { method: "POST", path: "/invites" }, input: inviteInputSchema },
+  "mesh.set": { http: { method: "PUT", path: "/settings" }, input: meshSetInputSchema, signed: true },
+  "invite.create": { http: { method: "POST", path: "/invites" }, input: inviteInputSchema, signed: true },
   "invite.list": { http: { method: "GET", path: "/invites" }, input: pageInputSchema },
   "invite.revoke": { http: { method: "DELETE", path: "/invites/:invite_id" }, input: inviteIdInputSchema },
-  "token.create": { http: { method: "POST", path: "/tokens" }, input: tokenInputSchema },
+  /** Over HTTP it is refused: a token that leaks must not outlive itself in others. */
+  "token.create": { http: { method: "POST", path: "/tokens" }, input: tokenInputSchema, signed: true },
   "token.list": { http: { method: "GET", path: "/tokens" }, input: pageInputSchema },
   "token.revoke": { http: { method: "DELETE", path: "/tokens/:token_id" }, input: tokenIdInputSchema },
   "topic.create": { http: { method: "POST", path: "/topics" }, input: topicCreateInputSchema },
   "topic.list": { http: { method: "GET", path: "/topics" }, input: topicListInputSchema },
-  "topic.delete": { http: { method: "DELETE", path: "/topics/:name" }, input: topicInputSchema },
+  "topic.delete": { http: { method: "DELETE", path: "/topics/:name" }, input: topicInputSchema, signed: true },
   "topic.subscribe": { http: { method: "PUT", path: "/topics/:name/subscription" }, input: topicInputSchema },
   "topic.unsubscribe": { http: { method: "DELETE", path: "/topics/:name/subscription" }, input: topicInputSchema },
   "webhook.create": {
     http: { method: "POST", path: "/webhooks", names: { id: "webhook" } },
     input: webhookCreateInputSchema,
+    signed: true,
   },
   "webhook.list": { http: { method: "GET", path: "/webhooks" }, input: pageInputSchema },
-  "webhook.delete": { http: { method: "DELETE", path: "/webhooks/:webhook" }, input: webhookInputSchema },
+  "webhook.delete": {
+    http: { method: "DELETE", path: "/webhooks/:webhook" },
+    input: webhookInputSchema,
+    signed: true,
+  },
   "webhook.deliveries": {
     http: { method: "GET", path: "/webhooks/:webhook/deliveries" },
     input: webhookDeliveriesInputSchema,
@@ -283,3 +291,9 @@ export const operations = {
 } as const satisfies Record<string, OperationSpec>;
 
 export type OperationName = keyof typeof operations;
+
+/** Whether its frame carries a signature; see `operationBytes`. */
+export function isSignedOperation(name: OperationName): boolean {
+  const { signed }: OperationSpec = operations[name];
+  return signed === true;
+}

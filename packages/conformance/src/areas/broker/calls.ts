@@ -310,12 +310,7 @@ const managing: readonly Scenario<BrokerWorld>[] = [
     "tokens",
     "each token is new, listed without its secret, and good until it is revoked",
     async (world) => {
-      const make = async () =>
-        expectAnswer(await world.bob.call("POST", "/tokens", { label: "ci" }), 201, {
-          token: aText,
-          token_id: aUuidV7,
-        });
-      const [first, second] = [await make(), await make()];
+      const [first, second] = [await world.bob.makeToken("ci"), await world.bob.makeToken("ci")];
       expectThat(fieldOf(first, "token") !== fieldOf(second, "token"), "two tokens", first.body, second.request);
       const list = expectAnswer(await world.bob.call("GET", "/tokens?limit=1000"), 200);
       expectThat(list.text.includes(fieldOf(first, "token_id")), "the token's id in the list", list.body, list.request);
@@ -330,6 +325,27 @@ const managing: readonly Scenario<BrokerWorld>[] = [
       expectRefusal(await world.as(fieldOf(first, "token")).call("GET", "/topics"), 401, "unauthorized");
       expectAnswer(await world.as(fieldOf(second, "token")).call("GET", "/topics"), 200);
       expectRefusal(await world.alice.call("DELETE", `/tokens/${fieldOf(second, "token_id")}`), 404, "not_found");
+    },
+  ),
+  scenario("8.3", "token-makes-none", "a bearer token makes no further tokens", async (world) => {
+    expectRefusal(await world.bob.call("POST", "/tokens", { label: "ci" }), 403, "forbidden");
+  }),
+  scenario(
+    "8.3",
+    "signed-operations",
+    "making a token needs a signature over its content, which is good once and nowhere else",
+    async (world) => {
+      const peer = await world.bob.connect("client");
+      const other = await world.bob.connect("client");
+      expectAnswer(await peer.request("token.create", { label: "signed" }), 201);
+      expectRefusal(await peer.request("token.create", { label: "x", signature: "0".repeat(128) }), 403, "forbidden");
+      expectRefusal(await peer.requestText('{"type":"token.create","id":90,"label":"bare"}', 90), 403, "forbidden");
+      const again = peer.signedText("token.create", 91, { label: "once" });
+      expectAnswer(await peer.requestText(again, 91), 201);
+      expectRefusal(await peer.requestText(again, 91), 403, "forbidden");
+      expectRefusal(await other.requestText(peer.signedText("token.create", 92, { label: "y" }), 92), 403, "forbidden");
+      const swapped = again.replace("once", "more");
+      expectRefusal(await peer.requestText(swapped, 91), 403, "forbidden");
     },
   ),
   scenario(

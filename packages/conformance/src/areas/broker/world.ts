@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { decodeInvite, type Invite } from "@claudemesh/protocol/wire/invite";
 import { type ConnectionKind, createMeshBytes, joinBytes } from "@claudemesh/protocol/wire/signing";
 import { CannotBegin, Miss, needed, Skipped } from "../../frame/endings.ts";
-import { expectAnswer, fieldOf } from "../../frame/expect.ts";
+import { type Answer, expectAnswer, fieldOf } from "../../frame/expect.ts";
 import type { OptionValues } from "../../frame/options.ts";
 import { aText, aUuidV7 } from "../../frame/pattern.ts";
 import { loseAnswer } from "../../transport/cutting-proxy.ts";
@@ -35,6 +35,8 @@ export type MeshMember = Caller & {
   readonly pubkey: string;
   readonly token: string;
   readonly connect: (kind?: ConnectionKind) => Promise<SocketPeer>;
+  /** One more token, with the member's key. */
+  readonly makeToken: (label: string) => Promise<Answer>;
 };
 
 export type MeshPlace = { readonly mesh: string; readonly meshId: string };
@@ -254,11 +256,18 @@ export class BrokerWorld {
       await peer.sayHello({ meshId: place.meshId, keys }, kind);
       return peer;
     };
-    const peer = await connect("client");
-    const made = expectAnswer(await peer.request("token.create", { label: "conformance" }), 201, { token: aText });
-    await peer.drop();
-    const token = fieldOf(made, "token");
-    return { name, meshId: place.meshId, keys, pubkey: keys.pubkey, token, connect, ...this.as(token, place) };
+    const makeToken = async (label: string) => {
+      const peer = await connect("client");
+      const made = expectAnswer(await peer.request("token.create", { label }), 201, {
+        token: aText,
+        token_id: aUuidV7,
+      });
+      await peer.drop();
+      return made;
+    };
+    const token = fieldOf(await makeToken("conformance"), "token");
+    const self = { name, meshId: place.meshId, keys, pubkey: keys.pubkey, token };
+    return { ...self, connect, makeToken, ...this.as(token, place) };
   }
 
   #member(index: number): MeshMember {
