@@ -30,6 +30,7 @@ test("members reach it through a public name, over WSS, with the certificate the
   const ready = await broker.ready;
   expect(ready.url).toMatch(/^https:\/\/0\.0\.0\.0:/);
   expect(broker.stderr).toContain("--public-url");
+  expect(broker.stderr).not.toContain("no_tls");
   await broker.kill("SIGTERM");
 
   const { port } = new URL(ready.url);
@@ -92,4 +93,19 @@ test("a file that holds no certificate is refused by its name", async () => {
   });
   expect(refused.code).toBe(1);
   expect(refused.stderr).toContain("no certificate");
+});
+
+test("a broker that others reach without TLS says so at its start", async () => {
+  for (const [url, warned] of [
+    ["http://mesh.example.org:7600", true],
+    ["https://mesh.example.org", false],
+    ["http://127.0.0.1:7600", false],
+  ] as const) {
+    const serve = ["broker", "serve", "--listen", "127.0.0.1:0", "--public-url", url, "--log-level", "info"];
+    const store = `sqlite:${join(folder, `in-clear-${warned}.db`)}`;
+    const plain = new LongRunning<Ready>([...serve, "--store", store], { home: folder });
+    await plain.ready;
+    expect(plain.stderr.includes("no_tls"), url).toBe(warned);
+    await plain.kill("SIGTERM");
+  }
 });

@@ -11,6 +11,7 @@ import { spendUnit } from "@claudemesh/messages/services/spend-unit";
 import { errorCatalogue } from "@claudemesh/protocol/error-catalogue";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { limits } from "@claudemesh/protocol/messages/limits";
+import { isInClear } from "@claudemesh/protocol/wire/in-clear";
 import { failpointNames } from "@claudemesh/storage/failpoint-names";
 import { createFailpoints, parseFailpoints } from "@claudemesh/storage/failpoints";
 import { type Logger, pino } from "pino";
@@ -313,6 +314,7 @@ async function serve(broker: WiredBroker, { place, lingerMs, strangers }: Servin
   sayWhatInvitesSay(broker);
   const { publicKey: broker_key } = broker.key;
   log.info({ event: "listening", url, store: place, config: config.configFile, broker_key }, "the broker serves");
+  warnOfClearText(broker);
   const background = startBackgroundWork(broker);
   const sweep = setInterval(() => {
     broker.messages.sweepLimiter(broker.nowMs(), limiterSweepRows).catch((error: unknown) => {
@@ -369,6 +371,14 @@ function sayWhatInvitesSay({ config, log, publicUrl }: BrokerContext): void {
   if (config.publicUrl !== undefined || !isUnspecified(config.listen.host)) return;
   const advice = `invites say ${publicUrl()}; where other hosts reach this broker at another address, give --public-url`;
   log.warn({ event: "no_public_url", public_url: publicUrl() }, advice);
+}
+
+/** Members prove themselves all the same; what they say then, tokens and invites are anybody's to read. */
+function warnOfClearText({ log, publicUrl }: BrokerContext): void {
+  if (!isInClear(publicUrl())) return;
+  const advice =
+    "whoever is on the way reads and changes what members say; give --tls-cert, or put TLS in front and name it in --public-url";
+  log.warn({ event: "no_tls", public_url: publicUrl() }, advice);
 }
 
 function reloadTls({ config, log }: BrokerContext, server: object): void {

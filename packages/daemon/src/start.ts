@@ -2,6 +2,7 @@
 // rules here; each is in the service it belongs to.
 import { existsSync, statfsSync } from "node:fs";
 import process from "node:process";
+import type { BrokerTrust } from "@claudemesh/client/broker-trust";
 import { type MeshConfig, type MeshPaths, meshPaths } from "@claudemesh/client/home";
 import { trustOfHome } from "@claudemesh/client/home-trust";
 import { identityOf, type MemberKeys } from "@claudemesh/client/keys";
@@ -10,6 +11,7 @@ import { type LastRun, writeLastRun } from "@claudemesh/client/last-run";
 import { openLink } from "@claudemesh/client/link";
 import type { Link, LinkOptions } from "@claudemesh/client/link-contract";
 import { LocalFileError } from "@claudemesh/client/private-files";
+import { isInClear } from "@claudemesh/protocol/wire/in-clear";
 import { StorageError } from "@claudemesh/storage/errors";
 import { type DaemonConfig, type DaemonSettings, readDaemonConfig } from "./config.ts";
 import type { HostFacts } from "./core/host-fingerprint.ts";
@@ -105,7 +107,7 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
   const farewell = ephemeral === undefined ? undefined : createFarewell(stores.outbox);
   resources.push(() => farewell?.countUnsent());
 
-  const where = { brokers: readKnownBrokers(paths, mesh), trust: trustTold(paths, mesh, log) };
+  const where = { brokers: readKnownBrokers(paths, mesh), trust: trustOf(paths, mesh, log) };
   const { promise: exiting, resolve: exit } = Promise.withResolvers<DaemonExit>();
   const services = await wireServices({
     config,
@@ -173,7 +175,12 @@ function noteRun(paths: MeshPaths, run: LastRun): void {
   }
 }
 
-function trustTold(paths: MeshPaths, mesh: MeshConfig, log: Log): ReturnType<typeof trustOfHome> {
+/** The broker that this home knows; what it may still hear on the way there is said once. */
+function trustOf(paths: MeshPaths, mesh: MeshConfig, log: Log): BrokerTrust {
+  if (isInClear(mesh.broker)) {
+    const advice = "whoever is on the way to the broker reads and changes what is said; use an address with TLS";
+    log.warn({ event: "no_tls", broker: mesh.broker }, advice);
+  }
   return trustOfHome(paths, mesh, {
     onUnkept: (broker_key, err) =>
       log.error({ event: "broker_key_not_kept", broker_key, err }, "config.toml cannot be written"),

@@ -39,7 +39,7 @@ const soundMesh: MeshFindings = {
   },
   daemon: { type: "answers", version: "1.0.0", pid: 7, health },
   port: { type: "answers", port: 4_711 },
-  brokerUrl: "ws://b:1",
+  brokerUrl: "ws://localhost:1",
   broker: { type: "negotiated", said: { refused: undefined } },
   clockAheadMs: 0,
   lastRun: undefined,
@@ -246,7 +246,7 @@ describe("the daemon", () => {
 
 describe("the broker", () => {
   it.each([
-    ["away", { type: "away", detail: "ECONNREFUSED" }, /curl http:\/\/b:1\/healthz/],
+    ["away", { type: "away", detail: "ECONNREFUSED" }, /curl http:\/\/localhost:1\/healthz/],
     ["refusing", { type: "refused", detail: "revoked" }, /remint/],
     ["of another age", { type: "incompatible", detail: "dedupe" }, /npm install/],
   ] as const)("fails where it is %s", (_, broker, fix) => {
@@ -303,5 +303,18 @@ describe("what is shown", () => {
     ]);
     expect(shellWord("/a/b-c")).toBe("/a/b-c");
     expect(shellWord("/it's")).toBe("'/it'\\''s'");
+  });
+});
+
+describe("the broker's address", () => {
+  it("is warned of where it is another host without TLS", () => {
+    const rows = wrong(mesh({ brokerUrl: "ws://mesh.example.org:7600" }));
+    expect(rows).toMatchObject([{ check: "way", status: "warn", means: expect.stringContaining("without TLS") }]);
+  });
+
+  it("at which something else answers is a failure, with both keys and a way out", () => {
+    const rows = wrong(mesh({ broker: { type: "stranger", detail: "it has the key ab, and this home trusts cd" } }));
+    expect(rows).toMatchObject([{ check: "broker", status: "fail", fix: expect.stringContaining("trust-broker") }]);
+    expect(rows[0]?.means).toContain("it has the key ab, and this home trusts cd");
   });
 });

@@ -2,6 +2,7 @@
 // Pure; the facts come from gather.ts.
 import { judgeClock } from "@claudemesh/client/findings";
 import { explainAbsence } from "@claudemesh/client/last-run";
+import { isInClear } from "@claudemesh/protocol/wire/in-clear";
 import type { HomeFindings, Judgement, MeshFindings } from "./findings.ts";
 
 export function judgeConnections(home: Pick<HomeFindings, "commandVersion">, found: MeshFindings): Judgement[] {
@@ -10,6 +11,7 @@ export function judgeConnections(home: Pick<HomeFindings, "commandVersion">, fou
     ...judgeVersions(home.commandVersion, found),
     ...judgePort(found),
     ...judgeBroker(found),
+    ...judgeWay(found),
     ...judgeFindings(found),
     ...judgeClockByHeader(found),
   ];
@@ -82,6 +84,14 @@ function judgeBroker({ broker, brokerUrl, mesh }: MeshFindings): Judgement[] {
       return [{ check, status: "fail", means: `${brokerUrl ?? "It"} cannot be reached: ${broker.detail}.`, fix }];
     }
   }
+}
+
+/** Keys say who is there, and hide nothing from who is on the way. */
+function judgeWay({ brokerUrl }: MeshFindings): Judgement[] {
+  if (brokerUrl === undefined || !isInClear(brokerUrl)) return [];
+  const means = `${brokerUrl} is another host without TLS: whoever is on the way reads and changes what is said.`;
+  const fix = "let the broker serve TLS (--tls-cert), and set its wss:// address as [mesh] broker";
+  return [{ check: "way", status: "warn", means, fix }];
 }
 
 /** The doctor has rows of its own for these, also while no daemon runs. */

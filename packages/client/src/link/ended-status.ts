@@ -74,7 +74,8 @@ export function statusAfterChallenge(isPinned: boolean): EndedStatus {
 export function statusAfterRefusedHello(status: number, body: unknown, believed: boolean): EndedStatus {
   const detail = isErrorBody(body) ? `${body.error}: ${body.message}` : `the hello was answered with status ${status}`;
   // A former member is told so when it has proven its key. It stays so over restarts, so that only our broker's word counts.
-  if (believed && isErrorBody(body) && body.membership === "ended") return { state: "offline", reason: "member_revoked", detail };
+  if (believed && isErrorBody(body) && body.membership === "ended")
+    return { state: "offline", reason: "member_revoked", detail };
   if (status === 401 || status === 403) return { state: "offline", reason: "unauthorized", detail };
   if (isErrorBody(body) && body.error === "stopping") return { state: "offline", reason: "broker_stopping", detail };
   // A broker that is busy or broken may take the same hello later; any other refusal means that we disagree on hellos.

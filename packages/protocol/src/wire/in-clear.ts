@@ -1,0 +1,11 @@
+// Whether what is said to a broker's address can be read and changed on the way: it leaves this host, and not under TLS.
+
+const loopbackHost = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\]|\[::ffff:7f[0-9a-f]{2}:[0-9a-f]{1,4}\])$/i;
+
+/** `url` is http, https, ws or wss; anything else is nobody's address. */
+export function isInClear(url: string): boolean {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed === undefined || (parsed.protocol !== "http:" && parsed.protocol !== "ws:")) return false;
+  // A URL of ws keeps its host as it is written.
+  return !loopbackHost.test(new URL(url.replace(/^ws:/i, "http:")).hostname);
+}
