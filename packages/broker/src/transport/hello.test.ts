@@ -187,7 +187,6 @@ describe("a hello", () => {
       (peer) => hellosWith(peer, [elsewhere.session[0], peer.session[1], alice.meshId, broker.brokerKey], alice),
       (peer) => hellosWith(peer, [peer.session[0], elsewhere.session[1], alice.meshId, broker.brokerKey], alice),
       (peer) => peer.helloOf(stranger, "client"),
-      (peer) => peer.helloOf(bob, "client"),
       (peer) => peer.helloOf({ ...alice, meshId: other.meshId, keys: alice.keys }, "client"),
       (peer) => peer.helloOf({ meshId: "0".repeat(36), keys: alice.keys }, "client"),
       (peer) => peer.helloOf({ meshId: named.mesh, keys: named.keys }, "client"),
@@ -200,6 +199,13 @@ describe("a hello", () => {
       });
       expect(await peer.closed).toEqual({ code: 4001, reason: "unauthorized" });
     }
+    // One who holds a former member's key may know that the membership has ended, and hears nothing else either.
+    const former = await RawPeer.dial(broker.url, alice.meshId);
+    expect(await former.request("hello", former.helloOf(bob, "client"))).toMatchObject({
+      status: 401,
+      body: { error: "unauthorized", membership: "ended" },
+    });
+    expect(await former.closed).toEqual({ code: 4001, reason: "unauthorized" });
   });
 
   test("for another mesh than the one that was connected to is refused, though its member signed it", async () => {

@@ -41,7 +41,7 @@ export type OnceGetInput = FromSchema<typeof onceGetInputSchema>;
 export const onceListInputSchema = input([], {
   /** Absent: every key. */
   state: { type: "string", enum: ["running", "uncertain", "done", "released"] },
-  after: { type: "string", maxLength: 128 },
+  after: { type: "string", maxLength: 128, pattern: "^[^\\u0000]*$" },
   limit: { type: "integer", minimum: 1, maximum: limits.pageItems },
 }) satisfies JSONSchema;
 export type OnceListInput = FromSchema<typeof onceListInputSchema>;

@@ -18,7 +18,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 2,
-  sha256: "486638fece58860bc2fceb420d9b8606b504ab1fc92ee5cca03f64930fe4f21d",
+  sha256: "ddeb67c8ce90c69c664e4705d2f8fa74383472d01c886535cac46c3f9ba20c0d",
 };
 
 const wire = {
