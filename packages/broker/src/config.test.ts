@@ -32,6 +32,7 @@ describe("the settings", () => {
       publicUrl: undefined,
       tlsCert: undefined,
       tlsKey: undefined,
+      plainHttp: false,
       store: { kind: "sqlite", path: "./broker.db" },
       redisUrl: undefined,
       limiterOpen: false,
@@ -74,6 +75,7 @@ describe("the settings", () => {
       publicUrl: ["https://mesh.example.org/x/", "https://mesh.example.org/x"],
       tlsCert: ["/etc/mesh/cert.pem", "/etc/mesh/cert.pem"],
       tlsKey: ["/etc/mesh/key.pem", "/etc/mesh/key.pem"],
+      plainHttp: ["true", true],
       store: ["sqlite:/var/lib/x.db", { kind: "sqlite", path: "/var/lib/x.db" }],
       redisUrl: ["rediss://:secret@cache:6380/1", "rediss://:secret@cache:6380/1"],
       limiterOpen: ["true", true],
@@ -123,6 +125,22 @@ describe("the settings", () => {
     expect(placeOf({ kind: "postgres", url })).toBe("postgres://db:5433/mesh");
     expect(placeOf({ kind: "postgres", url: "postgres://db/mesh?password=hunter@2" })).toBe("postgres://…");
   });
+
+  test.each(["0.0.0.0:7600", "[::]:7600", "192.168.7.9:7600", "mesh.example.org:80"])(
+    "refuse to listen on %s in clear, unless that is asked for or a proxy ends TLS",
+    (listen) => {
+      expect(refusalOf(() => readBrokerConfig({ listen }, {}, undefined))).toContain("--plain-http");
+      const near = { listen, "public-url": "http://mesh.example.org" };
+      expect(refusalOf(() => readBrokerConfig(near, {}, undefined))).toContain("up --share");
+      expect(readBrokerConfig({ listen, "plain-http": "true" }, {}, undefined).listen.host).not.toBe("");
+      expect(readBrokerConfig({ listen, "public-url": "https://mesh.example.org" }, {}, undefined).tlsCert).toBe(
+        undefined,
+      );
+      expect(readBrokerConfig({ listen, "tls-cert": "c.pem", "tls-key": "k.pem" }, {}, undefined).tlsCert).toBe(
+        "c.pem",
+      );
+    },
+  );
 
   test("turn a switch on and off in broker.toml by true and false", () => {
     expect(readBrokerConfig({}, {}, toml("limiter_open = true")).limiterOpen).toBe(true);

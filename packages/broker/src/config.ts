@@ -12,6 +12,7 @@ import {
 } from "@claudemesh/protocol/features";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { type MeshCeilings, meshCountKeys } from "@claudemesh/protocol/messages/mesh-settings";
+import { isLoopbackHost } from "@claudemesh/protocol/wire/in-clear";
 import { parse as parseToml, TomlError } from "smol-toml";
 import { isUnspecified } from "./public-url.ts";
 import { withoutSecret } from "./shown-address.ts";
@@ -31,6 +32,8 @@ export type BrokerConfig = {
   /** PEM files; both or neither. */
   readonly tlsCert: string | undefined;
   readonly tlsKey: string | undefined;
+  /** Off loopback without TLS: tokens and topic messages travel in clear. */
+  readonly plainHttp: boolean;
   readonly store: StoreConfig;
   /** For the limiter and signals between brokers; goes with PostgreSQL. */
   readonly redisUrl: string | undefined;
@@ -129,6 +132,10 @@ export const brokerOptions = {
   ),
   tlsCert: optional("tls-cert", "path of a PEM file, the certificate and its chain; goes with --tls-key", parsePath),
   tlsKey: optional("tls-key", "path of a PEM file, the certificate's key", parsePath),
+  plainHttp: onOff(
+    "plain-http",
+    "true: listen beyond loopback without TLS, so that tokens and topic messages can be read on the way",
+  ),
   store: option("store", "sqlite:./broker.db", "sqlite:<path> or postgres://<user>@<host>/<database>", parseStore),
   redisUrl: optional("redis", "redis://<host>[:<port>], needed with PostgreSQL", parseRedis),
   limiterOpen: onOff("limiter-open", "true: while Redis is away new sends pass uncounted, instead of being refused"),
@@ -263,11 +270,12 @@ export function readBrokerConfig(
     if (value === undefined) throw new BrokerConfigError(`--${known.flag} is missing; it takes ${known.expects}.`);
     return value;
   };
-  return {
+  const config: BrokerConfig = {
     listen: read(brokerOptions.listen),
     publicUrl: readOptional(brokerOptions.publicUrl),
     tlsCert: readOptional(brokerOptions.tlsCert),
     tlsKey: readOptional(brokerOptions.tlsKey),
+    plainHttp: read(brokerOptions.plainHttp),
     store: read(brokerOptions.store),
     redisUrl: readOptional(brokerOptions.redisUrl),
     limiterOpen: read(brokerOptions.limiterOpen),
@@ -292,6 +300,17 @@ export function readBrokerConfig(
     configFile: tomlPath === undefined ? undefined : resolve(tomlPath),
     failpoints: env.CLAUDEMESH_FAILPOINTS ?? "",
   };
+  refuseClearText(config);
+  return config;
+}
+
+/** With a public https:// address a proxy ends TLS, and what reaches this broker comes from that proxy. */
+function refuseClearText({ listen, publicUrl, tlsCert, plainHttp }: BrokerConfig): void {
+  const endsTls = tlsCert !== undefined || (publicUrl !== undefined && /^(?:https|wss):/.test(publicUrl));
+  if (plainHttp || endsTls || isLoopbackHost(listen.host)) return;
+  throw new BrokerConfigError(
+    `--listen ${listen.host}:${listen.port} is open to other machines, and without TLS tokens and topic messages can be read on the way. Give --tls-cert and --tls-key, or --public-url https://… where a proxy ends TLS, or share this machine's mesh with \`claudemesh up --share\`; in a network that you trust, --plain-http allows it.`,
+  );
 }
 
 function describe(text: string): string {

@@ -49,4 +49,6 @@ export type BrokerContext = {
   readonly publicUrl: () => string;
   /** Where clients reach the brokers of this store; empty where none has an address that it may tell. */
   readonly brokerUrls: () => readonly string[];
+  /** The certificate that clients are to trust, where no public authority vouches for it; goes into invites. */
+  readonly pinnedCertificate: () => string | undefined;
 };

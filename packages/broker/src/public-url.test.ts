@@ -3,7 +3,7 @@ import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import { expect, test } from "vitest";
 import { createTestMesh, startTestBroker } from "../../../tests/support/broker-harness.ts";
 import { readBrokerConfig } from "./config.ts";
-import { isUnspecified, reachableHost } from "./public-url.ts";
+import { isUnspecified, reachableAddresses, reachableHost } from "./public-url.ts";
 
 const loopback = { family: "IPv4", address: "127.0.0.1", internal: true };
 const linkLocal = { family: "IPv6", address: "fe80::1", internal: false };
@@ -18,10 +18,18 @@ test.each(["127.0.0.1", "::1", "[::1]", "10.0.0.0", "mesh.example.org", "2001:db
   expect(isUnspecified(host)).toBe(false);
 });
 
-test("the reachable address is one of another network than the loopback, IPv4 first", () => {
-  expect(reachableHost([loopback, linkLocal, outer, inner])).toBe("192.168.7.2");
-  expect(reachableHost([loopback, linkLocal, outer])).toBe("[2001:db8::7]");
-  expect(reachableHost([loopback, linkLocal])).toBe("127.0.0.1");
+test("the reachable address is one of another network than the loopback, of real networks and IPv4 first", () => {
+  const lo = [loopback];
+  const docker0 = [{ family: "IPv4", address: "172.17.0.1", internal: false }];
+  const eth0 = [linkLocal, outer, { family: "IPv4", address: "203.0.113.9", internal: false }];
+  expect(reachableAddresses({ lo, docker0, eth0, wlan0: [inner] })).toEqual([
+    "192.168.7.2",
+    "203.0.113.9",
+    "2001:db8::7",
+    "172.17.0.1",
+  ]);
+  expect(reachableHost({ lo, eth0: [linkLocal, outer] })).toBe("[2001:db8::7]");
+  expect(reachableHost({ lo, eth0: [linkLocal] })).toBe("127.0.0.1");
 });
 
 test.each([
@@ -29,7 +37,7 @@ test.each([
   ["[::]:0", undefined],
   ["0.0.0.0:0", "https://mesh.example.org"],
 ])("an invite of a broker that listens on %s leads to a host (public url: %s)", async (listen, publicUrl) => {
-  const flags = { listen, ...(publicUrl === undefined ? {} : { "public-url": publicUrl }) };
+  const flags = { listen, "plain-http": "true", ...(publicUrl === undefined ? {} : { "public-url": publicUrl }) };
   const broker = await startTestBroker({ flags });
   const port = new URL(broker.url).port;
   const local = listen.startsWith("[") ? `http://[::1]:${port}` : `http://127.0.0.1:${port}`;

@@ -9,12 +9,31 @@ export function isUnspecified(host: string): boolean {
   return bare === "0.0.0.0" || (bare.includes(":") && /^[0:]+$/.test(bare.replace(/::ffff:0\.0\.0\.0$/i, "::")));
 }
 
-/** The address that other hosts of this network most likely reach; the loopback where this host has no other. */
-export function reachableHost(
-  addresses: readonly Address[] = Object.values(networkInterfaces()).flatMap((each) => each ?? []),
-): string {
-  const outside = addresses.filter(({ internal, address }) => !internal && !/^(fe80|169\.254)/i.test(address));
-  const best = outside.find(({ family }) => family === "IPv4") ?? outside[0];
-  if (best === undefined) return "127.0.0.1";
-  return best.family === "IPv6" ? `[${best.address}]` : best.address;
+/** Bridges of containers and virtual machines, which other hosts cannot reach. */
+const virtualName = /^(?:docker|br-|veth|virbr|vmnet|vboxnet|cni|flannel|podman)/;
+
+type Interfaces = Readonly<Record<string, readonly Address[] | undefined>>;
+
+/**
+ * The addresses under which other hosts may reach this one, the most likely first: real interfaces before virtual ones, IPv4
+ * before IPv6, private networks before public ones, because the other host is most often in the same network.
+ */
+export function reachableAddresses(interfaces: Interfaces = networkInterfaces()): string[] {
+  const candidates = Object.entries(interfaces).flatMap(([name, addresses]) =>
+    (addresses ?? [])
+      .filter(({ internal, address }) => !internal && !/^(?:169\.254\.|fe[89ab])/i.test(address))
+      .map((each) => ({ address: each.address, rank: rankOf(name, each) })),
+  );
+  return [...new Set(candidates.toSorted((a, b) => a.rank - b.rank).map(({ address }) => address))];
+}
+
+function rankOf(name: string, { family, address }: Address): number {
+  const isPrivate = /^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|f[cd])/i.test(address);
+  return (virtualName.test(name) ? 4 : 0) + (family === "IPv6" ? 2 : 0) + (isPrivate ? 0 : 1);
+}
+
+/** As it stands in a URL; the loopback where this host has no other. */
+export function reachableHost(interfaces: Interfaces = networkInterfaces()): string {
+  const [best = "127.0.0.1"] = reachableAddresses(interfaces);
+  return best.includes(":") ? `[${best}]` : best;
 }

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Server as TlsServer } from "node:tls";
-import { createHttpServer } from "@claudemesh/http/server";
+import { createHttpServer, type TlsIdentity } from "@claudemesh/http/server";
 import { Strangers } from "@claudemesh/http/strangers";
 import { tlsBounds } from "@claudemesh/http/tls-bounds";
 import { MeshSettingsService } from "@claudemesh/members/services/mesh-settings";
@@ -35,7 +35,7 @@ import { createReadiness, type Readiness } from "./stores/readiness.ts";
 import type { TimeSources } from "./stores/store-clock.ts";
 import { createSpacePorts } from "./sync/space-ports.ts";
 import { SpaceWatchers } from "./sync/space-watchers.ts";
-import { readTlsIdentity } from "./tls-identity.ts";
+import { readTlsIdentity, selfSignedFingerprint } from "./tls-identity.ts";
 import { registerAdminRoutes } from "./transport/admin-routes.ts";
 import type { ConnectionRegistry } from "./transport/connection-registry.ts";
 import { registerHealthRoutes } from "./transport/health-routes.ts";
@@ -207,7 +207,10 @@ function createWatchers(backend: Backend, connections: ConnectionRegistry, log: 
   return new SpaceWatchers({ store: backend.spaces, connections, onFailure });
 }
 
-type WiredBroker = BrokerContext & { readonly setUrl: (url: string) => void };
+type WiredBroker = BrokerContext & {
+  readonly setUrl: (url: string) => void;
+  readonly setTls: (tls: TlsIdentity) => void;
+};
 
 function createContext(
   config: BrokerConfig,
@@ -229,6 +232,7 @@ function createContext(
   >,
 ): WiredBroker {
   let url = "";
+  let pinnedCertificate: string | undefined;
   const { messages } = backend;
   const { nowMs } = backend;
   const { watchers, nextId } = rest;
@@ -270,6 +274,10 @@ function createContext(
     }),
     nowMs,
     publicUrl: () => config.publicUrl ?? withReachableHost(url, config),
+    pinnedCertificate: () => pinnedCertificate,
+    setTls: (tls) => {
+      pinnedCertificate = selfSignedFingerprint(tls);
+    },
     setUrl: (bound) => {
       url = bound;
     },
@@ -283,6 +291,7 @@ type ServingOptions = { readonly place: string; readonly lingerMs: number; reado
 async function serve(broker: WiredBroker, { place, lingerMs, strangers }: ServingOptions): Promise<Serving> {
   const { log, config } = broker;
   const tls = readTlsIdentity(config);
+  if (tls !== undefined) broker.setTls(tls);
   const run = createOperationRunner(broker);
   const server = createHttpServer({
     ...(tls === undefined ? {} : { tls }),
@@ -381,11 +390,12 @@ function warnOfClearText({ log, publicUrl }: BrokerContext): void {
   log.warn({ event: "no_tls", public_url: publicUrl() }, advice);
 }
 
-function reloadTls({ config, log }: BrokerContext, server: object): void {
+function reloadTls({ config, log, setTls }: WiredBroker, server: object): void {
   try {
     const tls = readTlsIdentity(config);
     if (tls === undefined || !(server instanceof TlsServer)) return;
     server.setSecureContext({ ...tls, ...tlsBounds });
+    setTls(tls);
     log.info({ event: "tls_reloaded" }, "new connections get the certificate as it is now");
   } catch (error) {
     log.error({ event: "tls_reload_failed", err: error }, "the certificate stays as it was");

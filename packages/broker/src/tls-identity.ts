@@ -1,5 +1,6 @@
 // The certificate and key that a broker shows to its clients: read from two files at start, and again when it is asked
 // to. What cannot be used is found here, before any client would find it.
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import type { TlsIdentity } from "@claudemesh/http/server";
@@ -20,6 +21,18 @@ export function readTlsIdentity({ tlsCert, tlsKey }: BrokerConfig): TlsIdentity 
     throw new BrokerConfigError(`${tlsCert} and ${tlsKey} are not a certificate and its key in PEM: ${why}`);
   }
   return identity;
+}
+
+/**
+ * The SHA-256 of the chain's last certificate where that signed itself: no public authority vouches for it, so an invite
+ * names it. Undefined where the chain ends at a public authority.
+ */
+export function selfSignedFingerprint({ cert }: Pick<TlsIdentity, "cert">): string | undefined {
+  const last = cert.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g)?.at(-1);
+  if (last === undefined) return undefined;
+  const certificate = new X509Certificate(last);
+  const isSelfSigned = certificate.subject === certificate.issuer && certificate.verify(certificate.publicKey);
+  return isSelfSigned ? certificate.fingerprint256.replaceAll(":", "").toLowerCase() : undefined;
 }
 
 function readPem(path: string, flag: string): string {

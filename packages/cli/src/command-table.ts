@@ -27,6 +27,16 @@ const entry = (path: string, summary: string, load: CommandEntry["load"]): Comma
 
 export const commandEntries: readonly CommandEntry[] = [
   entry("up", "broker, one mesh and a daemon on this machine, nothing to configure", () => import("./commands/up.ts")),
+  entry(
+    "up install-service",
+    "let systemd or launchd keep `up` running",
+    () => import("./commands/up-install-service.ts"),
+  ),
+  entry(
+    "up uninstall-service",
+    "undo install-service; everything else stays",
+    () => import("./commands/up-uninstall-service.ts"),
+  ),
   entry("send", "send a message through the daemon", () => import("./commands/send.ts")),
   entry("inbox", "show what has arrived", () => import("./commands/inbox.ts")),
   entry("events", "show what happens, as it happens", () => import("./commands/events.ts")),
@@ -86,6 +96,16 @@ export const commandEntries: readonly CommandEntry[] = [
     "mesh trust-broker",
     "trust another key of the broker, on purpose",
     () => import("./commands/mesh-trust-broker.ts"),
+  ),
+  entry(
+    "broker install-service",
+    "let systemd or launchd keep the broker running",
+    () => import("./commands/broker-install-service.ts"),
+  ),
+  entry(
+    "broker uninstall-service",
+    "undo install-service; the store stays",
+    () => import("./commands/broker-uninstall-service.ts"),
   ),
   entry("mesh create", "create a mesh; this home becomes its owner", () => import("./commands/mesh-create.ts")),
   entry("mesh settings", "what is set for the whole mesh", () => import("./commands/mesh-settings.ts")),

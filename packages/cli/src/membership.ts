@@ -8,8 +8,11 @@ import { ensureMeshDir, findMeshConfig, type MeshPaths, meshPaths, writeMeshConf
 import { generateMemberKeys, type MemberKeys, readKeyFile, writeKeyFile } from "@claudemesh/client/keys";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { isMemberName } from "@claudemesh/protocol/messages/names";
+import { isInClear } from "@claudemesh/protocol/wire/in-clear";
 import type { Invite } from "@claudemesh/protocol/wire/invite";
-import { keepCertificates } from "./trusted-certificates.ts";
+import { WrongUsage } from "./exit-codes.ts";
+import type { Shell } from "./shell.ts";
+import { keepCertificates, keepCertificateTexts } from "./trusted-certificates.ts";
 
 /** Where the home has another mesh of this name, nothing is written: what is queued for that one would go to the new. */
 export async function createMembership(options: {
@@ -24,8 +27,11 @@ export async function createMembership(options: {
   readonly ca?: string | undefined;
   /** The key that the broker must prove before the admin token is sent; absent: whatever it proves is kept. */
   readonly brokerKey?: string | undefined;
+  /** The broker may be another machine that is reached without TLS. */
+  readonly plainHttp?: boolean;
 }): Promise<NewMembership> {
   const { home, mesh, broker, brokers = [], adminToken, name, ca } = options;
+  if (options.plainHttp !== true) refuseClearText(broker);
   const paths = meshPaths(home, mesh);
   const known = findMeshConfig(paths);
   if (known !== undefined && brokerHttpUrl(known.broker, "") !== brokerHttpUrl(broker, "")) {
@@ -47,7 +53,13 @@ export async function createMembership(options: {
 }
 
 /** `name`: the one that the invite fixes, or else the user's own, where none is given. */
-export async function joinMembership(home: string, invite: Invite, name?: string): Promise<NewMembership> {
+export async function joinMembership(
+  home: string,
+  invite: Invite,
+  name?: string,
+  { plainHttp = false } = {},
+): Promise<NewMembership> {
+  await trustInvite(home, invite, plainHttp);
   const paths = meshPaths(home, invite.mesh);
   const known = findMeshConfig(paths);
   if (known !== undefined && known.id !== invite.mesh_id) {
@@ -58,8 +70,26 @@ export async function joinMembership(home: string, invite: Invite, name?: string
   const membership = await joinMesh({ invite, name: wanted, keys: ensureKeys(paths) });
   const { broker, mesh, mesh_id } = invite;
   const { name: member_name, broker_key } = membership;
-  writeMeshConfig(paths, { id: mesh_id, name: mesh, broker, member_name, broker_key });
+  // The list may hold the first address again.
+  const brokers = (invite.brokers ?? []).filter((url) => brokerHttpUrl(url, "") !== brokerHttpUrl(broker, ""));
+  writeMeshConfig(paths, { id: mesh_id, name: mesh, broker, brokers, member_name, broker_key });
   return membership;
+}
+
+/** Before anything is sent to an invite's broker: it has TLS, and the certificate that the invite names is trusted. */
+export async function trustInvite(home: string, invite: Invite, plainHttp: boolean): Promise<void> {
+  if (!plainHttp) refuseClearText(invite.broker);
+  if (invite.cert_sha256 === undefined) return;
+  const { fetchPinnedAuthority } = await import("./share/pinned-authority.ts");
+  const authority = await fetchPinnedAuthority(invite.broker, invite.cert_sha256);
+  if (authority !== undefined) keepCertificateTexts(home, [authority]);
+}
+
+/** Asked once, when this home begins to use the broker; a home that uses one already goes on. */
+function refuseClearText(broker: string): void {
+  if (!isInClear(broker)) return;
+  const message = `${broker} is on another machine and has no TLS: the invite, tokens and topic messages could be read on the way. Use an https:// address (\`claudemesh up --share\` makes one), or give --plain-http in a network that you trust.`;
+  throw new WrongUsage(message);
 }
 
 function otherMesh(mesh: string, message: string): MeshError {
@@ -78,4 +108,11 @@ export function defaultMemberName(): string {
     .username.replace(/[^A-Za-z0-9._-]/g, "-")
     .slice(0, 64);
   return isMemberName(cleaned) ? cleaned : "owner";
+}
+
+export const plainHttpHelp = "allow a broker on another machine without TLS, in a network that you trust";
+
+/** By the flag or by CLAUDEMESH_PLAIN_HTTP, which `broker serve` reads as well. */
+export function allowsPlainHttp({ env }: Pick<Shell, "env">, options: { readonly plainHttp?: boolean }): boolean {
+  return options.plainHttp === true || env.CLAUDEMESH_PLAIN_HTTP === "true";
 }

@@ -14,12 +14,16 @@ export function trustCertificates(paths: readonly string[]): void {
   trust(paths.flatMap(readCertificates));
 }
 
-/** Trusts these from now on, and in every later command and daemon of this home. */
+/** Trusts the file's certificates from now on, and in every later command and daemon of this home. */
 export function keepCertificates(home: string, path: string): void {
-  const given = readCertificates(path);
+  keepCertificateTexts(home, readCertificates(path));
+}
+
+/** The same for certificates that are given as PEM. */
+export function keepCertificateTexts(home: string, given: readonly string[]): void {
   const kept = keptCertificatesPath(home);
   const known = existsSync(kept) ? readCertificates(kept) : [];
-  const all = [...new Set([...known, ...given])];
+  const all = [...new Set([...known, ...given.map((text) => text.trim())])];
   ensurePrivateDir(home);
   if (all.length > known.length) replacePrivateFile(kept, `${all.join("\n")}\n`);
   trust(given);

@@ -20,6 +20,9 @@ import type { BrokerContext } from "../context.ts";
 import { type Handlers, ok, pageLimit } from "./handler.ts";
 import { admitCreation } from "./mesh-caps.ts";
 
+/** As many as an invite holds. */
+const inviteBrokersMax = 16;
+
 export const memberHandlers = {
   "members.list": async (broker, { member }, input: PageInput) => {
     const page = await broker.members.listMembers(member.meshId, input.after ?? "", pageLimit(input));
@@ -48,8 +51,12 @@ export const memberHandlers = {
     const ports = { ...issuingPorts(broker), admit: (id: string) => admitCreation(broker, mesh.id, "invites", id) };
     const { id, secret, expiresAt } = await createInvite(ports, member, { lifetimeSeconds, memberName });
     const named = memberName === undefined ? {} : { name: memberName };
+    const urls = broker.brokerUrls();
+    const brokers = urls.length > 1 ? { brokers: urls.slice(0, inviteBrokersMax) } : {};
+    const pinned = broker.pinnedCertificate();
+    const certificate = pinned === undefined ? {} : { cert_sha256: pinned };
     const place = { broker: broker.publicUrl(), mesh: mesh.name, mesh_id: mesh.id, broker_key: broker.key.publicKey };
-    const invite = encodeInvite({ ...place, secret, ...named });
+    const invite = encodeInvite({ ...place, secret, ...named, ...brokers, ...certificate });
     return { status: 201, body: { invite, invite_id: id, expires_at: expiresAt, ...named } };
   },
 

@@ -91,8 +91,8 @@ async function start(shell: Shell, options: Options, given: GivenInvite | undefi
   if (choice.type === "contradiction") throw new MeshError("invalid_request", choice.message);
   if (choice.type === "ephemeral") return startEphemeral(shell, options, paths, { ...choice, text: given?.text });
   if (choice.type === "joins") {
-    const { joinMembership } = await import("../membership.ts");
-    await joinMembership(shell.home, choice.invite, name);
+    const { allowsPlainHttp, joinMembership } = await import("../membership.ts");
+    await joinMembership(shell.home, choice.invite, name, { plainHttp: allowsPlainHttp(shell, {}) });
   }
   return options.foreground === true ? serve(shell, options, paths) : startDaemonInBackground(shell, paths);
 }
@@ -104,7 +104,8 @@ async function startEphemeral(
   choice: Extract<IdentityChoice, { type: "ephemeral" }> & { readonly text: string | undefined },
 ): Promise<Outcome | undefined> {
   const ttlMs = options.ttl ?? defaultTtlMs;
-  const { defaultMemberName } = await import("../membership.ts");
+  const { allowsPlainHttp, defaultMemberName, trustInvite } = await import("../membership.ts");
+  await trustInvite(shell.home, choice.invite, allowsPlainHttp(shell, {}));
   // Several of them may run at once, and a name that two have leads nowhere.
   const name =
     options.name ?? choice.invite.name ?? `${defaultMemberName().slice(0, 55)}-${randomBytes(4).toString("hex")}`;

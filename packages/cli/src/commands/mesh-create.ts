@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { adminTokenHelp, readAdminToken } from "../admin-token.ts";
 import { examples, run, withJson } from "../command.ts";
 import { asMember } from "../member.ts";
-import { createMembership, defaultMemberName } from "../membership.ts";
+import { allowsPlainHttp, createMembership, defaultMemberName, plainHttpHelp } from "../membership.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 type Options = {
@@ -12,6 +12,7 @@ type Options = {
   adminTokenFile?: string;
   brokerKey?: string;
   ca?: string;
+  plainHttp?: boolean;
   json?: boolean;
 };
 
@@ -27,6 +28,7 @@ export function define(command: Command, shell: Shell): void {
     .option("--admin-token-file <path>", adminTokenHelp)
     .option("--broker-key <hex>", "the key that it must prove to hold (default: whatever it holds is trusted)")
     .option("--ca <path>", "certificates in PEM that this home trusts from now on (or CLAUDEMESH_CA)")
+    .option("--plain-http", plainHttpHelp)
     .action((mesh: string, options: Options) => run(shell, options, () => createAndInvite(shell, mesh, options)));
   examples(
     command,
@@ -45,6 +47,7 @@ async function createAndInvite(shell: Shell, mesh: string, options: Options) {
     name: options.name ?? defaultMemberName(),
     ca: options.ca,
     brokerKey: options.brokerKey,
+    plainHttp: allowsPlainHttp(shell, options),
   });
   const { invite } = (await asMember(shell, pathsFor(shell, { mesh }), (call) => call("invite.create", {}))) as {
     invite: string;

@@ -12,32 +12,46 @@ import { exitCodes, Refused } from "../exit-codes.ts";
 import { typedCommand } from "../launcher.ts";
 import { createMembership, defaultMemberName } from "../membership.ts";
 import { jsonText } from "../output/printable.ts";
+import { localUrlOf } from "../share/local-url.ts";
+import type { Sharing } from "../share/share.ts";
 import type { Shell } from "../shell.ts";
 import { boundStop, stopSignal } from "../signals.ts";
 
-type Options = { json?: boolean; mesh: string; name?: string; listen?: string; publicUrl?: string };
+type Options = {
+  json?: boolean;
+  mesh: string;
+  name?: string;
+  listen?: string;
+  share?: boolean;
+  publicUrl?: string;
+};
+
+const renewCheckMs = 86_400_000;
 
 export function define(command: Command, shell: Shell): void {
   withJson(command)
     .option("--mesh <name>", "name of the mesh", "local")
     .option("--name <member>", "your name in the mesh (default: your user name)")
     .option("--listen <host:port>", "where the broker listens (default: 127.0.0.1:7600, or a free port if taken)")
-    .option("--public-url <url>", "where other hosts reach the broker; goes into invites (or CLAUDEMESH_PUBLIC_URL)")
+    .option("--share", "let other machines in: listen beyond this one, with a certificate that invites vouch for")
+    .option("--public-url <url>", "where other machines reach this one; goes into invites (or CLAUDEMESH_PUBLIC_URL)")
     .action((options: Options) => run(shell, options, () => up(shell, options)));
   examples(
     command,
     "claudemesh up",
+    "claudemesh up --share",
     "CLAUDEMESH_HOME=/tmp/mesh claudemesh up --listen 127.0.0.1:0 --json",
-    "claudemesh up --listen 0.0.0.0:7600 --public-url http://192.168.7.2:7600",
   );
 }
 
 async function up(shell: Shell, options: Options): Promise<undefined> {
   const paths = meshPaths(shell.home, options.mesh);
   ensurePrivateDir(shell.home);
-  const broker = await startLocalBroker(shell, options).catch((error: unknown) => {
+  const sharing = options.share === true ? await share(shell, options) : undefined;
+  const broker = await startLocalBroker(shell, options, sharing).catch((error: unknown) => {
     throw (error as { kind?: unknown }).kind === "locked" ? alreadyUp(shell) : error;
   });
+  const renewal = setInterval(() => sharing?.renew() && broker.reloadTls(), renewCheckMs).unref();
   try {
     await ensureMesh(shell, options, broker);
     const { startDaemon } = await import("@claudemesh/daemon/start");
@@ -48,7 +62,7 @@ async function up(shell: Shell, options: Options): Promise<undefined> {
       version: shell.version,
     });
     const asked = stopSignal();
-    announce(shell, options, broker, daemon);
+    announce(shell, options, broker, daemon, sharing);
     const end = await Promise.race([asked, daemon.stopped]);
     boundStop();
     await daemon.stop();
@@ -57,6 +71,7 @@ async function up(shell: Shell, options: Options): Promise<undefined> {
       process.exitCode = exitCodes.failed;
     }
   } finally {
+    clearInterval(renewal);
     await broker.stop();
   }
   return undefined;
@@ -67,7 +82,13 @@ function alreadyUp({ home }: Shell): Refused {
   return new Refused(503, { error: "already_running", message, retryable: false });
 }
 
-async function startLocalBroker(shell: Shell, { listen, publicUrl }: Options): Promise<RunningBroker> {
+async function share(shell: Shell, { listen, publicUrl }: Options): Promise<Sharing> {
+  const { prepareSharing } = await import("../share/share.ts");
+  return prepareSharing(shell.home, { listen, publicUrl });
+}
+
+async function startLocalBroker(shell: Shell, options: Options, sharing: Sharing | undefined): Promise<RunningBroker> {
+  const { listen, publicUrl } = options;
   const folder = join(shell.home, "broker");
   ensurePrivateDir(folder);
   const [{ readBrokerConfig }, { startBroker }] = await Promise.all([
@@ -80,9 +101,12 @@ async function startLocalBroker(shell: Shell, { listen, publicUrl }: Options): P
       store: `sqlite:${join(folder, "broker.db")}`,
       "log-level": "warn",
       "public-url": publicUrl,
+      ...sharing?.flags,
     };
     return startBroker(readBrokerConfig(flags, shell.env, undefined));
   };
+  // Invites name the port: another one than asked for would lead other machines astray.
+  if (sharing !== undefined) return start(sharing.flags.listen);
   if (listen !== undefined) return start(listen);
   try {
     return await start("127.0.0.1:7600");
@@ -92,13 +116,9 @@ async function startLocalBroker(shell: Shell, { listen, publicUrl }: Options): P
   }
 }
 
-/** The daemon beside it needs no network, and every address of the host is none to connect to. */
-function localUrl({ url }: RunningBroker): string {
-  return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
-}
-
 /** The mesh is made once; later the config only follows the broker to its port. */
 async function ensureMesh(shell: Shell, options: Options, broker: RunningBroker): Promise<void> {
+  const url = localUrlOf(broker.url);
   const paths = meshPaths(shell.home, options.mesh);
   if (existsSync(paths.config)) {
     const config = readMeshConfig(paths);
@@ -109,15 +129,17 @@ async function ensureMesh(shell: Shell, options: Options, broker: RunningBroker)
       );
     }
     const { brokerKey: broker_key } = broker;
-    const isKnown = config.broker === localUrl(broker) && config.broker_key === broker_key;
+    const isKnown = config.broker === url && config.broker_key === broker_key;
     // It is our own broker, in this very process: there is nobody to ask about its key.
-    if (!isKnown) writeMeshConfig(paths, { ...config, broker: localUrl(broker), broker_key });
+    if (!isKnown) writeMeshConfig(paths, { ...config, broker: url, broker_key });
     return;
   }
   await createMembership({
     home: shell.home,
     mesh: options.mesh,
-    broker: localUrl(broker),
+    broker: url,
+    // It is this process, on whatever address it listens.
+    plainHttp: true,
     adminToken: readFileSync(broker.adminTokenFile, "utf8").trim(),
     name: options.name ?? defaultMemberName(),
     brokerKey: broker.brokerKey,
@@ -129,6 +151,7 @@ function announce(
   options: Options,
   broker: RunningBroker,
   daemon: { readonly socket: string; readonly httpPort: number | undefined },
+  sharing: Sharing | undefined,
 ): void {
   const { mesh } = options;
   if (options.json === true) {
@@ -145,15 +168,22 @@ function announce(
   const command = typedCommand(shell.env.PATH, process.cwd());
   const lines = [
     `claudemesh is up: mesh ${mesh}, broker ${broker.url}`,
+    ...(sharing === undefined ? [] : describeSharing(sharing)),
     `Everything is kept in ${shell.home}`,
     "",
     command === "npx claudemesh" ? "In another terminal, in this folder:" : "In another terminal:",
     `  ${command} send @self "hello"`,
     `  ${command} inbox`,
     `Let another peer in:  ${command} mesh invite --mesh ${mesh}`,
-    ...(broker.publicUrl === broker.url ? [] : [`Invites say ${broker.publicUrl}`]),
+    ...(sharing !== undefined || broker.publicUrl === broker.url ? [] : [`Invites say ${broker.publicUrl}`]),
     "",
     "Ctrl-C stops it; starting again finds everything as it was.",
   ];
   shell.out(lines.join("\n"));
+}
+
+function describeSharing({ publicUrl, otherAddresses }: Sharing): string[] {
+  const others =
+    otherAddresses.length === 0 ? "" : ` (this machine also has ${otherAddresses.join(", ")}: --public-url)`;
+  return [`Other machines reach it at ${publicUrl}${others}, if its firewall lets them.`];
 }

@@ -23,8 +23,9 @@ class Machine implements ServicePorts {
   remove = (path: string) => void this.files.delete(path);
   isFolder = (path: string) => this.folders.has(path);
   hasProgram = (name: string) => this.programs.has(name);
-  isDaemonUp = async () => this.daemonUp;
-  untilDaemonIsGone = async () => void this.ran.push("(the daemon is gone)");
+  isUp = async () => this.daemonUp;
+  handOver = "claudemesh daemon down";
+  untilGone = async () => void this.ran.push("(the daemon is gone)");
   run = (words: readonly string[]) => {
     const line = words.join(" ");
     if (/is-active|launchctl print/.test(line)) return this.serviceUp ? undefined : "inactive";

@@ -13,10 +13,12 @@ export type ServicePorts = {
   readonly hasProgram: (name: string) => boolean;
   /** What it complained about; undefined when it ended well. */
   readonly run: (words: readonly string[]) => string | undefined;
-  /** Does a daemon of this mesh answer? */
-  readonly isDaemonUp: () => Promise<boolean>;
-  /** Resolves once none does. */
-  readonly untilDaemonIsGone: () => Promise<void>;
+  /** Does the program run already, in this service or outside it? */
+  readonly isUp: () => Promise<boolean>;
+  /** Resolves once it does not. */
+  readonly untilGone: () => Promise<void>;
+  /** What to type to end the one that runs outside the service. */
+  readonly handOver: string;
 };
 
 export type ServiceReport = {
@@ -42,12 +44,12 @@ export async function installService(plan: ServicePlan, ports: ServicePorts, for
   if (isRunning(plan, ports)) {
     if (file === "unchanged") return { file, service: "running", next: [] };
     runOrThrow(plan.halt, ports);
-    await ports.untilDaemonIsGone();
+    await ports.untilGone();
     return { file, service: "restarted", next: [], ...start(plan, ports) };
   }
   // A service that finds its folder taken would only fail again and again.
-  if (await ports.isDaemonUp()) {
-    return { file, service: "not started", next: ["claudemesh daemon down", asLine(plan.start)] };
+  if (await ports.isUp()) {
+    return { file, service: "not started", next: [ports.handOver, asLine(plan.start)] };
   }
   return { file, service: "started", next: [], ...start(plan, ports) };
 }

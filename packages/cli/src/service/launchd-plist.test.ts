@@ -43,7 +43,7 @@ function readPlist(text: string): Value {
 describe("the property list", () => {
   it("starts the launcher by its absolute path, in the foreground, for this mesh and home", () => {
     expect(readPlist(launchdPlist(serviceSpec()))).toMatchObject({
-      Label: launchdLabel("acme"),
+      Label: launchdLabel(serviceSpec()),
       ProgramArguments: ["/opt/claudemesh/bin/claudemesh.js", "daemon", "up", "--foreground", "--mesh", "acme"],
       EnvironmentVariables: { CLAUDEMESH_HOME: "/srv/mesh", PATH: expect.stringMatching(/^\/opt\/node\/bin:/) },
       RunAtLoad: true,

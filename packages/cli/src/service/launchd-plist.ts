@@ -1,9 +1,9 @@
-// The launchd property list of one daemon: an agent of the user, or a daemon of the system that runs as the user who
+// The launchd property list of one of our programs: an agent of the user, or a daemon of the system that runs as the user who
 // owns the home. launchd keeps no count of failed starts, so the pause between them is what bounds them.
-import { checkWritable, daemonArguments, type ServiceSpec, serviceEnvironment } from "./service-spec.ts";
+import { checkWritable, type ServiceSpec, serviceEnvironment } from "./service-spec.ts";
 
-export function launchdLabel(mesh: string): string {
-  return `claudemesh.daemon.${mesh}`;
+export function launchdLabel({ program }: Pick<ServiceSpec, "program">): string {
+  return program.label;
 }
 
 type PlistValue = string | number | boolean | readonly PlistValue[] | { readonly [key: string]: PlistValue };
@@ -11,10 +11,10 @@ type PlistValue = string | number | boolean | readonly PlistValue[] | { readonly
 export function launchdPlist(spec: ServiceSpec): string {
   checkWritable(spec);
   const value: PlistValue = {
-    Label: launchdLabel(spec.mesh),
-    ProgramArguments: [spec.launcher, ...daemonArguments(spec)],
+    Label: launchdLabel(spec),
+    ProgramArguments: [spec.launcher, ...spec.program.args],
     EnvironmentVariables: serviceEnvironment(spec),
-    WorkingDirectory: "/",
+    WorkingDirectory: spec.program.folder,
     RunAtLoad: true,
     // Ending as asked is final; anything else is started again, after a pause.
     KeepAlive: { SuccessfulExit: false },

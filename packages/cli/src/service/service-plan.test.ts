@@ -50,7 +50,7 @@ describe("on macOS", () => {
 });
 
 it.each(["win32", "freebsd"] as const)("on %s it is refused, and says what to keep running instead", (platform) => {
-  expect(() => planService(serviceSpec(), facts({ platform }))).toThrow(/daemon up --mesh acme --foreground/);
+  expect(() => planService(serviceSpec(), facts({ platform }))).toThrow(/daemon up --foreground --mesh acme/);
 });
 
 describe("a CI environment", () => {

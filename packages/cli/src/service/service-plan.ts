@@ -46,13 +46,13 @@ export function planService(spec: ServiceSpec, facts: PlatformFacts): ServicePla
   if (facts.platform === "linux") return planSystemd(spec, facts);
   if (facts.platform === "darwin") return planLaunchd(spec, facts);
   throw new Error(
-    `There are services for systemd (Linux) and launchd (macOS), and this is ${facts.platform}. Let something of your own keep this running: ${spec.launcher} daemon up --mesh ${spec.mesh} --foreground`,
+    `There are services for systemd (Linux) and launchd (macOS), and this is ${facts.platform}. Let something of your own keep this running: ${spec.launcher} ${spec.program.args.join(" ")}`,
   );
 }
 
 function planSystemd(spec: ServiceSpec, { env, userHome }: PlatformFacts): ServicePlan {
   const isUser = spec.scope === "user";
-  const name = systemdUnitName(spec.mesh);
+  const name = systemdUnitName(spec);
   // A relative XDG folder is invalid by its specification, and systemd uses the default then.
   const config = env.XDG_CONFIG_HOME?.startsWith("/") ? env.XDG_CONFIG_HOME : join(userHome, ".config");
   const folder = isUser ? join(config, "systemd", "user") : "/etc/systemd/system";
@@ -78,7 +78,7 @@ function planSystemd(spec: ServiceSpec, { env, userHome }: PlatformFacts): Servi
 
 function planLaunchd(spec: ServiceSpec, { userHome }: PlatformFacts): ServicePlan {
   const isUser = spec.scope === "user";
-  const name = launchdLabel(spec.mesh);
+  const name = launchdLabel(spec);
   const path = join(isUser ? join(userHome, "Library", "LaunchAgents") : "/Library/LaunchDaemons", `${name}.plist`);
   const domain = isUser ? `gui/${spec.owner.uid}` : "system";
   const unload = ["launchctl", "bootout", `${domain}/${name}`];

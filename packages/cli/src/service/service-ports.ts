@@ -1,6 +1,7 @@
-// The files, programs and daemon that installing a service touches on this machine.
+// The files and programs that installing a service touches on this machine.
 import { spawnSync } from "node:child_process";
 import { accessSync, chmodSync, constants, mkdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { connect } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MeshPaths } from "@claudemesh/client/home";
@@ -9,10 +10,41 @@ import { findRunningDaemon } from "../running-daemon.ts";
 import type { ServicePorts } from "./install-service.ts";
 
 const pollMs = 100;
+const connectMs = 2_000;
 const goneMs = 15_000;
 
-export function createServicePorts(paths: MeshPaths, env: Readonly<Record<string, string | undefined>>): ServicePorts {
-  const isDaemonUp = async () => (await findRunningDaemon(paths)) !== undefined;
+/** How to tell whether the program of a service runs, and what to do about one that runs outside it. */
+export type ServedProgram = Pick<ServicePorts, "isUp" | "handOver"> & { readonly log: string };
+
+export function daemonOf(paths: MeshPaths): ServedProgram {
+  return {
+    isUp: async () => (await findRunningDaemon(paths)) !== undefined,
+    handOver: "claudemesh daemon down",
+    log: paths.log,
+  };
+}
+
+/** A broker is there where its address takes connections. */
+export function brokerAt({ host, port }: { readonly host: string; readonly port: number }): ServedProgram {
+  const address = { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
+  const isUp = () =>
+    new Promise<boolean>((resolve) => {
+      const socket = connect({ host: address, port, timeout: connectMs });
+      const end = (isThere: boolean) => {
+        socket.destroy();
+        resolve(isThere);
+      };
+      socket.once("connect", () => end(true));
+      socket.once("timeout", () => end(false));
+      socket.once("error", () => end(false));
+    });
+  return { isUp, handOver: `(end the program that listens on ${address}:${port})`, log: "its output" };
+}
+
+export function createServicePorts(
+  { isUp, handOver, log }: ServedProgram,
+  env: Readonly<Record<string, string | undefined>>,
+): ServicePorts {
   return {
     read: readIfPresent,
     write: (path, text) => {
@@ -25,11 +57,11 @@ export function createServicePorts(paths: MeshPaths, env: Readonly<Record<string
     isFolder: (path) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true,
     hasProgram: (name) => (env.PATH ?? "").split(delimiter).some((folder) => isExecutable(join(folder, name))),
     run: runProgram,
-    isDaemonUp,
-    untilDaemonIsGone: async () => {
-      for (let waitedMs = 0; await isDaemonUp(); waitedMs += pollMs) {
-        if (waitedMs >= goneMs)
-          throw new Error(`The daemon has not ended after ${goneMs / 1000} s; look into ${paths.log}.`);
+    isUp,
+    handOver,
+    untilGone: async () => {
+      for (let waitedMs = 0; await isUp(); waitedMs += pollMs) {
+        if (waitedMs >= goneMs) throw new Error(`It has not ended after ${goneMs / 1000} s; look into ${log}.`);
         await sleep(pollMs);
       }
     },

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { oddFolders, serviceSpec } from "../testing/service-specs.ts";
-import type { ServiceSpec } from "./service-spec.ts";
+import { brokerProgram, daemonProgram, type ServiceSpec, upProgram } from "./service-spec.ts";
 import { systemdHomeMark, systemdUnit, systemdUnitName } from "./systemd-unit.ts";
 
 type Unit = { readonly of: (section: string, key: string) => string[] };
@@ -45,6 +45,25 @@ const environmentOf = (unit: Unit) =>
   );
 
 const scopes = ["user", "system"] as const;
+
+describe.each(scopes)("the %s unit of another program", (scope) => {
+  it("starts `up` with the options that it was given, under a name that no daemon's unit has", () => {
+    const program = upProgram("acme", ["--share", "--listen", "0.0.0.0:7600"]);
+    const unit = readUnit(systemdUnit(serviceSpec({ scope, program })));
+    const [command = ""] = unit.of("Service", "ExecStart");
+    expect(readWords(command).slice(1)).toEqual(["up", "--mesh", "acme", "--share", "--listen", "0.0.0.0:7600"]);
+    expect(systemdUnitName({ program })).not.toMatch(/^claudemesh-/);
+  });
+
+  it("starts a broker with its settings, in their folder, and lets it write where its store is", () => {
+    const program = brokerProgram("/etc/claudemesh/broker.toml", ["/srv/store"]);
+    const unit = readUnit(systemdUnit(serviceSpec({ scope, program })));
+    const [command = ""] = unit.of("Service", "ExecStart");
+    expect(readWords(command).slice(1)).toEqual(["broker", "serve", "--config", "/etc/claudemesh/broker.toml"]);
+    expect(unit.of("Service", "WorkingDirectory")).toEqual(["/etc/claudemesh"]);
+    expect(readWords(unit.of("Service", "ReadWritePaths")[0] ?? "")).toEqual(["/srv/mesh", "/srv/store"]);
+  });
+});
 
 describe.each(scopes)("the %s unit", (scope) => {
   const unit = readUnit(systemdUnit(serviceSpec({ scope })));
@@ -147,7 +166,7 @@ describe("the two units", () => {
   });
 
   it("have names that differ by mesh", () => {
-    expect(systemdUnitName("acme")).toBe("claudemesh-acme.service");
+    expect(systemdUnitName(serviceSpec())).toBe("claudemesh-acme.service");
   });
 });
 
@@ -173,8 +192,9 @@ describe.runIf(hasSystemd)("systemd itself", () => {
     mkdirSync(join(launcher, ".."), { recursive: true });
     writeFileSync(launcher, "#!/bin/sh\n");
     chmodSync(launcher, 0o755);
-    const path = join(folder, systemdUnitName(name));
-    writeFileSync(path, systemdUnit(serviceSpec({ ...given, mesh: name, home, launcher })));
+    const spec = serviceSpec({ program: daemonProgram(name), ...given, home, launcher });
+    const path = join(folder, systemdUnitName(spec));
+    writeFileSync(path, systemdUnit(spec));
     return path;
   }
 
@@ -185,6 +205,17 @@ describe.runIf(hasSystemd)("systemd itself", () => {
   }
 
   const silent = { status: 0, said: "" };
+
+  it.each(["user", "system"] as const)("has nothing to say against the %s units of `up` and of a broker", (scope) => {
+    const settings = join(folder, "with space", "100%");
+    mkdirSync(settings, { recursive: true });
+    const up = upProgram("acme", ["--share", "--public-url", "https://mesh.example.org:7600"]);
+    const broker = brokerProgram(join(settings, "broker.toml"), [settings, join(folder, "with space")]);
+    for (const program of [up, broker]) {
+      const args = scope === "user" ? ["--user", "verify"] : ["verify"];
+      expect(analyze(...args, write(program.unit, { scope, program }))).toEqual(silent);
+    }
+  });
 
   it("has nothing to say against the system unit", () => {
     expect(analyze("verify", write("plain", { scope: "system" }))).toEqual(silent);

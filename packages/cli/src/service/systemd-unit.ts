@@ -1,9 +1,9 @@
-// The systemd unit of one daemon, which shuts it in as far as a Node process can be that must write its home and reach a
+// The systemd unit of one of our programs, which shuts it in as far as a Node process can be that must write its home and reach a
 // broker anywhere. A user's manager needs user namespaces for that; where a host has none, the basic unit starts.
-import { checkWritable, daemonArguments, type ServiceSpec, serviceEnvironment } from "./service-spec.ts";
+import { checkWritable, type ServiceSpec, serviceEnvironment } from "./service-spec.ts";
 
-export function systemdUnitName(mesh: string): string {
-  return `claudemesh-${mesh}.service`;
+export function systemdUnitName({ program }: Pick<ServiceSpec, "program">): string {
+  return `${program.unit}.service`;
 }
 
 export type Confinement =
@@ -16,12 +16,13 @@ export function systemdUnit(spec: ServiceSpec, confinement: Confinement = "full"
   const isSystem = spec.scope === "system";
   const environment = Object.entries(serviceEnvironment(spec)).map(([name, value]) => environmentLine(name, value));
   const sections: [string, readonly string[]][] = [
-    ["Unit", [`Description=claudemesh daemon of the mesh ${spec.mesh}`, ...(isSystem ? bootOrder(spec) : []), ...rate]],
+    ["Unit", [`Description=${spec.program.description}`, ...(isSystem ? bootOrder(spec) : []), ...rate]],
     [
       "Service",
       [
         "Type=exec",
-        `ExecStart=${commandLine(spec.launcher, daemonArguments(spec))}`,
+        `ExecStart=${commandLine(spec.launcher, spec.program.args)}`,
+        ...(spec.program.folder === "/" ? [] : [`WorkingDirectory=${workingDirectory(spec.program.folder)}`]),
         ...environment,
         ...(isSystem ? account(spec) : []),
         ...lifetime,
@@ -42,7 +43,7 @@ export function systemdHomeMark(spec: ServiceSpec): string {
 }
 
 // The daemon reconnects by itself, so it waits for no network; but its files must be there.
-const bootOrder = (spec: ServiceSpec) => ["After=network.target", `RequiresMountsFor=${pathWord(spec.home)}`];
+const bootOrder = (spec: ServiceSpec) => ["After=network.target", `RequiresMountsFor=${foldersOf(spec)}`];
 
 /** A daemon that cannot start says so five times, and then no more until somebody looks. */
 const rate = ["StartLimitIntervalSec=120", "StartLimitBurst=5"];
@@ -82,9 +83,9 @@ const account = (spec: ServiceSpec) => [
 
 /** The launcher keeps compiled code there, and would find no other place that it may write. */
 const cache = (spec: ServiceSpec) => [
-  `CacheDirectory=claudemesh-${spec.mesh}`,
+  `CacheDirectory=${spec.program.unit}`,
   "CacheDirectoryMode=0700",
-  `Environment=XDG_CACHE_HOME=%C/claudemesh-${spec.mesh}`,
+  `Environment=XDG_CACHE_HOME=%C/${spec.program.unit}`,
 ];
 
 const isolation = (spec: ServiceSpec) => [
@@ -92,9 +93,9 @@ const isolation = (spec: ServiceSpec) => [
   "AmbientCapabilities=",
   "ProtectSystem=strict",
   "ProtectHome=read-only",
-  `ReadWritePaths=${pathWord(spec.home)}`,
-  // A home that lies in there must stay in sight.
-  ...(/^\/(?:var\/)?tmp\//.test(spec.home) ? [] : ["PrivateTmp=yes"]),
+  `ReadWritePaths=${foldersOf(spec)}`,
+  // A folder that lies in there must stay in sight.
+  ...([spec.home, ...spec.program.writes].some((path) => /^\/(?:var\/)?tmp\//.test(path)) ? [] : ["PrivateTmp=yes"]),
   "PrivateDevices=yes",
   "DevicePolicy=closed",
   "ProtectClock=yes",
@@ -116,6 +117,15 @@ function quoted(text: string): string {
 
 function environmentLine(name: string, value: string): string {
   return `Environment=${quoted(`${name}=${value}`)}`;
+}
+
+function foldersOf({ home, program }: ServiceSpec): string {
+  return [...new Set([home, ...program.writes])].map(pathWord).join(" ");
+}
+
+/** The one path that systemd takes to the end of its text, without quotes. */
+function workingDirectory(path: string): string {
+  return path.replaceAll("%", "%%");
 }
 
 function pathWord(path: string): string {

@@ -3,13 +3,12 @@ import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname } from "node:path";
-import type { MeshPaths } from "@claudemesh/client/home";
 import { launcherPath } from "../launcher.ts";
 import type { Shell } from "../shell.ts";
 import { planService, type ServicePlan } from "./service-plan.ts";
-import type { ServiceScope, ServiceSpec } from "./service-spec.ts";
+import type { ServiceProgram, ServiceScope, ServiceSpec } from "./service-spec.ts";
 
-export function planServiceHere(shell: Shell, paths: MeshPaths, scope: ServiceScope): ServicePlan {
+export function planServiceHere(shell: Shell, program: ServiceProgram, scope: ServiceScope): ServicePlan {
   const owner = ownerOf(shell.home);
   if (scope === "user" && owner.uid !== process.getuid?.()) {
     throw new Error(
@@ -19,7 +18,7 @@ export function planServiceHere(shell: Shell, paths: MeshPaths, scope: ServiceSc
   const { home } = shell;
   const spec: ServiceSpec = {
     scope,
-    mesh: paths.mesh,
+    program,
     home,
     launcher: launcherPath(),
     nodeFolder: dirname(process.execPath),

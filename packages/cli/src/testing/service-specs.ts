@@ -1,10 +1,10 @@
 // Services to write in tests: an ordinary one, and one whose folders have every character that a format could trip on.
-import type { ServiceSpec } from "../service/service-spec.ts";
+import { daemonProgram, type ServiceSpec } from "../service/service-spec.ts";
 
 export function serviceSpec(given: Partial<ServiceSpec> = {}): ServiceSpec {
   return {
     scope: "user",
-    mesh: "acme",
+    program: daemonProgram("acme"),
     home: "/srv/mesh",
     launcher: "/opt/claudemesh/bin/claudemesh.js",
     nodeFolder: "/opt/node/bin",

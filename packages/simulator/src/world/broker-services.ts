@@ -139,6 +139,7 @@ export async function openServices(parts: Parts): Promise<BrokerContext> {
     nextId,
     adminToken: "",
     key: { publicKey: "", prove: () => "", proveOverHttp: () => "" },
+    pinnedCertificate: () => undefined,
     publicUrl: () => "",
     brokerUrls: () => [],
   };

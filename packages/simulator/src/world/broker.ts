@@ -156,6 +156,7 @@ function configOf(settings: Settings): BrokerConfig {
     publicUrl: undefined,
     tlsCert: undefined,
     tlsKey: undefined,
+    plainHttp: false,
     store: { kind: "sqlite", path: "simulated" },
     redisUrl: undefined,
     limiterOpen: false,

@@ -1,0 +1,79 @@
+// The three programs that a service can run, each from the options of its command.
+import { existsSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { ensurePrivateDir, meshPaths } from "@claudemesh/client/home";
+import { MeshError } from "@claudemesh/protocol/errors";
+import { pathsFor } from "../shell.ts";
+import type { ServiceTarget } from "./service-commands.ts";
+import { brokerAt, daemonOf } from "./service-ports.ts";
+import { brokerProgram, daemonProgram, upProgram } from "./service-spec.ts";
+
+export const daemonTarget: ServiceTarget<{ mesh?: string; json?: boolean }> = {
+  words: "daemon",
+  choose: (command) => command.option("--mesh <name>", "which mesh; optional where the home holds one"),
+  configure: (command) => command,
+  resolve: async (shell, options) => {
+    // A mesh that has left this home may have left its service behind, so a name is taken as it is given.
+    const paths = options.mesh === undefined ? pathsFor(shell, options) : meshPaths(shell.home, options.mesh);
+    const kept = `The daemon's files in ${paths.dir} stay.`;
+    return { program: daemonProgram(paths.mesh), served: daemonOf(paths), kept, chosen: ["--mesh", paths.mesh] };
+  },
+};
+
+type UpOptions = {
+  mesh: string;
+  name?: string;
+  listen?: string;
+  share?: boolean;
+  publicUrl?: string;
+  json?: boolean;
+};
+
+export const upTarget: ServiceTarget<UpOptions> = {
+  words: "up",
+  choose: (command) => command.option("--mesh <name>", "name of the mesh", "local"),
+  configure: (command) =>
+    command
+      .option("--name <member>", "your name in the mesh (default: your user name)")
+      .option("--listen <host:port>", "where the broker listens")
+      .option("--share", "let other machines in, as `claudemesh up --share`")
+      .option("--public-url <url>", "where other machines reach this one; goes into invites"),
+  resolve: async (shell, { mesh, name, listen, share, publicUrl }) => {
+    ensurePrivateDir(shell.home);
+    const valued = { "--name": name, "--listen": listen, "--public-url": publicUrl };
+    const words = Object.entries(valued).flatMap(([flag, value]) => (value === undefined ? [] : [flag, value]));
+    const given = [...words, ...(share === true ? ["--share"] : [])];
+    const program = upProgram(mesh, given);
+    const kept = `Everything in ${shell.home} stays.`;
+    return { program, served: daemonOf(meshPaths(shell.home, mesh)), kept, chosen: ["--mesh", mesh, ...given] };
+  },
+};
+
+export const brokerTarget: ServiceTarget<{ config?: string; json?: boolean }> = {
+  words: "broker",
+  choose: (command) =>
+    command.option(
+      "--config <path>",
+      "the broker's settings; a service takes them from this file (default: ./broker.toml)",
+    ),
+  configure: (command) => command,
+  resolve: async (shell, options) => {
+    const config = resolve(options.config ?? "broker.toml");
+    if (!existsSync(config)) {
+      const advice = 'for example with  listen = "127.0.0.1:7600"  and  store = "sqlite:/srv/mesh/broker.db"';
+      throw new MeshError("invalid_request", `There is no ${config}; write the broker's settings into it, ${advice}.`);
+    }
+    ensurePrivateDir(shell.home);
+    const { readBrokerConfig } = await import("@claudemesh/broker/config");
+    // A service sees none of this terminal's variables.
+    const { listen, store, adminTokenFile } = readBrokerConfig({}, {}, config);
+    const files = [store.kind === "sqlite" ? store.path : "./broker.admin-token", adminTokenFile ?? []].flat();
+    const writes = [...new Set(files.map((file) => dirname(resolve(dirname(config), file))))];
+    return {
+      program: brokerProgram(config, writes),
+      served: brokerAt(listen),
+      kept: "The store and its settings stay.",
+      chosen: ["--config", config],
+    };
+  },
+};
