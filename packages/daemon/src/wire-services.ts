@@ -32,7 +32,7 @@ import { systemChance } from "./system-chance.ts";
 import type { SystemClock } from "./system-clock.ts";
 import type { LocalApi } from "./transport/routes.ts";
 import { wireControl } from "./wire-control.ts";
-import { type OperatorWiring, wireOperator } from "./wire-operator.ts";
+import { wireOperator } from "./wire-operator.ts";
 import { wirePeers } from "./wire-peers.ts";
 import { wireSending } from "./wire-sending.ts";
 
@@ -98,21 +98,9 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const { directory, pins, nameOf } = wirePeers(known);
   const destinations = new DestinationDirectory({ link, clock });
   const { maxStreams } = config.ipc;
-  const given = {
-    mesh,
-    stores,
-    link,
-    nameOf,
-    pins,
-    destinations,
-    limits,
-    gauge,
-    clock,
-    log,
-    maxStreams,
-    requestTimeoutMs,
-  };
-  const control = wireControl(given);
+  const peers = { nameOf, pins, destinations };
+  const ownParts = { mesh, stores, link, limits, gauge, clock, log };
+  const control = wireControl({ ...ownParts, ...peers, maxStreams, requestTimeoutMs });
   const { events, onTryEnd, onStored, onNotOurBroker } = control;
   const membership = new Membership({ mesh: mesh.name, store: stores.membership, clock, log });
   const { inlineBytes, expiredAtOrBefore } = limits;
@@ -135,15 +123,8 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const way = () => ({ rateLimited: drain.rateLimited, membershipEndedAt: membership.ended?.at });
   const operating = { stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs, way };
   const operator = wireOperator(operating);
-  const observed = {
-    linkStatus: link.status,
-    linkRoute: link.route,
-    drainStatus: () => drain.status,
-    streams: () => events.streams,
-  };
-  const faults = failpoints.active ? { failpoints: failpoints.describe() } : {};
-  const member = { name: ownName, pubkey: ownPubkey };
-  const health: HealthPorts = { mesh, member, membership, ...observed, outbox, inbox, gauge, startedAt, ...faults };
+  const whoAmI = { mesh, member: { name: ownName, pubkey: ownPubkey }, startedAt };
+  const health = observeHealth({ ...whoAmI, membership, link, drain, events, outbox, inbox, gauge }, failpoints);
   return {
     localApi: ({ place, ...facts }) => ({
       ...operator,
@@ -188,6 +169,26 @@ function createHeart(options: WiringOptions, work: Omit<RegularWorkPorts, "keepH
     return keepHouse({ outbox, inbox, clock, log }, retention, isStopping);
   };
   return createHeartbeat(clock, log, createRegularWork({ ...work, keepHouse: houseKeeping }));
+}
+
+type ObservedParts = Omit<HealthPorts, "linkStatus" | "linkRoute" | "drainStatus" | "streams" | "failpoints"> & {
+  readonly link: ManagedBrokerLink;
+  readonly drain: Drain;
+  readonly events: { readonly streams: number };
+};
+
+/** What the status route reads; fault points are shown only where some are set. */
+function observeHealth({ link, drain, events, ...parts }: ObservedParts, failpoints: Failpoints<FailpointName>) {
+  const faults = failpoints.active ? { failpoints: failpoints.describe() } : {};
+  const health: HealthPorts = {
+    ...parts,
+    linkStatus: link.status,
+    linkRoute: link.route,
+    drainStatus: () => drain.status,
+    streams: () => events.streams,
+    ...faults,
+  };
+  return health;
 }
 
 /** Answers that are on their way may still come; then the link ends, and what it cut off is recorded. */
