@@ -211,7 +211,8 @@ describe("a home of before brokers had keys", () => {
     await world.daemon?.stop();
     const again = await world.startDaemon();
     await untilOnline(again);
-    expect(await brokerOf(again)).toEqual({ state: "online", broker_key: world.brokerKey });
+    const { state, broker_key, note } = await brokerOf(again);
+    expect({ state, broker_key, note }).toEqual({ state: "online", broker_key: world.brokerKey, note: undefined });
     expect(world.events("broker_key_kept")).toHaveLength(1);
   });
 

@@ -13,25 +13,34 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ensureMeshDir, listMeshes, meshPaths } from "@claudemesh/client/home";
-import { generateMemberKeys, writeKeyFile } from "@claudemesh/client/keys";
+import { generateMemberKeys, signerOf, writeKeyFile } from "@claudemesh/client/keys";
+import { encodeHex } from "@claudemesh/protocol/encoding/hex";
+import { provePath } from "@claudemesh/protocol/wire/frames";
+import { httpProofBytes } from "@claudemesh/protocol/wire/signing";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { EphemeralOrder } from "./ephemeral.ts";
 import { ManualClock } from "./testing/manual-clock.ts";
 import { settle } from "./testing/scripted-link.ts";
 import { startTestDaemon, type TestHome, temporaryHome } from "./testing/test-daemon.ts";
 
+const brokerKeys = generateMemberKeys();
 const meshId = "01890000-0000-7000-8000-000000000000";
 const hourMs = 3_600_000;
 
-/** A broker that lets everybody in, and counts. */
+/** A broker that proves its key, lets every member in, and counts them. */
 async function openBroker(): Promise<{ readonly order: EphemeralOrder; readonly joined: string[] }> {
   const joined: string[] = [];
   const server = createServer(async (request, response) => {
     let text = "";
     for await (const chunk of request) text += String(chunk);
+    response.setHeader("content-type", "application/json");
+    if (request.url === provePath) {
+      const { nonce, mesh_id = "" } = JSON.parse(text) as { nonce: string; mesh_id?: string };
+      response.end(JSON.stringify(prove(nonce, mesh_id)));
+      return;
+    }
     const { pubkey, name } = JSON.parse(text) as { pubkey: string; name: string };
     joined.push(pubkey);
-    response.setHeader("content-type", "application/json");
     response.end(JSON.stringify({ mesh: "acme", mesh_id: meshId, member_pubkey: pubkey, name, role: "member" }));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -42,6 +51,11 @@ async function openBroker(): Promise<{ readonly order: EphemeralOrder; readonly 
   const broker = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const invite = { broker, mesh: "acme", mesh_id: meshId, secret: "cms_x" };
   return { order: { invite, name: "job-1", ttlMs: 2 * hourMs }, joined };
+}
+
+function prove(nonce: string, mesh_id: string) {
+  const broker_key = brokerKeys.ed25519.public_key;
+  return { broker_key, signature: encodeHex(signerOf(brokerKeys)(httpProofBytes({ nonce, mesh_id, broker_key }))) };
 }
 
 function emptyHome(): TestHome {
@@ -75,7 +89,7 @@ describe("an ephemeral daemon", () => {
     expect(readdirSync(join(at.paths.dir, data))).toEqual(expect.arrayContaining(["inbox.db", "outbox.db"]));
     expect(existsSync(at.paths.outboxDb)).toBe(false);
     await daemon.stop();
-    expect(readdirSync(at.paths.dir).sort()).toEqual(["daemon.log", "lock.db"]);
+    expect(readdirSync(at.paths.dir).sort()).toEqual(["daemon.log", "last_run.json", "lock.db"]);
     expect(listMeshes(at.home)).toEqual([]);
     expect(await daemon.stopped).toMatchObject({ reason: "stopped", exitCode: 0 });
   });

@@ -149,9 +149,15 @@ describe("a daemon ends by itself", () => {
     await startTestDaemon({ at, overrides: { outbox: { max_age_hours_override: 144 } } });
   });
 
-  it("never because the broker is away or refuses the member", async () => {
+  it("never because the broker refuses the member, whose sends it refuses from then on", async () => {
     const daemon = await startTestDaemon();
-    for (const reason of ["unreachable", "unauthorized", "member_revoked", "broker_stopping"] as const) {
+    daemon.link.become({ state: "offline", reason: "member_revoked", detail: "x" });
+    expect((await daemon.send({ to: "#general", message: "m" })).body.error).toBe("membership_ended");
+  });
+
+  it("never because the broker is away", async () => {
+    const daemon = await startTestDaemon();
+    for (const reason of ["unreachable", "unauthorized", "broker_stopping"] as const) {
       daemon.link.become({ state: "offline", reason, detail: "x" });
     }
     expect((await daemon.send({ to: "#general", message: "m" })).status).toBe(202);

@@ -29,7 +29,9 @@ export const sectionTitles: Readonly<Record<string, string>> = {
   "5.1": "running",
   "5.2": "HTTP, as a member",
   "5.3": "WebSocket",
+  "6.1": "addresses and who may write to them",
   "8.3": "who is it really",
+  "8.7": "settings of a mesh",
 };
 
 const order = Object.keys(sectionTitles).sort((a, b) => {
