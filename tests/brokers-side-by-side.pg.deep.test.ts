@@ -62,13 +62,15 @@ describe.skipIf(redis === undefined)("brokers side by side", () => {
     return member.send(id, to, body);
   };
 
+  const hi = Buffer.from("hi").toString("base64");
+
   test("a message accepted by one is pushed through another by its signal alone, and settled there", async () => {
     const { alice, bob } = await makeMesh();
     const receiver = await connectAt(bob, b);
     for (const [id, through] of [["m1", a] as const, ["m2", c] as const, ["m3", b] as const]) {
       expect(await sendThrough(through, alice, id, bob)).toMatchObject({ status: 201 });
       const pushed = await receiver.nextPush();
-      expect(pushed).toMatchObject({ client_message_id: id, sender_pubkey: alice.pubkey, body: "hi" });
+      expect(pushed).toMatchObject({ client_message_id: id, sender_pubkey: alice.pubkey, body_base64: hi });
       await receiver.ack(pushed.history_id);
     }
     const { rows } = await admin.query("SELECT outcome FROM mesh.delivery_queue WHERE mesh_id = $1", [bob.meshId]);

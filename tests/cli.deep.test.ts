@@ -239,7 +239,8 @@ describe("a daemon of another version", () => {
       asked.push(request.url ?? "");
       const answers: Record<string, [number, object]> = {
         "/v1/version": [200, { version: "99.0.0", pid: process.pid }],
-        "/v1/health": [200, { ok: true }],
+        "/v1/health": [200, { status: "ok", broker: { state: "online" } }],
+        "/v1/findings": [404, { error: "not_found", message: "no such route", retryable: false }],
         "/v1/send": [400, { error: "unknown_field", message: "what is that", retryable: false }],
       };
       const [status, body] = answers[request.url ?? ""] ?? [200, { items: [], next_cursor: null }];

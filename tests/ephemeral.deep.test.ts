@@ -43,7 +43,7 @@ const received = (body: string) =>
 const traces = () => readdirSync(home, { recursive: true }).map(String).sort();
 
 describe("an ephemeral daemon", () => {
-  test("is used like any other from its home, and leaves nothing there but its log", async () => {
+  test("is used like any other from its home, and leaves nothing there but its log and how it ended", async () => {
     await alice.start();
     const daemon = up(["--ephemeral", "--invite", await invite(), "--name", "job-1"]);
     expect(await daemon.ready).toMatchObject({ ephemeral: true, name: "job-1", expires_at: expect.any(Number) });
@@ -58,7 +58,8 @@ describe("an ephemeral daemon", () => {
 
     await daemon.kill("SIGTERM");
     expect(await daemon.exited).toEqual({ code: 0, signal: null });
-    expect(traces()).toEqual(["daemon", "daemon/acme", "daemon/acme/daemon.log", "daemon/acme/lock.db"]);
+    const left = ["daemon.log", "last_run.json", "lock.db"].map((name) => `daemon/acme/${name}`);
+    expect(traces()).toEqual(["daemon", "daemon/acme", ...left]);
     expect((await runCli(["inbox"], { home })).code).toBe(5);
   });
 

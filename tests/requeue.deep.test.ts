@@ -56,7 +56,8 @@ const storedAtBroker = async () => {
 
 describe("claudemesh daemon outbox requeue", () => {
   test("brings a refused message home under a new id, and answers a retry with the successor and exit code 4", async () => {
-    await runJson(["send", "#news", "hello", "--id", "news-1"], at());
+    // With the broker there, a send to a missing topic would be refused and leave no row.
+    await world.whileBrokerIsAway(() => runJson(["send", "#news", "hello", "--id", "news-1"], at()));
     await isSettled("news-1", "dead");
     expect(await factsOf("news-1")).toMatchObject({ state: "dead", fate: "refused" });
     await runJson(["topic", "create", "news"], at());

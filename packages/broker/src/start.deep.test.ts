@@ -307,7 +307,10 @@ describe("a store that fails", () => {
     const failed = await alice.send("m1", alice);
     expect(failed).toMatchObject({ status: 503, body: { error: "storage_unavailable", retryable: true } });
     expect(await alice.send("m1", alice, "other")).toMatchObject({ status: 201, body: { history_id: 1 } });
-    expect(await peer.nextPush()).toMatchObject({ history_id: 1, body: "other" });
+    expect(await peer.nextPush()).toMatchObject({
+      history_id: 1,
+      body_base64: Buffer.from("other").toString("base64"),
+    });
   });
 
   test("after the commit: unavailable, and the retry is a duplicate", async () => {

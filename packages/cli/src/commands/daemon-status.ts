@@ -1,6 +1,6 @@
 // `claudemesh daemon status`: what the daemon says of itself, and what is wrong here and in its mesh. Exit code 1 where
 // something fails; where no daemon runs, why the last one ended.
-import { DaemonUnreachable, type Finding } from "@claudemesh/client/daemon";
+import { type DaemonClient, DaemonUnreachable, type Finding, type FindingsBody } from "@claudemesh/client/daemon";
 import type { MeshPaths } from "@claudemesh/client/home";
 import { explainAbsence, readLastRun } from "@claudemesh/client/last-run";
 import type { Command } from "commander";
@@ -23,7 +23,7 @@ const stranger =
 async function showStatus(shell: Shell, paths: MeshPaths): Promise<Outcome> {
   const { health, found } = await withDaemon(shell, paths, async (daemon) => ({
     health: expectBody(await daemon.health()),
-    found: expectBody(await daemon.findings()),
+    found: await askFindings(daemon),
   })).catch((error: unknown) => {
     throw error instanceof DaemonUnreachable && !error.sent && !error.timedOut ? noDaemon(paths) : error;
   });
@@ -32,6 +32,12 @@ async function showStatus(shell: Shell, paths: MeshPaths): Promise<Outcome> {
   const loudly = health.broker.reason === "not_our_broker" ? [stranger] : [];
   const text = [...loudly, table, ...describeFindings(found.findings)].join("\n");
   return { value: { ...health, ...found }, text };
+}
+
+/** A daemon that still runs the version of before an upgrade may not know the question; its health is told all the same. */
+async function askFindings(daemon: Pick<DaemonClient, "findings">): Promise<FindingsBody> {
+  const answer = await daemon.findings();
+  return answer.status === 404 ? { ok: true, findings: [] } : expectBody(answer);
 }
 
 function noDaemon(paths: MeshPaths): Refused {

@@ -68,7 +68,7 @@ function judgeBroker({ broker, brokerUrl, mesh }: MeshFindings): Judgement[] {
       return [{ check, status: "ok", means: `${brokerUrl ?? "It"} knows this member, and both agree on features.` }];
     case "refused": {
       const fix = `ask an owner for an invite, then: claudemesh daemon remint --mesh ${mesh} --invite <invite>`;
-      return [{ check, status: "fail", means: `It refuses this member: ${broker.detail}.`, fix }];
+      return [{ check, status: "fail", means: `It refuses this member: ${broker.detail.replace(/\.$/, "")}.`, fix }];
     }
     case "incompatible": {
       const fix = "npm install --global claudemesh, here or where the broker runs";

@@ -22,6 +22,7 @@ export type ServiceTarget<Options> = {
   readonly resolve: (
     shell: Shell,
     options: Options,
+    action: "install" | "uninstall",
   ) => Promise<{
     readonly program: ServiceProgram;
     readonly served: ServedProgram;
@@ -73,7 +74,7 @@ async function install<Options extends Common>(
   options: Options,
   target: ServiceTarget<Options>,
 ): Promise<Outcome> {
-  const { program, served, chosen } = await target.resolve(shell, options);
+  const { program, served, chosen } = await target.resolve(shell, options, "install");
   const plan = planServiceHere(shell, program, options.system === true ? "system" : "user");
   const { kind, scope, name, path, text } = plan;
   if (options.print === true) return { value: { kind, scope, name, path, text }, text: text.trimEnd() };
@@ -92,7 +93,7 @@ async function uninstall<Options extends Common>(
   options: Options,
   target: ServiceTarget<Options>,
 ): Promise<Outcome> {
-  const { program, served, kept, chosen } = await target.resolve(shell, options);
+  const { program, served, kept, chosen } = await target.resolve(shell, options, "uninstall");
   const plan = planServiceHere(shell, program, options.system === true ? "system" : "user");
   const { kind, scope, name, path } = plan;
   let report: ServiceReport;

@@ -12,9 +12,10 @@ export const daemonTarget: ServiceTarget<{ mesh?: string; json?: boolean }> = {
   words: "daemon",
   choose: (command) => command.option("--mesh <name>", "which mesh; optional where the home holds one"),
   configure: (command) => command,
-  resolve: async (shell, options) => {
-    // A mesh that has left this home may have left its service behind, so a name is taken as it is given.
-    const paths = options.mesh === undefined ? pathsFor(shell, options) : meshPaths(shell.home, options.mesh);
+  resolve: async (shell, options, action) => {
+    // A mesh that has left this home may have left its service behind, so the name is taken as it is given to remove one.
+    const isGiven = action === "uninstall" && options.mesh !== undefined;
+    const paths = isGiven ? meshPaths(shell.home, options.mesh) : pathsFor(shell, options);
     const kept = `The daemon's files in ${paths.dir} stay.`;
     return { program: daemonProgram(paths.mesh), served: daemonOf(paths), kept, chosen: ["--mesh", paths.mesh] };
   },

@@ -98,9 +98,11 @@ function judgeMembership(facts: DaemonFacts): Finding[] {
   const { broker, drain } = health;
   const { membership } = health as { membership?: { readonly state?: unknown } };
   const isRefused = broker.reason === "unauthorized" || broker.reason === "member_revoked" || drain.state === "halted";
-  if (membership?.state !== "ended" && !isRefused) return judgeLink(mesh, broker);
-  const means =
-    "The broker refuses this member: its membership ended, or the mesh is not there any more. New sends are refused.";
+  const isEnded = membership?.state === "ended";
+  if (!isEnded && !isRefused) return judgeLink(mesh, broker);
+  const means = isEnded
+    ? "This member was removed from the mesh: new sends are refused, and what is queued waits until it is too old."
+    : "The broker refuses this member: its membership ended, or the mesh is not there any more. New sends are refused.";
   const fix = `ask an owner for an invite, then: claudemesh daemon remint --mesh ${mesh} --invite <invite>`;
   return [{ code: "membership_ended", status: "fail", means, fix }];
 }

@@ -34,23 +34,28 @@ const withWorldOf =
     });
   };
 
+/** The same for every store; the limiter is apart because it does not live in PostgreSQL. */
+export const messagesSuites: readonly (readonly [name: string, describe: (world: () => World) => void])[] = [
+  ["accept", describeAccept],
+  ["fence", describeFences],
+  ["reading", describeReading],
+  ["lists", describeLists],
+  ["queues", describeQueues],
+  ["memberships", describeMemberships],
+  ["presence", describePresence],
+  ["finding", describeFinding],
+  ["hits that are hidden", describeHiddenHits],
+  ["housekeeping", describeHousekeeping],
+  ["orphans", describeOrphans],
+  ["webhooks", describeWebhooks],
+  ["a webhook's replay", describeWebhookReplays],
+  ["hands for webhooks", describeSharedHands],
+];
+
 export function describeMessagesConformance(harness: MessagesHarness): void {
   const withWorld = withWorldOf(harness);
-  withWorld("accept", ampleRate, describeAccept);
-  withWorld("fence", ampleRate, describeFences);
   withWorld("limiter", tightRate, describeLimiter);
-  withWorld("reading", ampleRate, describeReading);
-  withWorld("lists", ampleRate, describeLists);
-  withWorld("queues", ampleRate, describeQueues);
-  withWorld("memberships", ampleRate, describeMemberships);
-  withWorld("presence", ampleRate, describePresence);
-  withWorld("finding", ampleRate, describeFinding);
-  withWorld("hits that are hidden", ampleRate, describeHiddenHits);
-  withWorld("housekeeping", ampleRate, describeHousekeeping);
-  withWorld("orphans", ampleRate, describeOrphans);
-  withWorld("webhooks", ampleRate, describeWebhooks);
-  withWorld("a webhook's replay", ampleRate, describeWebhookReplays);
-  withWorld("hands for webhooks", ampleRate, describeSharedHands);
+  for (const [name, suite] of messagesSuites) withWorld(name, ampleRate, suite);
 }
 
 /** Random interleavings against naive models: these take a while. */

@@ -45,7 +45,8 @@ export async function topicExists(db: Reading, meshId: string, topic: string): P
 }
 
 export async function countTopics(db: Reading, meshId: string, upTo: number): Promise<number> {
-  const counted = "SELECT count(*)::int AS n FROM (SELECT FROM mesh.topic WHERE mesh_id = $1 LIMIT $2) AS some";
+  const counted =
+    "SELECT count(*)::int AS n FROM (SELECT FROM mesh.topic WHERE mesh_id = $1 LIMIT $2) AS those_counted";
   const [row] = await db.query<{ n: number }>(counted, [meshId, upTo]);
   return row?.n ?? 0;
 }

@@ -78,7 +78,7 @@ describe.skipIf(database === undefined)("the proof on PostgreSQL", () => {
     const constraints = await names(`SELECT conname AS name, conrelid::regclass::text AS table FROM pg_constraint
       WHERE conrelid::regclass::text LIKE 'mesh.registrar%' AND contype IN ('c', 'p', 'u')`);
     const indexes = await names(`SELECT x.indexrelid::regclass::text AS name, x.indrelid::regclass::text AS table
-      FROM pg_index x WHERE x.indrelid::regclass::text LIKE 'mesh.registrar%' AND NOT x.indisprimary`);
+      FROM pg_index x WHERE x.indrelid::regclass::text LIKE 'mesh.registrar%' AND x.indisunique AND NOT x.indisprimary`);
     const triggers = await names(`SELECT tgname AS name, tgrelid::regclass::text AS table FROM pg_trigger
       WHERE tgrelid::regclass::text LIKE 'mesh.registrar%' AND NOT tgisinternal`);
     expect([constraints.length, indexes.length, triggers.length]).toEqual([15, 5, 7]);

@@ -54,7 +54,7 @@ export async function countRows(
   upTo: number,
 ): Promise<number> {
   const table = what === "spaces" ? "mesh.space" : "mesh.space_session";
-  const counted = `SELECT count(*)::int AS n FROM (SELECT FROM ${table} WHERE mesh_id = $1 LIMIT $2) AS some`;
+  const counted = `SELECT count(*)::int AS n FROM (SELECT FROM ${table} WHERE mesh_id = $1 LIMIT $2) AS those_counted`;
   const [row] = await db.query<{ n: number }>(counted, [meshId, upTo]);
   return row?.n ?? 0;
 }

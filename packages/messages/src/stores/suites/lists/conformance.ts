@@ -6,6 +6,17 @@ import { createConsumers } from "../queues/consumers.ts";
 export function describeLists(world: () => World): void {
   describe("the list of queues", () => describeQueueList(world));
   describe("the counts of topics", () => describeTopicCounts(world));
+  test("the topics and queues of one mesh are counted up to a bound", async () => {
+    const [alice] = await world().threeMembers();
+    for (const id of ["a", "b", "c"]) {
+      await world().addTopic(id);
+      await world().store.queues.create(world().meshId, { id, maxDeliveries: 1, createdBy: alice }, world().nowMs);
+    }
+    for (const things of [world().store.topics, world().store.queues]) {
+      expect(await Promise.all([0, 2, 9].map((upTo) => things.count(world().meshId, upTo)))).toEqual([0, 2, 3]);
+      expect(await things.count("01890000-0000-7000-8000-00000000ffff", 9)).toBe(0);
+    }
+  });
 }
 
 function describeQueueList(world: () => World): void {

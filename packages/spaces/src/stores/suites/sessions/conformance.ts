@@ -16,6 +16,19 @@ export function describeSessions(world: () => World): void {
     expect(await world().count("space_session")).toBe(1);
   });
 
+  test("the spaces and sessions of one mesh are counted up to a bound", async () => {
+    await world().open(alice, "o1");
+    await world().open(bob, "o1");
+    const { meshId } = world().space;
+    const counted = (what: "spaces" | "sessions") =>
+      Promise.all([0, 1, 9].map((upTo) => world().store.count(meshId, what, upTo)));
+    expect([await counted("spaces"), await counted("sessions")]).toEqual([
+      [0, 1, 1],
+      [0, 1, 2],
+    ]);
+    expect(await world().store.count("01890000-0000-7000-8000-00000000ffff", "sessions", 9)).toBe(0);
+  });
+
   test("the same openId of another member opens a session of its own", async () => {
     const first = await world().open(alice, "o1");
     const other = await world().open(bob, "o1");
