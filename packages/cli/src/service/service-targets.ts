@@ -14,8 +14,8 @@ export const daemonTarget: ServiceTarget<{ mesh?: string; json?: boolean }> = {
   configure: (command) => command,
   resolve: async (shell, options, action) => {
     // A mesh that has left this home may have left its service behind, so the name is taken as it is given to remove one.
-    const isGiven = action === "uninstall" && options.mesh !== undefined;
-    const paths = isGiven ? meshPaths(shell.home, options.mesh) : pathsFor(shell, options);
+    const given = action === "uninstall" ? options.mesh : undefined;
+    const paths = given === undefined ? pathsFor(shell, options) : meshPaths(shell.home, given);
     const kept = `The daemon's files in ${paths.dir} stay.`;
     return { program: daemonProgram(paths.mesh), served: daemonOf(paths), kept, chosen: ["--mesh", paths.mesh] };
   },
