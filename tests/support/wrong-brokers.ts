@@ -316,7 +316,7 @@ const talking: readonly WrongServer[] = [
     caughtBy: ["1.10-features"],
     breach: () => ({
       down: (frame) => {
-        if (frame.type !== "challenge") return frame;
+        if (frame.type !== "proof") return frame;
         const features = frame.features as Record<string, object>;
         const dedupe = { ...features.client_message_id_dedupe, dedupe_retention_days: 3 };
         return { ...frame, features: { ...features, client_message_id_dedupe: dedupe } };
@@ -328,6 +328,44 @@ const talking: readonly WrongServer[] = [
     section: "1.10",
     caughtBy: ["1.10-prefer-newest"],
     breach: () => ({ closeCode: (code) => (code === 4003 ? 1000 : code) }),
+  },
+  {
+    wrong: "direct messages in clear are taken",
+    section: "6.1",
+    caughtBy: ["6.1-sealed-by-default"],
+    breach: () =>
+      bendAnswer(
+        (request, { status }) => isSend(request) && status === 422,
+        () => answerWith(201, {}),
+      ),
+  },
+  {
+    wrong: "the broker names a key that it does not hold",
+    section: "8.3",
+    caughtBy: ["8.3-broker-proof"],
+    breach: () => ({
+      down: (frame) => (frame.type === "proof" ? { ...frame, signature: "0".repeat(128) } : frame),
+    }),
+  },
+  {
+    wrong: "a bearer token makes further tokens",
+    section: "8.3",
+    caughtBy: ["8.3-token-makes-none"],
+    breach: () =>
+      bendAnswer(
+        ({ path }, { status }) => path.endsWith("/tokens") && status === 403,
+        () => answerWith(201, {}),
+      ),
+  },
+  {
+    wrong: "every member may change the mesh's settings",
+    section: "8.7",
+    caughtBy: ["8.7-settings"],
+    breach: () =>
+      bendAnswer(
+        ({ path, method }, { status }) => path.endsWith("/settings") && method === "PUT" && status === 403,
+        () => answerWith(200, {}),
+      ),
   },
   {
     wrong: "a mesh is made without the admin token",
