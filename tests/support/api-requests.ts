@@ -90,6 +90,7 @@ function meaningful(name: string, known: Known, random: Random): unknown {
     topic: () => random.pick(known.topics),
     from: () => random.pick(["@self", "alice", ...known.members]),
     id,
+    pubkey: () => random.pick(known.members),
     client_message_id: () => newClientId(known, random),
     new_client_id: () => newClientId(known, random),
     message: () => text(random, random.below(50) === 0 ? 2_000 : 12),
