@@ -71,7 +71,7 @@ describe("the conformance kit", () => {
         token: [daemon.token()],
         broker: [broker.url],
         between: [`127.0.0.1:${port}`],
-        "broker-key": [broker.keySeed],
+        "broker-key": [broker.keySeed()],
         "peer-token": [daemon.peerToken],
         // This one comes back by itself.
         restart: ["true"],

@@ -39,7 +39,7 @@ describeCatching("daemon", wrong, async (breach) => {
     token: [daemon.token()],
     broker: [broker.url],
     between: [`127.0.0.1:${kitPort}`],
-    "broker-key": [broker.keySeed],
+    "broker-key": [broker.keySeed()],
     "peer-token": [daemon.peerToken],
     restart: ["true"],
   };

@@ -17,7 +17,8 @@ export type BrokerTarget = {
   readonly url: string;
   readonly adminToken: string;
   /** The secret half of its key, with which the kit announces in its name. */
-  readonly keySeed: string;
+  /** Of a broker on SQLite, which keeps it beside its store. */
+  readonly keySeed: () => string;
   readonly budget: number;
   readonly stop: () => Promise<void>;
 };
@@ -38,7 +39,7 @@ export async function startBrokerTarget(more: BrokerFlags = {}): Promise<BrokerT
   return {
     url: broker.url,
     adminToken: readFileSync(broker.adminTokenFile, "utf8").trim(),
-    keySeed: readFileSync(`${broker.storePath}.broker-key`, "utf8").trim(),
+    keySeed: () => readFileSync(`${broker.storePath}.broker-key`, "utf8").trim(),
     budget,
     stop: async () => {
       await broker.stop();
