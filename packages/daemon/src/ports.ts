@@ -5,7 +5,7 @@ import type { Link, LinkStatus } from "@claudemesh/client/link-contract";
 import type { NegotiatedFeatures } from "@claudemesh/protocol/features";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
-import type { InboxAuditRow, OutboxSnapshot } from "./core/audit.ts";
+import type { InboxAuditRow, OutboxSnapshot, PrunedRow } from "./core/audit.ts";
 import type { InboxRecord, ReceivedMessage } from "./core/inbox-message.ts";
 import type { InboxEntry } from "./core/message-facts.ts";
 import type {
@@ -204,6 +204,10 @@ export type InboxEntries = {
 export type AuditReading = {
   /** Everything in it is of one moment. */
   readonly outbox: () => OutboxSnapshot;
+  /** In the order of ids, after one; only of rows that were enqueued after a moment. */
+  readonly tombstonePage: (after: string, enqueuedAfter: number, limit: number) => readonly PrunedRow[];
+  /** Another program removed the row or tombstone of this id; it may have been put back since. */
+  readonly wasRemoved: (clientMessageId: string) => boolean;
   /** In the order of ids, after one. */
   readonly inboxPage: (after: string, limit: number) => readonly InboxAuditRow[];
   /** True also where retention has removed the message. */

@@ -9,6 +9,7 @@ import {
   judgeInboxTombstones,
   judgeOutbox,
   judgeRow,
+  judgeTombstone,
   type OutboxSnapshot,
   type StateWord,
   type Verdict,
@@ -58,7 +59,11 @@ function reportOf(...verdicts: readonly Verdict[]) {
 
 const outbox: OutboxSnapshot = {
   ...{ rows: 3, tombstones: 2, classes: { queued: 1, stored: 2, tombstones: 2 } },
-  ...{ withoutSuccessor: [], heldTwice: [] },
+  ...{ withoutSuccessor: [], heldTwice: [], removed: [] },
+};
+const pruned = {
+  ...{ id: "01", clientMessageId: "c-1", wireFingerprint: new Uint8Array(32) },
+  ...{ brokerMessageId: "b-1", historyId: 7 },
 };
 const inboxRow = { id: "i", clientMessageId: "c-1", brokerMessageId: "b-1", historyId: 7, restored: false };
 const done = stateOf([delivery("delivered")]);
@@ -141,6 +146,13 @@ describe("a record that does not fit", () => {
     ["a row of no class", "outbox *", judgeOutbox({ ...outbox, rows: 4 })],
     ["a requeued row without successor", "outbox c-9", judgeOutbox({ ...outbox, withoutSuccessor: ["c-9"] })],
     ["an id that is row and tombstone", "outbox c-9", judgeOutbox({ ...outbox, heldTwice: ["c-9"] })],
+    [
+      "a row that another program removed",
+      "outbox c-9",
+      judgeOutbox({ ...outbox, removed: [{ clientMessageId: "c-9", status: "done" }] }),
+    ],
+    ["a tombstone without a dedupe record", "broker c-1", judgeTombstone(pruned, absent)],
+    ["a tombstone of another message", "broker c-1", judgeTombstone({ ...pruned, historyId: 8 }, committed)],
     ["a stored row without ids", "outbox c-1", judgeRow({ ...row, history_id: null }, committed, done, false)],
     ["no dedupe record", "broker c-1", judgeRow(row, absent, undefined, false)],
     ["another broker id", "broker c-1", judgeRow(row, { ...committed, brokerMessageId: "b-2" }, done, false)],

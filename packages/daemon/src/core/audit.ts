@@ -24,6 +24,20 @@ export type OutboxSnapshot = {
   readonly withoutSuccessor: readonly string[];
   /** Client ids that a row and a tombstone both hold. */
   readonly heldTwice: readonly string[];
+  /** Rows and tombstones that another program removed; the daemon removes none. */
+  readonly removed: readonly RemovedRow[];
+};
+
+/** `status` as it was, `pruned` for a tombstone. */
+export type RemovedRow = { readonly clientMessageId: string; readonly status: string };
+
+/** What a tombstone says of its message. */
+export type PrunedRow = {
+  readonly id: string;
+  readonly clientMessageId: string;
+  readonly wireFingerprint: Uint8Array;
+  readonly brokerMessageId: string;
+  readonly historyId: number;
 };
 
 export type FateWord =
@@ -68,7 +82,7 @@ function join(...verdicts: readonly Verdict[]): Verdict {
 
 export function judgeOutbox(snapshot: OutboxSnapshot): Verdict {
   const layer = "outbox";
-  const { rows, tombstones, classes, withoutSuccessor, heldTwice } = snapshot;
+  const { rows, tombstones, classes, withoutSuccessor, heldTwice, removed } = snapshot;
   const total = rows + tombstones;
   const sum = sumOf(classes);
   return {
@@ -81,6 +95,10 @@ export function judgeOutbox(snapshot: OutboxSnapshot): Verdict {
         (id) => ({ layer, id, what: "requeued, and the row that it became is not here" }) as const,
       ),
       ...heldTwice.map((id) => ({ layer, id, what: "both a row and a tombstone" }) as const),
+      ...removed.map(({ clientMessageId: id, status }) => {
+        const what = `its ${status === "pruned" ? "tombstone" : `${status} row`} was removed by another program`;
+        return { layer, id, what } as const;
+      }),
     ],
   };
 }
@@ -104,7 +122,7 @@ function judgeStored(row: OutboxRecord, fate: FateWord, state: StateWord, isTooO
   }
   if (fate.fate !== "committed") {
     if (isTooOld) return inClass("broker", "past_dedupe_window");
-    return misfit("broker", "missing", id, "stored by the outbox, and the broker has no dedupe record of it");
+    return misfit("broker", "missing", id, withoutDedupe);
   }
   if (fate.brokerMessageId !== row.broker_message_id || fate.historyId !== row.history_id) {
     const theirs = `${fate.brokerMessageId} with history id ${fate.historyId}`;
@@ -119,6 +137,19 @@ function judgeStored(row: OutboxRecord, fate: FateWord, state: StateWord, isTooO
     return misfit("broker", "different", id, "the broker's history row is that of another message");
   }
   return join(inClass("broker", "committed"), judgeDeliveries(row, state));
+}
+
+const withoutDedupe = "stored by the outbox, and the broker has no dedupe record of it";
+
+/** Its message may be gone by retention; its id may not, as long as the broker remembers ids. */
+export function judgeTombstone(row: PrunedRow, fate: FateWord): Verdict {
+  const id = row.clientMessageId;
+  if (fate.fate !== "committed") return misfit("broker", "missing", id, withoutDedupe);
+  if (fate.brokerMessageId !== row.brokerMessageId || fate.historyId !== row.historyId) {
+    const theirs = `${fate.brokerMessageId} with history id ${fate.historyId}`;
+    return misfit("broker", "different", id, `the broker's dedupe record says message ${theirs}`);
+  }
+  return inClass("broker", "tombstones");
 }
 
 /** A row that was refused or never sent must not be at the broker; of one whose fate is unknown anything may be true. */
@@ -160,6 +191,9 @@ function judgeDeliveries(row: OutboxRecord, { state, all }: NonNullable<StateWor
 
 /** A send of this member that no outbox row stands for. */
 export const judgeDirectSend = (): Verdict => inClass("broker", "direct");
+
+/** One whose row was removed from the outbox, which names it. */
+export const judgeRemovedSend = (): Verdict => inClass("broker", "row_removed");
 
 /** `own`: the broker's delivery of the message to this member, where there is one. */
 export function judgeInboxRow(row: InboxAuditRow, state: StateWord, own: Delivery | undefined): Verdict {

@@ -103,6 +103,41 @@ describe("the audit", () => {
     expect(report.balanced).toBe(false);
   });
 
+  it("names a row or tombstone that another program removed, and does not take its send for a direct one", async () => {
+    const world = await setUp([sent("s-1"), sent("s-2"), sent("direct-1")]);
+    const delivered_at = world.clock.nowMs();
+    await world.insert("s-1", { ...stored(1), delivered_at }, toBob);
+    world.clock.advance(1_000);
+    await world.insert("s-2", { ...stored(2), delivered_at: world.clock.nowMs() }, toBob);
+    await world.insert("open-1", {}, toBob);
+    expect(await world.stores.outbox.prune(delivered_at + 1, world.clock.nowMs(), 10)).toBe(1);
+    expect((await world.run()).balanced).toBe(true);
+    for (const gone of ["DELETE FROM outbox_tombstone", "DELETE FROM outbox"]) world.stores.outboxDb.exec(gone);
+    const report = await world.run();
+    expect(report.imbalances.map(({ layer, id, what }) => `${layer} ${id}: ${what}`).toSorted()).toEqual([
+      "outbox open-1: its pending row was removed by another program",
+      "outbox s-1: its tombstone was removed by another program",
+      "outbox s-2: its done row was removed by another program",
+    ]);
+    expect([report.balanced, classesOf(report, "broker")]).toEqual([false, { row_removed: 2, direct: 1 }]);
+    await world.insert("s-2", stored(2), toBob);
+    expect(named(await world.run())).not.toContain("outbox s-2");
+  });
+
+  it("names a tombstone whose dedupe record is gone, as long as the broker remembers ids of its time", async () => {
+    const world = await setUp([sent("s-1")]);
+    const enqueuedAt = world.clock.nowMs();
+    await world.insert("s-1", { ...stored(1), enqueued_at: enqueuedAt, delivered_at: enqueuedAt }, toBob);
+    await world.insert("gone-1", { ...stored(9), enqueued_at: enqueuedAt, delivered_at: enqueuedAt }, toBob);
+    world.clock.advance(3_600_000);
+    expect(await world.stores.outbox.prune(world.clock.nowMs(), world.clock.nowMs(), 10)).toBe(2);
+    const report = await world.run();
+    expect([named(report), classesOf(report, "broker")]).toEqual([["broker gone-1"], { tombstones: 1, missing: 1 }]);
+    world.clock.advance(6 * 86_400_000);
+    const later = await world.run();
+    expect([later.balanced, classesOf(later, "broker")]).toEqual([true, {}]);
+  });
+
   it("tells messages of one client id apart: a delivery that has no row of its own is named", async () => {
     const world = await setUp([received("r-1"), received("r-1"), received("r-2"), received("r-2")]);
     await world.receive(1);

@@ -14,7 +14,9 @@ import {
   judgeInboxRow,
   judgeInboxTombstones,
   judgeOutbox,
+  judgeRemovedSend,
   judgeRow,
+  judgeTombstone,
   type StateWord,
   type Verdict,
 } from "../core/audit.ts";
@@ -66,6 +68,7 @@ class Audit {
     this.#ledger.add(judgeInboxTombstones(this.#ports.auditing.inboxTombstones()));
     try {
       await this.#auditRows();
+      await this.#auditTombstones();
       await this.#auditHistory();
       await this.#auditInbox();
       return this.#ledger.report(true);
@@ -97,6 +100,23 @@ class Audit {
     return judgeRow(row, fate, state, row.enqueued_at <= limits.requeueProvesNothingBefore(clock.nowMs()));
   }
 
+  /** Only of those that the broker cannot have forgotten: of others its silence proves nothing. */
+  async #auditTombstones(): Promise<void> {
+    const { auditing, limits, clock } = this.#ports;
+    const enqueuedAfter = limits.requeueProvesNothingBefore(clock.nowMs());
+    let after = "";
+    for (;;) {
+      const page = auditing.tombstonePage(after, enqueuedAfter, rowsPerPage);
+      await this.#addEach(page, async (row) => {
+        const { clientMessageId: client_message_id, wireFingerprint: wire_fingerprint } = row;
+        return judgeTombstone(row, await this.#askFate({ client_message_id, wire_fingerprint }));
+      });
+      const last = page.at(-1);
+      if (last === undefined) return;
+      after = last.id;
+    }
+  }
+
   /** Finds what is at the broker and not here: sends that went past the outbox, and deliveries without an inbox row. */
   async #auditHistory(): Promise<void> {
     const { ownPubkey, outbox, auditing } = this.#ports;
@@ -105,7 +125,8 @@ class Audit {
       const page: HistoryPage = await this.#readHistory(after);
       const own = page.items.filter((item) => item.sender_pubkey === ownPubkey);
       for (const { client_message_id } of own) {
-        if (outbox.find(client_message_id) === undefined) this.#ledger.add(judgeDirectSend());
+        if (outbox.find(client_message_id) !== undefined) continue;
+        this.#ledger.add(auditing.wasRemoved(client_message_id) ? judgeRemovedSend() : judgeDirectSend());
       }
       const absent = page.items.filter((item) => isRecipient(item, ownPubkey) && !auditing.findReceived(item));
       await this.#addEach(absent, async (item) => {
@@ -157,7 +178,7 @@ class Audit {
     if (failure !== undefined) throw failure.reason;
   }
 
-  async #askFate(row: OutboxRecord): Promise<FateWord> {
+  async #askFate(row: Pick<OutboxRecord, "client_message_id" | "wire_fingerprint">): Promise<FateWord> {
     const fingerprint = Buffer.from(row.wire_fingerprint).toString("hex");
     const outcome = await this.#ask("fate", { client_message_id: row.client_message_id, fingerprint });
     if (outcome.status !== 200) throw new BrokerAway();

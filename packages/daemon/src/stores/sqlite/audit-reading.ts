@@ -1,7 +1,7 @@
 // What an audit reads that nobody else asks for: the outbox counted by class at one moment, and the inbox without its
 // bodies. Nothing is judged here.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import type { InboxAuditRow, OutboxSnapshot } from "../../core/audit.ts";
+import type { InboxAuditRow, OutboxSnapshot, PrunedRow } from "../../core/audit.ts";
 import type { AuditReading } from "../../ports.ts";
 
 const namedMax = 100;
@@ -9,6 +9,9 @@ const namedMax = 100;
 export function createSqliteAuditReading(outbox: Sqlite, inbox: Sqlite): AuditReading {
   return {
     outbox: () => snapshotOutbox(outbox),
+    tombstonePage: (after, enqueuedAfter, limit) => selectTombstonePage(outbox, after, enqueuedAfter, limit),
+    wasRemoved: (clientMessageId) =>
+      outbox.sql("SELECT 1 FROM outbox_removed WHERE client_message_id = ?").get(clientMessageId) !== undefined,
     inboxPage: (after, limit) => selectInboxPage(inbox, after, limit),
     findReceived: (message) => findReceived(inbox, message),
     inboxTombstones: () => count(inbox, "inbox_tombstone"),
@@ -34,7 +37,7 @@ function snapshotOutbox(db: Sqlite): OutboxSnapshot {
   return { rows: count(db, "outbox"), tombstones, classes, ...selectFaults(db) };
 }
 
-function selectFaults(db: Sqlite): Pick<OutboxSnapshot, "withoutSuccessor" | "heldTwice"> {
+function selectFaults(db: Sqlite): Pick<OutboxSnapshot, "withoutSuccessor" | "heldTwice" | "removed"> {
   const withoutSuccessor = db
     .sql<{ id: string }>(
       `SELECT client_message_id AS id FROM outbox AS old WHERE status = 'aborted' AND (superseded_by IS NULL
@@ -48,7 +51,42 @@ function selectFaults(db: Sqlite): Pick<OutboxSnapshot, "withoutSuccessor" | "he
        WHERE EXISTS (SELECT 1 FROM outbox WHERE client_message_id = kept.client_message_id) LIMIT ?`,
     )
     .all(namedMax);
-  return { withoutSuccessor: withoutSuccessor.map(({ id }) => id), heldTwice: heldTwice.map(({ id }) => id) };
+  const removed = db
+    .sql<{ client_message_id: string; status: string }>(
+      `SELECT client_message_id, status FROM outbox_removed AS gone
+       WHERE NOT EXISTS (SELECT 1 FROM outbox WHERE client_message_id = gone.client_message_id)
+         AND NOT EXISTS (SELECT 1 FROM outbox_tombstone WHERE client_message_id = gone.client_message_id) LIMIT ?`,
+    )
+    .all(namedMax);
+  return {
+    withoutSuccessor: withoutSuccessor.map(({ id }) => id),
+    heldTwice: heldTwice.map(({ id }) => id),
+    removed: removed.map((gone) => ({ clientMessageId: gone.client_message_id, status: gone.status })),
+  };
+}
+
+type TombstoneRow = {
+  id: string;
+  client_message_id: string;
+  wire_fingerprint: Uint8Array;
+  broker_message_id: string;
+  history_id: number;
+};
+
+function selectTombstonePage(db: Sqlite, after: string, enqueuedAfter: number, limit: number): PrunedRow[] {
+  return db
+    .sql<TombstoneRow>(
+      `SELECT id, client_message_id, wire_fingerprint, broker_message_id, history_id FROM outbox_tombstone
+       WHERE id > ? AND enqueued_at > ? ORDER BY id LIMIT ?`,
+    )
+    .all(after, enqueuedAfter, limit)
+    .map((row) => ({
+      id: row.id,
+      clientMessageId: row.client_message_id,
+      wireFingerprint: row.wire_fingerprint,
+      brokerMessageId: row.broker_message_id,
+      historyId: row.history_id,
+    }));
 }
 
 function count(db: Sqlite, table: "outbox" | "outbox_tombstone" | "inbox_tombstone"): number {

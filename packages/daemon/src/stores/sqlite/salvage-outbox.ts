@@ -38,6 +38,7 @@ export function salvageOutbox(source: DatabaseSync, target: Sqlite, nowMs: numbe
   copyTable(source, target, { name: "member", key: "pubkey" }, keep);
   copyTable(source, target, { name: "daemon_state", key: "key" }, keep);
   copyTable(source, target, { name: "peer_pin", key: "name" }, keep);
+  copyTable(source, target, { name: "outbox_removed", key: label }, keep);
   return {
     rowsRead: rows.read,
     rowsLost: rows.lost,
