@@ -1,5 +1,5 @@
 // `claudemesh daemon up` and what it answers for: success is a daemon that got through, or one that says why it waits.
-import { cpSync } from "node:fs";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { runCli } from "./support/process.ts";
@@ -32,6 +32,28 @@ describe("claudemesh daemon up", () => {
     });
     const text = await runCli(["daemon", "restart"], { home: bob.home });
     expect(text.stdout).toMatch(/Broker +not connected \(unreachable: .+\); sends are kept/);
+  });
+
+  test("does not say that no broker is there before the daemon has asked the others that it knows", async () => {
+    world = new World();
+    const [alice] = await world.startWithPair();
+    await world.broker.kill("SIGTERM");
+    const config = join(alice.home, "daemon", "acme", "config.toml");
+    // The first one that is asked is a port on which nothing listens.
+    const text = readFileSync(config, "utf8").replace(
+      /^broker = .*$/m,
+      `broker = "http://127.0.0.1:1"\nbrokers = ["${world.brokerUrl}"]`,
+    );
+    writeFileSync(config, text);
+    const nobody = await up(alice.home);
+    expect(nobody).toMatchObject({ code: 0, value: { broker: { state: "offline", reason: "unreachable" } } });
+    const vain = await runCli(["daemon", "reconnect", "--json"], { home: alice.home });
+    expect(vain.code).toBe(3);
+    await runCli(["daemon", "down"], { home: alice.home });
+    await world.startBroker();
+    expect(await up(alice.home)).toMatchObject({ code: 0, value: { broker: { state: "online" } } });
+    const told = await runCli(["daemon", "reconnect", "--json"], { home: alice.home });
+    expect([told.code, JSON.parse(told.stdout).broker.state]).toEqual([0, "online"]);
   });
 
   test("fails where the daemon ends in its first seconds, with the reason, which stays to be read", async () => {

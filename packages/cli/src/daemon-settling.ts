@@ -1,4 +1,4 @@
-// Waiting until a daemon that was just started has agreed with its broker, has said why it waits, or is gone.
+// Waiting until a daemon that was just started, or told to connect, has agreed with a broker, has said why it waits, or is gone.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type BrokerStatusBody, DaemonUnreachable } from "@claudemesh/client/daemon";
 import type { MeshPaths } from "@claudemesh/client/home";
@@ -12,20 +12,32 @@ const giveUpMs = 12_000;
 /** What ends a daemon that got through to its broker comes with the broker's first words. */
 const graceMs = 250;
 const callMs = 5_000;
+/** So long it takes at most until the daemon has asked the next of several brokers. */
+const nextBrokerMs = 2_000;
 
 /** Throws where the daemon has ended, with the reason that it left. `hasEnded`: its process is known to be gone. */
 export async function waitUntilSettled(paths: MeshPaths, hasEnded: () => boolean): Promise<BrokerStatusBody> {
-  const untilMs = performance.now() + giveUpMs;
+  const beganMs = performance.now();
   let broker: BrokerStatusBody = { state: "connecting" };
+  /** The last reason why there is no connection, where others are still to be asked. */
+  let failed: BrokerStatusBody | undefined;
   let isLastLook = false;
   for (;;) {
     const found = await look(paths);
     if (hasEnded() || found === "gone") throw endedEarly(paths);
     if (found !== undefined) broker = found;
-    if (isLastLook) return broker;
-    isLastLook = broker.state !== "connecting" || performance.now() >= untilMs;
+    if (isLastLook) return broker.state === "connecting" && failed !== undefined ? failed : broker;
+    if (broker.state === "offline") failed = broker;
+    isLastLook = isSettled(broker, performance.now() - beganMs);
     await sleep(isLastLook && broker.state === "online" ? graceMs : pollMs);
   }
+}
+
+/** One of several brokers that does not answer says nothing of the others. */
+export function isSettled(broker: BrokerStatusBody, waitedMs: number): boolean {
+  if (waitedMs >= giveUpMs) return true;
+  if (broker.state === "offline") return waitedMs >= (broker.others?.length ?? 0) * nextBrokerMs;
+  return broker.state !== "connecting";
 }
 
 /** Undefined: it is there and did not say in time. */
