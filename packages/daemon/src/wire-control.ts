@@ -1,6 +1,7 @@
 // Puts together what looks at the daemon from outside: events, counters, metrics, what was negotiated, and questions to
 // the broker. Nothing is decided here.
 import { showInboxItem } from "./core/inbox-message.ts";
+import { mayBeStoredTwice } from "./core/outbox-row.ts";
 import type { BrokerLink, Clock, Log } from "./ports.ts";
 import { createAskBroker } from "./services/ask-broker.ts";
 import { countDelivery, countTry, createDaemonCounters } from "./services/daemon-counters.ts";
@@ -22,7 +23,7 @@ export type ControlWiringOptions = {
   readonly nameOf: MemberDirectory["nameOf"];
   readonly destinations: Pick<DestinationDirectory, "forget">;
   readonly pins: Pick<PeerPins, "counts">;
-  readonly limits: Pick<NegotiatedLimits, "inlineBytes" | "expiredAtOrBefore">;
+  readonly limits: Pick<NegotiatedLimits, "inlineBytes" | "expiredAtOrBefore" | "fenceProvesNothingBefore">;
   readonly gauge: Pick<StorageGauge, "usedBytes" | "maxBytes">;
   readonly clock: Clock;
   readonly log: Log;
@@ -32,7 +33,8 @@ export type ControlWiringOptions = {
 
 export type Control = {
   readonly events: EventHub;
-  readonly onTryEnd: NonNullable<DrainPorts["onTryEnd"]>;
+  readonly draining: Required<Pick<DrainPorts, "onTryEnd" | "onStoredAnew">>;
+  readonly onDespiteForgotten: () => void;
   readonly onStored: (delivery: StoredDelivery) => void;
   readonly onNotOurBroker: () => void;
   readonly api: Pick<LocalApi, "events" | "counters" | "metrics" | "compat" | "askBroker">;
@@ -55,10 +57,21 @@ export function wireControl(options: ControlWiringOptions): Control {
   });
   return {
     events,
-    onTryEnd: (end, { destination }) => {
-      countTry(counters, end);
-      // Whatever was believed of it, the next send asks.
-      if (end.next === "dead") destinations.forget(destination);
+    draining: {
+      onTryEnd: (end, { destination }) => {
+        countTry(counters, end);
+        // Whatever was believed of it, the next send asks.
+        if (end.next === "dead") destinations.forget(destination);
+      },
+      onStoredAnew: (row) => {
+        if (!mayBeStoredTwice(row, limits.fenceProvesNothingBefore(clock.nowMs()))) return;
+        counters.retryAfterDedupeExpired++;
+        const ids = { outbox_id: row.id, client_message_id: row.clientMessageId };
+        log.warn({ event: "retry_after_dedupe_expired", ...ids }, "this message may be at the broker twice");
+      },
+    },
+    onDespiteForgotten: () => {
+      counters.retryAfterDedupeExpired++;
     },
     onNotOurBroker: () => {
       counters.notOurBroker++;

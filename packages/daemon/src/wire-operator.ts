@@ -22,10 +22,12 @@ export type OperatorWiring = {
   readonly ownName: string;
   readonly requestTimeoutMs: number;
   readonly way: () => WayNow;
+  readonly onDespiteForgotten: () => void;
 };
 
 export function wireOperator(wiring: OperatorWiring): OperatorApi & AuditApi {
   const { stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs, way } = wiring;
+  const { onDespiteForgotten } = wiring;
   const { outbox, requeues, dismissals, entries, search, auditing } = stores;
   const { ownPubkey, directory, gauge, nextClientMessageId } = accept;
   // A member who was never connected has no list to find its own name in.
@@ -44,6 +46,7 @@ export function wireOperator(wiring: OperatorWiring): OperatorApi & AuditApi {
       log,
       requestTimeoutMs,
       onDue,
+      onDespiteForgotten,
     },
     dismiss: { outbox, dismissals, clock, log },
     prune: { outbox, clock, log },

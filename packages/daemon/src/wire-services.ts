@@ -101,11 +101,11 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const peers = { nameOf, pins, destinations };
   const ownParts = { mesh, stores, link, limits, gauge, clock, log };
   const control = wireControl({ ...ownParts, ...peers, maxStreams, requestTimeoutMs });
-  const { events, onTryEnd, onStored, onNotOurBroker } = control;
+  const { events, draining, onDespiteForgotten, onStored, onNotOurBroker } = control;
   const membership = new Membership({ mesh: mesh.name, store: stores.membership, clock, log });
   const { inlineBytes, expiredAtOrBefore } = limits;
   const drain = new Drain(
-    { outbox, link, clock, random, log, failpoints, expiredAtOrBefore, onTryEnd },
+    { outbox, link, clock, random, log, failpoints, expiredAtOrBefore, ...draining },
     { backoff, requestTimeoutMs },
   );
   const expiry = new Expiry({ outbox, link, clock, log, limits, requestTimeoutMs });
@@ -121,8 +121,8 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const checkSend = createSchemaCompiler()(sendRequestSchema);
   const ownName = mesh.member_name;
   const way = () => ({ rateLimited: drain.rateLimited, membershipEndedAt: membership.ended?.at });
-  const operating = { stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs, way };
-  const operator = wireOperator(operating);
+  const operating = { stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs };
+  const operator = wireOperator({ ...operating, way, onDespiteForgotten });
   const whoAmI = { mesh, member: { name: ownName, pubkey: ownPubkey }, startedAt };
   const health = observeHealth({ ...whoAmI, membership, link, drain, events, outbox, inbox, gauge }, failpoints);
   return {

@@ -32,8 +32,9 @@ export type StoredSend = ExistingSend & { readonly to: string; readonly destinat
 export type ClaimedRow = {
   readonly id: string;
   readonly clientMessageId: string;
-  /** Tries that ended before this one. */
+  /** Tries that ended before this one, and those among them that nothing answered. */
   readonly attempts: number;
+  readonly unanswered: number;
   readonly destination: Destination;
   readonly priority: Priority;
   readonly canonicalMeta: string;
@@ -47,7 +48,15 @@ export type ClaimedRow = {
 export function firstTryOf(row: NewOutboxRow): ClaimedRow {
   const { id, clientMessageId, destination, priority, canonicalMeta, replyToId, envelopeVersion, payload } = row;
   const content = { destination, priority, canonicalMeta, replyToId, envelopeVersion, payload };
-  return { id, clientMessageId, attempts: 0, ...content, enqueuedAt: row.enqueuedAt };
+  return { id, clientMessageId, attempts: 0, unanswered: 0, ...content, enqueuedAt: row.enqueuedAt };
+}
+
+/**
+ * The broker took this try as the first of its id. Whether it may have taken an earlier one too, which nothing answered, and
+ * have forgotten it since: then the message is there twice. `forgottenBefore`: see fenceProvesNothingBefore.
+ */
+export function mayBeStoredTwice(row: ClaimedRow, forgottenBefore: number): boolean {
+  return row.unanswered > 0 && row.enqueuedAt <= forgottenBefore;
 }
 
 /** A row whose fate is asked of the broker. */

@@ -14,6 +14,7 @@ export type DaemonCounters = {
   readonly inbox: { received: number; duplicate: number; reused: number };
   readonly unreadable: Record<Unreadable, number>;
   historyPruned: number;
+  retryAfterDedupeExpired: number;
   notOurBroker: number;
 };
 
@@ -24,6 +25,7 @@ export function createDaemonCounters(): DaemonCounters {
     inbox: { received: 0, duplicate: 0, reused: 0 },
     unreadable: { not_opened: 0, relabelled: 0 },
     historyPruned: 0,
+    retryAfterDedupeExpired: 0,
     notOurBroker: 0,
   };
 }

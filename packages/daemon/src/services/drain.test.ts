@@ -1,6 +1,7 @@
 import type { LinkOutcome } from "@claudemesh/client/link-contract";
 import { StorageError } from "@claudemesh/storage/errors";
 import { describe, expect, it } from "vitest";
+import { mayBeStoredTwice } from "../core/outbox-row.ts";
 import { openDrainWorld } from "../testing/drain-world.ts";
 import { type ScriptedRequest, settle } from "../testing/scripted-link.ts";
 import type { DrainOptions } from "./drain.ts";
@@ -87,6 +88,30 @@ describe("a try", () => {
     expect(text?.input).toMatchObject({ envelope_version: "1", body: "héllo\u0000" });
     expect(text?.input).not.toHaveProperty("meta");
     expect(bytes?.input).toMatchObject({ body_base64: "//4=" });
+  });
+
+  it("tells of each that the broker took as the first of its id, with what went before", async () => {
+    const { link, drain, accept, clock, storedAnew } = await openDrainWorld();
+    await accept({ clientMessageId: "retried" });
+    drain.linkUp();
+    await endWith(await link.requested("send"), { type: "connection_lost" });
+    clock.advance(1_000);
+    const again = await link.requested("send");
+    clock.advance(500 * 86_400_000);
+    await endWith(again, answered(201, accepted));
+    const [row] = storedAnew;
+    expect(storedAnew).toMatchObject([{ clientMessageId: "retried", attempts: 1, unanswered: 1 }]);
+    expect(row && mayBeStoredTwice(row, clock.nowMs() - yearMs)).toBe(true);
+    expect(row && mayBeStoredTwice(row, clock.nowMs() - 2 * yearMs)).toBe(false);
+    expect(row && mayBeStoredTwice({ ...row, unanswered: 0 }, clock.nowMs())).toBe(false);
+    await accept({ clientMessageId: "known" });
+    await endWith(await link.requested("send"), answered(200, { ...accepted, duplicate: true }));
+    await accept({ clientMessageId: "late" });
+    const late = await link.requested("send");
+    await endWith(late, { type: "timed_out" });
+    late.options.onLateAnswer?.({ status: 201, body: accepted });
+    await settle();
+    expect(storedAnew.map(({ clientMessageId }) => clientMessageId)).toEqual(["retried", "late"]);
   });
 
   it("goes out oldest first, and no more than the window at once", async () => {

@@ -3,6 +3,7 @@
 // halted (the broker refuses this member; the next hello ends it). A row is inflight on disk before its first byte leaves,
 // and leaves that state only through a recorded end.
 import type { RateLimited } from "@claudemesh/client/daemon";
+import type { LinkOutcome } from "@claudemesh/client/link-contract";
 import { type BackoffBounds, backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
 import { judgeLateAnswer } from "@claudemesh/protocol/messages/outbox-row";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
@@ -26,6 +27,8 @@ export type DrainPorts = {
   readonly failpoints: Failpoints<FailpointName>;
   readonly expiredAtOrBefore: (nowMs: number) => number;
   readonly onTryEnd?: (end: TryEnd, row: ClaimedRow) => void;
+  /** The broker took this try as the first of its id; late answers too. */
+  readonly onStoredAnew?: (row: ClaimedRow) => void;
 };
 
 export type DrainOptions = {
@@ -296,6 +299,7 @@ export class Drain {
     this.#startHeld();
     this.#logEnd(row, end);
     this.#ports.onTryEnd?.(end, row);
+    if (end.next === "done" && isCreated(outcome)) this.#ports.onStoredAnew?.(row);
     await this.#record(row.id, "end of a try", () =>
       this.#ports.outbox.endTry(row.id, row.attempts, end, clock.nowMs()),
     );
@@ -312,6 +316,7 @@ export class Drain {
     }
     const acceptance = judgement === "done" ? readAcceptance(answer.body) : undefined;
     if (acceptance === undefined) return;
+    if (answer.status === 201) this.#ports.onStoredAnew?.(row);
     await this.#record(row.id, "late success", () => outbox.commitLate(row.id, acceptance, clock.nowMs()));
   }
 
@@ -424,4 +429,8 @@ export class Drain {
     this.#ports.log.error({ event: "drain_failed", err: error }, "draining met something it does not know");
     this.#workEnded();
   };
+}
+
+function isCreated(outcome: LinkOutcome): boolean {
+  return outcome.type === "answered" && outcome.status === 201;
 }

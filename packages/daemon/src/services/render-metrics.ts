@@ -43,7 +43,8 @@ export async function renderMetrics(ports: MetricsPorts): Promise<MetricsText> {
   return { contentType: registry.contentType, text: await registry.metrics() };
 }
 
-function countedOf({ sends, tries, inbox, unreadable, historyPruned, notOurBroker }: DaemonCounters): Sample[] {
+function countedOf(counters: DaemonCounters): Sample[] {
+  const { sends, tries, inbox, unreadable, historyPruned, retryAfterDedupeExpired, notOurBroker } = counters;
   const { received, duplicate, reused } = inbox;
   return [
     {
@@ -62,6 +63,11 @@ function countedOf({ sends, tries, inbox, unreadable, historyPruned, notOurBroke
       name: "cm_daemon_dedupe_history_pruned_total",
       help: "Retries of messages that the broker had accepted and no longer keeps.",
       value: historyPruned,
+    },
+    {
+      name: "cm_daemon_retry_after_dedupe_expired_total",
+      help: "Messages sent again though the broker may have taken them before and forgotten their ids: they may be there twice.",
+      value: retryAfterDedupeExpired,
     },
     {
       name: "cm_daemon_not_our_broker_total",

@@ -434,11 +434,14 @@ describe("a row as old as the dedupe window less its margin", () => {
     expect(rowOf("order-1").status).toBe("done");
   });
 
-  it("is requeued where a duplicate is accepted", async () => {
+  it("is requeued where a duplicate is accepted, which is counted", async () => {
     const { requeue, link, rowOf } = await aged(1_000 * hourMs);
     link.automatic.set("fate", () => ({ type: "answered", status: 200, body: { fate: "none" } }));
-    await requeue({ id: "order-1", new_client_id: "order-2", accept_duplicate: true });
-    expect(rowOf("order-2").accept_duplicate).toBe(1);
+    let counted = 0;
+    const onDespiteForgotten = () => counted++;
+    const wanted = { id: "order-1", new_client_id: "order-2", accept_duplicate: true };
+    await requeue(wanted, { onDespiteForgotten });
+    expect([rowOf("order-2").accept_duplicate, counted]).toEqual([1, 1]);
   });
 
   it("is nothing that a broker without a window knows", async () => {

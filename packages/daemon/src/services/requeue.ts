@@ -33,6 +33,8 @@ export type RequeuePorts = {
   readonly requestTimeoutMs: number;
   /** A row that was enqueued then may be due: the new one, or the old one again. */
   readonly onDue: (enqueuedAt: number) => void;
+  /** The caller had a message sent again that the broker may have taken and forgotten. */
+  readonly onDespiteForgotten?: () => void;
 };
 
 export async function requeueRow(ports: RequeuePorts, request: RequeueRequest): Promise<Requeued> {
@@ -141,6 +143,9 @@ class Requeue {
       despiteUnknownFate: word.fate === "unknown" && this.#wanted.acceptDuplicate,
     });
     const { outcome } = ordered;
+    if (outcome.type === "requeued" && word.fate === "unknown" && this.#isTooOldForProof()) {
+      this.#ports.onDespiteForgotten?.();
+    }
     if (outcome.type === "fate_unknown") {
       throw fateUnknown(this.#row, word.fate === "unknown" ? word.reason : "broker_gave_no_answer");
     }
@@ -153,9 +158,9 @@ class Requeue {
 
   /** What is too old for proof is only asked about: a fence would end its tries and prove nothing. */
   async #askBroker(): Promise<BrokerWord> {
-    const { link, limits, clock, requestTimeoutMs } = this.#ports;
+    const { link, requestTimeoutMs } = this.#ports;
     if (link.status().state !== "online") return { fate: "unknown", reason: "broker_not_reachable" };
-    const tooOld = this.#row.enqueuedAt <= limits.requeueProvesNothingBefore(clock.nowMs());
+    const tooOld = this.#isTooOldForProof();
     const outcome = await link.request(
       tooOld ? "fate" : "fence",
       {
@@ -170,6 +175,11 @@ class Requeue {
     return answer.fate === "unknown"
       ? { fate: "unknown", reason: "broker_gave_no_answer" }
       : { fate: "never_committed" };
+  }
+
+  #isTooOldForProof(): boolean {
+    const { limits, clock } = this.#ports;
+    return this.#row.enqueuedAt <= limits.requeueProvesNothingBefore(clock.nowMs());
   }
 
   /** The new row's id is made for the moment at which it appears, so that readers who page by id do not miss it. */

@@ -1,5 +1,5 @@
 // Everything around a drain: real stores, a clock that stands still, and a broker that the test plays.
-import type { OutboxRecord } from "../core/outbox-row.ts";
+import type { ClaimedRow, OutboxRecord } from "../core/outbox-row.ts";
 import type { OutboxStore } from "../ports.ts";
 import { Drain, type DrainOptions } from "../services/drain.ts";
 import { ManualClock } from "./manual-clock.ts";
@@ -20,8 +20,10 @@ export async function openDrainWorld(
   const log = recordingLog();
   const outbox = outboxWith(stores.outbox);
   const ports = { outbox, link, clock, random: () => random, log, failpoints: noFailpoints };
+  const storedAnew: ClaimedRow[] = [];
+  const onStoredAnew = (row: ClaimedRow) => storedAnew.push(row);
   const drain = new Drain(
-    { ...ports, expiredAtOrBefore: (nowMs) => nowMs - yearMs },
+    { ...ports, onStoredAnew, expiredAtOrBefore: (nowMs) => nowMs - yearMs },
     { backoff, requestTimeoutMs: 10_000, ...options },
   );
   const accept = async (given = {}) => {
@@ -31,5 +33,5 @@ export async function openDrainWorld(
     return row;
   };
   const rowOf = (id: string) => stores.outbox.inspect(id)?.row as OutboxRecord;
-  return { clock, stores, link, log, drain, accept, rowOf };
+  return { clock, stores, link, log, drain, accept, rowOf, storedAnew };
 }

@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { request } from "node:http";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { deliver, delivery } from "../testing/deliveries.ts";
 import { EventReader } from "../testing/event-reader.ts";
@@ -119,6 +120,20 @@ describe("GET /v1/metrics", () => {
     });
     expect(Number(values.cm_daemon_storage_used_ratio)).toBeGreaterThan(0);
     expect(text).not.toMatch(/secret|message-1|[0-9A-HJKMNP-TV-Z]{26}/);
+  });
+
+  it("counts a message that is sent again though the broker may have forgotten that it had it", async () => {
+    const daemon = await startTestDaemon();
+    const counted = async () =>
+      (await readText(daemon, "/v1/metrics")).match(/^cm_daemon_retry_after_dedupe_expired_total (\d+)$/m)?.[1];
+    await daemon.send({ to: "#general", message: "m", client_message_id: "old-1" });
+    const db = new DatabaseSync(daemon.paths.outboxDb);
+    db.exec("UPDATE outbox SET status = 'dead', attempts = 1, unanswered = 1, enqueued_at = 1");
+    db.close();
+    expect(await counted()).toBe("0");
+    const json = { id: "old-1", accept_duplicate: true };
+    expect((await daemon.call("POST", "/v1/outbox/requeue", { json })).status).toBe(200);
+    expect(await counted()).toBe("1");
   });
 });
 

@@ -197,6 +197,7 @@ type DueRow = { id: string; bytes: number };
 type ClaimRow = {
   client_message_id: string;
   attempts: number;
+  unanswered: number;
   destination_kind: DestinationKind;
   destination_ref: string;
   priority: ClaimedRow["priority"];
@@ -235,7 +236,7 @@ function claimRow(tx: Sqlite, id: string): ClaimedRow {
   const [row] = tx
     .sql<ClaimRow>(
       `UPDATE outbox SET status = 'inflight' WHERE id = ? AND status = 'pending'
-       RETURNING client_message_id, attempts, destination_kind, destination_ref, priority, meta, reply_to_id,
+       RETURNING client_message_id, attempts, unanswered, destination_kind, destination_ref, priority, meta, reply_to_id,
          envelope_version, payload, enqueued_at`,
     )
     .all(id);
@@ -244,6 +245,7 @@ function claimRow(tx: Sqlite, id: string): ClaimedRow {
     id,
     clientMessageId: row.client_message_id,
     attempts: row.attempts,
+    unanswered: row.unanswered,
     destination: { kind: row.destination_kind, ref: row.destination_ref },
     priority: row.priority,
     canonicalMeta: row.meta,
