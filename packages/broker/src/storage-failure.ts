@@ -1,12 +1,15 @@
 // Failures of the store as callers see them. A full disk and a store that is away are worth retrying; nothing was
-// consumed unless the commit had returned.
+// consumed unless the commit had returned. A store that is there and refuses a row or a statement is a fault of ours, or of
+// whoever changed its tables, and is not called away.
 import { asMeshError } from "@claudemesh/http/server";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { StorageError } from "@claudemesh/storage/errors";
+import { isRefusal } from "@claudemesh/storage/keyed-batches";
 
 export function toMeshError(error: unknown): MeshError {
   if (!(error instanceof StorageError)) return asMeshError(error);
   if (error.kind === "disk_full") return new MeshError("insufficient_storage", undefined, {}, error);
   if (error.kind === "closed") return new MeshError("stopping", undefined, {}, error);
+  if (isRefusal(error)) return new MeshError("internal", undefined, {}, error);
   return new MeshError("storage_unavailable", undefined, {}, error);
 }

@@ -40,16 +40,26 @@ export type ConstraintKind = "unique" | "foreign_key" | "not_null" | "check" | "
 export interface StorageErrorOptions {
   cause?: unknown;
   constraint?: ConstraintKind;
+  statement?: string | undefined;
 }
 
 export class StorageError extends Error {
   override readonly name = "StorageError";
   readonly kind: StorageErrorKind;
   readonly constraint: ConstraintKind | undefined;
+  /** The name of the statement that failed, where it has one. */
+  readonly statement: string | undefined;
 
   constructor(kind: StorageErrorKind, message: string, options: StorageErrorOptions = {}) {
     super(message, "cause" in options ? { cause: options.cause } : undefined);
     this.kind = kind;
     this.constraint = options.constraint;
+    this.statement = options.statement;
+  }
+
+  /** The same failure, known to be that of a statement. */
+  from(statement: string): StorageError {
+    const { kind, message, cause, constraint } = this;
+    return new StorageError(kind, message, { cause, statement, ...(constraint === undefined ? {} : { constraint }) });
   }
 }

@@ -1,6 +1,7 @@
 // The one way in to an operation: check the input against its schema, run the handler, turn every failure into an
 // answer. A transport hands over what it parsed and sends back what it gets.
 import { createSchemaCompiler, type Validator } from "@claudemesh/http/validation";
+import { isMentionFailure } from "@claudemesh/messages/mention-failure";
 import { errorCatalogue } from "@claudemesh/protocol/error-catalogue";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type Answer, answerError } from "@claudemesh/protocol/messages/accept-result";
@@ -62,5 +63,10 @@ export function isOperationName(name: string): name is OperationName {
 /** In the catalogue's words: the caller's answer may quote the caller, and whatever callers say stays out of the log. */
 function logRefusal(broker: BrokerContext, operation: OperationName, { code, level, status, cause }: MeshError): void {
   const err = status >= 500 ? cause : undefined;
+  if (isMentionFailure(cause)) {
+    const meaning = "the mention index refused a mention, so its message was not accepted; the store itself answers";
+    broker.log.error({ event: "mention_insert_failed", operation, code, err }, meaning);
+    return;
+  }
   broker.log[level]({ event: "refused", operation, code, err }, errorCatalogue[code].meaning);
 }

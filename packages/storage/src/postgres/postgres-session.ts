@@ -183,7 +183,8 @@ export class PostgresSession {
       return await submitStatement(this.#client, config, this.#onRefused);
     } catch (error) {
       if (endsConnection(error)) this.#lost = true;
-      throw toPostgresError(error, this.#lost);
+      const failure = toPostgresError(error, this.#lost);
+      throw failure instanceof StorageError && name !== undefined ? failure.from(name) : failure;
     } finally {
       this.#noteAnswer();
     }

@@ -5,6 +5,7 @@ import { lockMesh } from "@claudemesh/members/postgres";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { SendToAccept } from "../../ports.ts";
 import { type Ids, insertClaims, type JudgedSend, writeAccepts } from "./accept-statements.ts";
+import { insertMentions } from "./mention-inserts.ts";
 import { unawaited } from "./unawaited.ts";
 
 export type AcceptOutcome =
@@ -29,8 +30,9 @@ export function sendAccepts(
   tx.flush();
   const locking = unawaited(lockMesh(tx, meshId));
   // Statements after the wait: they see what the other transaction committed.
-  const writing = writeAccepts(tx, meshId, sends, ids);
-  return { decided: unawaited(Promise.all([claiming, locking, writing]).then(([, , judged]) => judged)) };
+  const writing = unawaited(writeAccepts(tx, meshId, sends, ids));
+  const mentioning = insertMentions(tx, meshId, sends);
+  return { decided: unawaited(Promise.all([claiming, locking, writing, mentioning]).then(([, , judged]) => judged)) };
 }
 
 /** As above, for who goes on inside the transaction, which an id that is taken must not end. */

@@ -162,11 +162,6 @@ const acceptStatement = (ids: Ids) => `
     INSERT INTO mesh.queue_message (mesh_id, queue, history_id, broker_message_id, state, deliveries)
     SELECT $1, a.ref, a.history_id, a.broker_message_id, 'ready', 0
     FROM numbered a WHERE a.history_id IS NOT NULL AND a.kind = 'queue'
-  ), mentions AS (
-    INSERT INTO mesh.mention_index (mesh_id, mentioned_pubkey, history_id, broker_message_id)
-    SELECT $1, m.pubkey, a.history_id, a.broker_message_id
-    FROM numbered a, unnest($16::int[], $17::text[]) AS m (n, pubkey)
-    WHERE a.history_id IS NOT NULL AND m.n = a.n
   ), unclaimed AS (
     DELETE FROM mesh.client_message_dedupe
     WHERE ctid = ANY (ARRAY(
@@ -200,7 +195,7 @@ type JudgedRow = {
 
 /**
  * For sends whose ids this transaction has tried to claim, in the order in which they get their history ids, under the
- * mesh's lock: judges all of them on one snapshot, writes every effect of those that pass, and takes back the claims of
+ * mesh's lock: judges all of them on one snapshot, writes the effects of those that pass, and takes back the claims of
  * the others, so that their ids are free. What another transaction claimed is read and left alone.
  */
 export function writeAccepts(
@@ -262,8 +257,6 @@ function acceptValues(meshId: string, sends: readonly SendToAccept[]): unknown[]
     textArray(envelopes.map(({ replyToId }) => replyToId ?? null)),
     float8Array(sends.map((send) => send.acceptedAtMs)),
     Buffer.concat(envelopes.map(({ body }) => body)),
-    int4Array(sends.flatMap((send, index) => send.mentions.map(() => index + 1))),
-    textArray(sends.flatMap((send) => send.mentions)),
   ];
 }
 

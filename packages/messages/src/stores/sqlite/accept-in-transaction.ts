@@ -1,7 +1,9 @@
 // Claim, B2 and B3 on SQLite, inside a transaction that the caller opened with BEGIN IMMEDIATE. That one write lock
 // is the mesh's lock: fences, revocations and history ids are all read and written under it. No limiter, no batching.
 import type { AcceptRefusal } from "@claudemesh/protocol/messages/accept-result";
+import { StorageError } from "@claudemesh/storage/errors";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
+import { writeMentions } from "../../core/mention-failure.ts";
 import { answerFromStored } from "../../core/stored-accept.ts";
 import type { CommittedAccept, SendToAccept, StoredAccept } from "../../ports.ts";
 import type { AcceptRun, MeshRun } from "./accept-run.ts";
@@ -191,9 +193,13 @@ function insertDeliveries(tx: Sqlite, mesh: MeshRun, send: SendToAccept, history
 }
 
 function insertMentions(tx: Sqlite, send: SendToAccept, historyId: number): void {
-  for (const mentioned of send.mentions) {
-    tx.sql(
-      "INSERT INTO mention_index (mesh_id, mentioned_pubkey, history_id, broker_message_id) VALUES (?, ?, ?, ?)",
-    ).write(send.meshId, mentioned, historyId, send.brokerMessageId);
+  try {
+    for (const mentioned of send.mentions) {
+      tx.sql(
+        "INSERT INTO mention_index (mesh_id, mentioned_pubkey, history_id, broker_message_id) VALUES (?, ?, ?, ?)",
+      ).write(send.meshId, mentioned, historyId, send.brokerMessageId);
+    }
+  } catch (error) {
+    throw error instanceof StorageError ? error.from(writeMentions) : error;
   }
 }

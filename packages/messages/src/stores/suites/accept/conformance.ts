@@ -2,6 +2,7 @@
 // commit order.
 import { StorageError } from "@claudemesh/storage/errors";
 import { describe, expect, test } from "vitest";
+import { isMentionFailure } from "../../../core/mention-failure.ts";
 import { createBarrier, dm, noEffects, queue, send, topic, type World } from "../../conformance-world.ts";
 
 export function describeAccept(world: () => World): void {
@@ -65,7 +66,11 @@ function describeEffects(world: () => World): void {
       await world().addTopic("news", [bob, carol]);
       const request = { ...send("m1", kind === "dm" ? dm(bob) : topic("news")), meta: { mentions: [bob, carol] } };
       const heal = await world().failInserts(table);
-      await expect(world().accept(alice, request)).rejects.toThrow(StorageError);
+      const failure = await world()
+        .accept(alice, request)
+        .catch((error: unknown) => error);
+      expect(failure).toBeInstanceOf(StorageError);
+      expect(isMentionFailure(failure)).toBe(table === "mention_index");
       expect(await world().effects()).toEqual(noEffects);
       expect(world().woken).toEqual([]);
       expect(await world().fate(alice, request)).toEqual({ fate: "none" });
@@ -74,6 +79,23 @@ function describeEffects(world: () => World): void {
       expect(await world().accept(alice, request)).toMatchObject({ type: "accepted", historyId: 1 });
     },
   );
+
+  test("sends that mention nobody are accepted while the mention index takes nothing", async () => {
+    const [alice, bob] = await world().threeMembers();
+    const heal = await world().failInserts("mention_index");
+    const barrier = createBarrier(3);
+    const outcomes = await Promise.allSettled(
+      ["m1", "m2", "m3"].map((id) => {
+        const request = send(id, dm(bob));
+        return world().accept(alice, id === "m2" ? { ...request, meta: { mentions: [bob] } } : request, {
+          afterB0: barrier,
+        });
+      }),
+    );
+    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(await world().effects()).toEqual({ ...noEffects, dedupe: 2, message: 2, history: 2, delivery: 2 });
+    await heal();
+  });
 
   test("a send that the store fails on touches no neighbour of its batch", async () => {
     const [alice, bob] = await world().threeMembers();
