@@ -78,6 +78,11 @@ export type Claim = { readonly rows: readonly ClaimedRow[]; readonly more: boole
 export type PageQuery = { readonly after: string | undefined; readonly limit: number };
 export type Page<T> = { readonly items: readonly T[]; readonly nextCursor: string | undefined };
 
+/** What stands right before a row; without one, the end of the list. The order within the page stays. */
+export type PageBefore = { readonly before: string | undefined; readonly limit: number };
+/** `older`: how many stand before the page, counted up to a limit. */
+export type PageOfNewest<T> = Page<T> & { readonly prevCursor: string | undefined; readonly older: number };
+
 export type OutboxCounts = {
   readonly pending: number;
   readonly inflight: number;
@@ -126,6 +131,7 @@ export type OutboxStore = {
   /** Replaces done rows, settled before the moment, by tombstones. Returns how many. */
   readonly prune: (deliveredBefore: number, nowMs: number, limit: number) => Promise<number>;
   readonly list: (status: OutboxStatus | undefined, page: PageQuery) => Page<OutboxRecord>;
+  readonly listBefore: (status: OutboxStatus | undefined, page: PageBefore) => PageOfNewest<OutboxRecord>;
   /** By outbox id, else by client message id, with the rows it superseded and those that superseded it, oldest first. */
   readonly inspect: (id: string) => { readonly row: OutboxRecord; readonly chain: readonly OutboxRecord[] } | undefined;
   readonly counts: () => OutboxCounts;
@@ -157,6 +163,8 @@ export type InboxFilter = {
   readonly topic: string | undefined;
   /** Undefined: everybody; empty: nobody. */
   readonly senders: readonly string[] | undefined;
+  /** True: only what is not marked as read. */
+  readonly unread?: boolean;
 };
 
 export type InboxArrival = ReceivedMessage & { readonly senderName: string | undefined; readonly restored: boolean };
@@ -175,6 +183,7 @@ export type InboxStore = {
   /** A message is known by the broker's id of it. */
   readonly insert: (arrival: InboxArrival, receivedAt: number) => Promise<InboxInsert>;
   readonly list: (filter: InboxFilter, page: PageQuery) => Page<InboxRecord>;
+  readonly listBefore: (filter: InboxFilter, page: PageBefore) => PageOfNewest<InboxRecord>;
   /** Messages whose text has all the words. No text is an error. */
   readonly search: (text: string, page: PageQuery) => Page<InboxRecord>;
   /**
@@ -198,6 +207,34 @@ export type InboxEntries = {
   readonly find: (id: string) => InboxEntry | undefined;
   /** Sets the mark once, durably; a mark that is there stays. Undefined: no such message. */
   readonly markRead: (id: string, nowMs: number) => Promise<InboxEntry | undefined>;
+};
+
+export type ReaderAsk = {
+  readonly reader: string;
+  /** The end of an earlier page that reached the reader. */
+  readonly acknowledge: string | undefined;
+  readonly limit: number;
+};
+
+export type ReaderPage = {
+  /** Unread, in the order of arrival. */
+  readonly items: readonly InboxRecord[];
+  /** Items up to this id were offered before. */
+  readonly offeredBefore: string;
+  readonly position: string;
+  /** Unread ones behind the page, and unread ones that are older than the reader, each counted up to a limit. */
+  readonly waiting: number;
+  readonly older: number;
+  readonly startsAt: string;
+};
+
+/** Programs that read the inbox, and how far each has come. */
+export type InboxReaders = {
+  /**
+   * What the reader has not acknowledged, from its position on; a new reader begins with the newest page. The position and
+   * what is offered are durable when this resolves.
+   */
+  readonly next: (ask: ReaderAsk, nowMs: number) => Promise<ReaderPage>;
 };
 
 /** What an audit reads of both databases; nothing changes. */

@@ -76,7 +76,7 @@ const recordGraceMs = 500;
 
 export async function wireServices(options: WiringOptions): Promise<DaemonServices> {
   const { config, mesh, keys, clock, log, failpoints, stores } = options;
-  const { outbox, inbox } = stores;
+  const { outbox, inbox, readers } = stores;
   const { backoff, requestTimeoutMs } = config.outbox;
   const ownPubkey = keys.ed25519.public_key;
   const { random, randomBytes, nextTurn } = options.chance ?? systemChance;
@@ -130,7 +130,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
       ...operator,
       ...control.api,
       ...facts,
-      ...{ mesh, ownPubkey, accept, checkSend, outbox, inbox, directory, nameOf, pins, health },
+      ...{ mesh, ownPubkey, accept, checkSend, outbox, inbox, readers, nowMs, directory, nameOf, pins, health },
       findings: { health, outbox, link, clock, ...place },
       reconnect: link.reconnect,
     }),

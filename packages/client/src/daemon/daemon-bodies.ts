@@ -64,6 +64,39 @@ export type InboxItem = {
 
 export type Page<Item> = { readonly items: readonly Item[]; readonly next_cursor: string | null };
 
+/** A page of a list that can be read from its end as well; of `newest` and `before` it says what is older. */
+export type PageEitherWay<Item> = Page<Item> & {
+  /** The `before` of the page of older ones; null at the beginning. */
+  readonly prev_cursor?: string | null;
+  /** How many stand before the page, counted up to 1000. */
+  readonly older?: number;
+};
+
+/** From the beginning; else behind `cursor`, before `before`, or with `newest` the end of the list. */
+export type PlaceInList = {
+  readonly limit?: number;
+  readonly cursor?: string;
+  readonly before?: string;
+  readonly newest?: boolean;
+};
+
+/** `again`: it was offered to this reader before, and perhaps lost on the way. */
+export type NextItem = InboxItem & { readonly again?: true };
+
+export type NextBody = {
+  readonly reader: string;
+  readonly items: readonly NextItem[];
+  /** Give it back with the next request, once this answer was received: until then the same comes again. */
+  readonly acknowledge: string | null;
+  /** Everything up to this inbox id was acknowledged. */
+  readonly position: string;
+  /** How many unread ones come behind these, counted up to 1000. */
+  readonly waiting: number;
+  /** How many unread ones are older than the reader, counted up to 1000, and the `before` that shows them. */
+  readonly older: number;
+  readonly prev_cursor: string | null;
+};
+
 export type OutboxItem = {
   readonly id: string;
   readonly client_message_id: string;
@@ -122,13 +155,13 @@ export type Pruned = { readonly tombstones_made: number; readonly more: boolean 
 
 export type ReadMark = { readonly id: string; readonly client_message_id: string; readonly read_at: number };
 
-export type InboxQuery = {
+export type InboxQuery = PlaceInList & {
   /** Milliseconds since the epoch. */
   readonly since?: number;
   readonly topic?: string;
   readonly from?: string;
-  readonly limit?: number;
-  readonly cursor?: string;
+  /** True: only what is not marked as read. */
+  readonly unread?: boolean;
 };
 
 export type PageQuery = { readonly limit?: number; readonly cursor?: string };
@@ -165,8 +198,4 @@ export type OutboxPressureBody = { readonly used_bytes: number; readonly max_byt
 
 export type LaggedBody = { readonly resume_after: string; readonly events_lost: number };
 
-export type OutboxQuery = {
-  readonly status?: OutboxStatus;
-  readonly limit?: number;
-  readonly cursor?: string;
-};
+export type OutboxQuery = PlaceInList & { readonly status?: OutboxStatus };

@@ -2,6 +2,7 @@
 // daemon-call.ts; what the answers look like in the files of bodies.
 import type {
   DismissRequest,
+  InboxNextRequest,
   PeerKey,
   PruneRequest,
   QueueLeaseBody,
@@ -17,10 +18,12 @@ import type {
   Dismissed,
   InboxItem,
   InboxQuery,
+  NextBody,
   OutboxChain,
   OutboxItem,
   OutboxQuery,
   Page,
+  PageEitherWay,
   PageQuery,
   Pruned,
   ReadMark,
@@ -104,7 +107,9 @@ export type DaemonClient = {
    */
   readonly waitForStage: (id: string, stage: WaitStage, options: StageWaitOptions) => Promise<StageWait>;
 
-  readonly inbox: (query?: InboxQuery) => Answer<Page<InboxItem>>;
+  readonly inbox: (query?: InboxQuery) => Answer<PageEitherWay<InboxItem>>;
+  /** Unread messages that this reader has not acknowledged; the daemon keeps its position. */
+  readonly nextInbox: (request: InboxNextRequest) => Answer<NextBody>;
   /** Messages whose text has all the words. */
   readonly searchInbox: (query: SearchQuery) => Answer<Page<InboxItem>>;
   /**
@@ -119,7 +124,7 @@ export type DaemonClient = {
   /** What happens, from now on or behind an event; survives the daemon's restarts without missing a message. */
   readonly events: (options?: EventsOptions) => AsyncGenerator<DaemonEvent>;
 
-  readonly outbox: (query?: OutboxQuery) => Answer<Page<OutboxItem>>;
+  readonly outbox: (query?: OutboxQuery) => Answer<PageEitherWay<OutboxItem>>;
   /** By outbox id or client id. */
   readonly outboxRow: (id: string) => Answer<OutboxChain>;
   /** Retires a dead or pending row for ever and queues its message under a new id, never doubling it by itself. */
@@ -193,6 +198,7 @@ export function createDaemonClient(options: DaemonClientOptions): DaemonClient {
         given,
       ),
     inbox,
+    nextInbox: (request) => call("POST", "/v1/inbox/next", request),
     searchInbox: (query) => call("GET", `/v1/inbox/search${queryText(query)}`),
     waitForInbox: async (query, given) => (await loadArrivals()).waitForInbox({ events, inbox }, query, given),
     followInbox: async function* (query = {}, given = {}) {

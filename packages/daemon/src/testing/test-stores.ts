@@ -8,7 +8,9 @@ import type {
   BrokerIdSearch,
   Clock,
   DismissStore,
+  InboxArrival,
   InboxEntries,
+  InboxReaders,
   InboxStore,
   Log,
   LogFields,
@@ -21,6 +23,7 @@ import type {
 import { createSqliteBrokerIdSearch } from "../stores/sqlite/broker-id-search.ts";
 import { createSqliteDismissStore } from "../stores/sqlite/dismiss-store.ts";
 import { createSqliteInboxEntries } from "../stores/sqlite/inbox-entries.ts";
+import { createSqliteInboxReaders } from "../stores/sqlite/inbox-readers.ts";
 import { createSqliteInboxStore } from "../stores/sqlite/inbox-store.ts";
 import { createMarkedCommit } from "../stores/sqlite/marked-commit.ts";
 import {
@@ -41,6 +44,7 @@ export type TestStores = {
   readonly dismissals: DismissStore;
   readonly inbox: InboxStore;
   readonly entries: InboxEntries;
+  readonly readers: InboxReaders;
   readonly search: BrokerIdSearch;
   readonly members: MembersStore;
   readonly negotiated: NegotiatedStore;
@@ -72,6 +76,7 @@ export async function openTestStores(clock: Pick<Clock, "nowMs">, failpoints = n
     dismissals: createSqliteDismissStore(outboxCommit),
     inbox: createSqliteInboxStore(inboxDb, inboxCommit, createRowIds(inboxDb, "inbox", clock.nowMs)),
     entries: createSqliteInboxEntries(inboxDb, inboxCommit),
+    readers: createSqliteInboxReaders(inboxDb, inboxCommit),
     search: createSqliteBrokerIdSearch(outboxDb, inboxDb),
     members: createSqliteMembersStore(outboxDb, outboxCommit.commit),
     negotiated: createSqliteNegotiatedStore(outboxDb, outboxCommit.commit),
@@ -96,6 +101,29 @@ export function newRow(stores: TestStores, clock: Clock, given: Partial<NewOutbo
     envelopeVersion: "1",
     payload: new TextEncoder().encode("hello"),
     enqueuedAt: clock.nowMs(),
+    ...given,
+  };
+}
+
+/** A message that arrives; a test names what it cares about. */
+export function arrivalOf(historyId: number, body: string, given: Partial<InboxArrival> = {}): InboxArrival {
+  return {
+    clientMessageId: `c-${historyId}`,
+    brokerMessageId: `b-${historyId}`,
+    historyId,
+    topic: "general",
+    senderPubkey: "ab".repeat(32),
+    senderName: undefined,
+    priority: "next",
+    meta: "",
+    replyToId: undefined,
+    acceptedAt: 1,
+    sealed: false,
+    fromAgent: undefined,
+    toAgent: undefined,
+    unreadable: undefined,
+    restored: false,
+    body: new TextEncoder().encode(body),
     ...given,
   };
 }

@@ -34,6 +34,18 @@ const priority = word("now", "next", "low");
 const destination = object({ kind: word("dm", "topic", "queue"), ref: text });
 
 const pageOf = (items: AnswerSchema) => object({ items: listOf(items), next_cursor: textOrNull });
+const older = described(count, "How many stand before the page, counted up to 1000.");
+/** Of a list that can be read from its end as well. */
+const pageEitherWay = (items: AnswerSchema) =>
+  object(
+    {
+      items: listOf(items),
+      next_cursor: textOrNull,
+      prev_cursor: described(textOrNull, "Of `newest` and `before`: the `before` of the page of older ones."),
+      older,
+    },
+    ["prev_cursor", "older"],
+  );
 
 const errorBody = {
   ...object(
@@ -178,6 +190,32 @@ const pinFields: Properties = {
   current_fingerprint: textOrNull,
 };
 
+const inboxFields: Properties = {
+  id: text,
+  client_message_id: text,
+  broker_message_id: text,
+  history_id: count,
+  mesh: text,
+  topic: textOrNull,
+  sender_pubkey: text,
+  sender_name: textOrNull,
+  body: textOrNull,
+  body_base64: text,
+  unreadable: described(
+    { enum: [true, "relabelled"] },
+    "Why there is no text: true where it could not be opened, relabelled where the broker changed what is said about it.",
+  ),
+  sealed: described({ type: ["boolean", "null"] }, "Null where it came before this was recorded."),
+  from_agent: text,
+  to_agent: text,
+  meta: metaOrNull,
+  priority,
+  reply_to_id: textOrNull,
+  received_at: time,
+  read_at: timeOrNull,
+};
+const inboxFieldsAtTimes = ["body_base64", "unreadable", "from_agent", "to_agent"];
+
 /** What answers share by name. */
 export const componentSchemas: Readonly<Record<string, AnswerSchema>> = {
   Error: errorBody,
@@ -199,33 +237,7 @@ export const componentSchemas: Readonly<Record<string, AnswerSchema>> = {
     },
     ["broker_message_id", "history_id", "broker", "rate_limited", "subscribers"],
   ),
-  InboxItem: object(
-    {
-      id: text,
-      client_message_id: text,
-      broker_message_id: text,
-      history_id: count,
-      mesh: text,
-      topic: textOrNull,
-      sender_pubkey: text,
-      sender_name: textOrNull,
-      body: textOrNull,
-      body_base64: text,
-      unreadable: described(
-        { enum: [true, "relabelled"] },
-        "Why there is no text: true where it could not be opened, relabelled where the broker changed what is said about it.",
-      ),
-      sealed: described({ type: ["boolean", "null"] }, "Null where it came before this was recorded."),
-      from_agent: text,
-      to_agent: text,
-      meta: metaOrNull,
-      priority,
-      reply_to_id: textOrNull,
-      received_at: time,
-      read_at: timeOrNull,
-    },
-    ["body_base64", "unreadable", "from_agent", "to_agent"],
-  ),
+  InboxItem: object(inboxFields, inboxFieldsAtTimes),
   OutboxRow: object({
     id: text,
     client_message_id: text,
@@ -276,8 +288,22 @@ export const answerSchemas = {
   sentMany: object({
     results: listOf(object({ status: count, body: { anyOf: [named("Sent"), named("Error")] } })),
   }),
-  inboxPage: pageOf(named("InboxItem")),
-  outboxPage: pageOf(named("OutboxRow")),
+  inboxPage: pageEitherWay(named("InboxItem")),
+  inboxNext: object({
+    reader: text,
+    items: listOf(
+      object({ ...inboxFields, again: described(yesOrNo, "It was offered to this reader before.") }, [
+        ...inboxFieldsAtTimes,
+        "again",
+      ]),
+    ),
+    acknowledge: described(textOrNull, "Give it back with the next request, once this answer was received."),
+    position: described(text, "Everything up to this inbox id was acknowledged."),
+    waiting: described(count, "How many unread ones come behind these, counted up to 1000."),
+    older: described(count, "How many unread ones are older than the reader, counted up to 1000."),
+    prev_cursor: described(textOrNull, "The `before` that shows them."),
+  }),
+  outboxPage: pageEitherWay(named("OutboxRow")),
   outboxChain: object({ row: named("OutboxRow"), chain: listOf(named("OutboxRow")) }),
   requeued: object({
     old: object({ id: text, client_message_id: text, status: word("aborted") }),

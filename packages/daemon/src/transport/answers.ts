@@ -44,6 +44,7 @@ export const routeAnswers: Readonly<Record<string, RouteAnswers>> = {
   "GET /v1/audit": answers("messages", "audit", schemas.audit),
   "GET /v1/inbox": answers("inbox", "inbox", schemas.inboxPage),
   "GET /v1/inbox/search": answers("inbox", "searchInbox", schemas.inboxPage),
+  "POST /v1/inbox/next": answers("inbox", "nextInbox", schemas.inboxNext),
   "POST /v1/inbox/:id/read": answers("inbox", "markRead", schemas.readMark),
   "GET /v1/events": answers("inbox", "events", "text/event-stream"),
   "GET /v1/outbox": answers("outbox", "outbox", schemas.outboxPage),

@@ -4,7 +4,7 @@ import { isUlid } from "@claudemesh/protocol/ids";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { isMemberName, isName, isPublicKey } from "@claudemesh/protocol/messages/names";
 import { outboxStatuses } from "@claudemesh/protocol/messages/outbox-row";
-import type { PageQuery } from "../ports.ts";
+import type { PageBefore, PageQuery } from "../ports.ts";
 
 const text = { type: "string", maxLength: 256 } as const;
 
@@ -13,11 +13,14 @@ function query<const P>(properties: P) {
 }
 
 export const noQuery = query({});
-export const inboxQuery = query({ since: text, topic: text, from: text, limit: text, cursor: text });
+const yesOrNo = { type: "string", enum: ["true", "false"] } as const;
+/** From the beginning, behind `cursor`, before `before`, or with `newest` from the end. */
+const placeInList = { limit: text, cursor: text, before: text, newest: yesOrNo } as const;
+export const inboxQuery = query({ since: text, topic: text, from: text, unread: yesOrNo, ...placeInList });
 export const searchQuery = { ...query({ q: text, limit: text, cursor: text }), required: ["q"] } as const;
 export const eventsQuery = query({ last_event_id: text });
 export const pageQuery = query({ limit: text, cursor: text });
-export const topicsQuery = query({ ...pageQuery.properties, counts: { type: "string", enum: ["true", "false"] } });
+export const topicsQuery = query({ ...pageQuery.properties, counts: yesOrNo });
 export const onceQuery = query({
   ...pageQuery.properties,
   state: { type: "string", enum: ["running", "uncertain", "done", "released"] },
@@ -27,8 +30,7 @@ export const numberedPageQuery = query({ limit: text, after: text });
 export const noBody = { type: ["object", "null"], additionalProperties: false, properties: {} } as const;
 export const outboxQuery = query({
   status: { type: "string", enum: outboxStatuses },
-  limit: text,
-  cursor: text,
+  ...placeInList,
 });
 export const outboxParams = {
   type: "object",
@@ -51,6 +53,20 @@ export function readPage(given: { readonly limit?: string; readonly cursor?: str
   return { after: readCursor(given.cursor), limit: readLimit(given.limit) };
 }
 
+type PlaceGiven = Parameters<typeof readPage>[0] & { readonly before?: string; readonly newest?: string };
+
+/** Which page of a list is wanted, and from which side. */
+export function readPlace(given: PlaceGiven): PageQuery | PageBefore {
+  const isNewest = given.newest === "true";
+  const places = [given.cursor !== undefined, given.before !== undefined, isNewest];
+  if (places.filter(Boolean).length > 1) {
+    const message = "cursor, before and newest exclude each other: a page has one place.";
+    throw new MeshError("invalid_request", message, { field: given.before === undefined ? "newest" : "before" });
+  }
+  if (given.before === undefined && !isNewest) return readPage(given);
+  return { before: readCursor(given.before, "before", "prev_cursor"), limit: readLimit(given.limit) };
+}
+
 /** A page of something that the broker keeps: what its cursors look like is the broker's business. */
 export function readBrokerPage(given: { readonly limit?: string; readonly cursor?: string }) {
   return { limit: readLimit(given.limit), ...(given.cursor === undefined ? {} : { after: given.cursor }) };
@@ -68,16 +84,16 @@ export function readNumberedPage(given: { readonly limit?: string; readonly afte
   throw new MeshError("invalid_request", "after is the next_after of an earlier page.", { field: "after" });
 }
 
-function readLimit(given: string | undefined): number {
+export function readLimit(given: string | undefined): number {
   if (given === undefined) return limits.pageItemsDefault;
   const limit = /^[0-9]{1,4}$/.test(given) ? Number(given) : 0;
   if (limit >= 1 && limit <= limits.pageItems) return limit;
   throw new MeshError("invalid_request", `limit is a whole number from 1 to ${limits.pageItems}.`, { field: "limit" });
 }
 
-function readCursor(given: string | undefined): string | undefined {
+function readCursor(given: string | undefined, field = "cursor", answered = "next_cursor"): string | undefined {
   if (given === undefined || isUlid(given)) return given;
-  throw new MeshError("invalid_request", "cursor is the next_cursor of an earlier page.", { field: "cursor" });
+  throw new MeshError("invalid_request", `${field} is the ${answered} of an earlier page.`, { field });
 }
 
 const isoTime =

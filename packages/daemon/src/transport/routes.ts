@@ -6,6 +6,7 @@ import { toMeshError } from "../storage-failure.ts";
 import { type AuditApi, auditRoutes } from "./audit-route.ts";
 import { type BrokerApi, brokerRoutes } from "./broker-routes.ts";
 import { type ControlApi, controlRoutes } from "./control-routes.ts";
+import { type InboxApi, inboxRoutes } from "./inbox-routes.ts";
 import { type MessageApi, messageRoutes } from "./message-routes.ts";
 import { describeApi } from "./openapi.ts";
 import { type OperatorApi, operatorRoutes } from "./operator-routes.ts";
@@ -13,10 +14,11 @@ import { type PinApi, pinRoutes } from "./pin-routes.ts";
 import { noQuery } from "./queries.ts";
 import { type Answer, type OnRefused, ok, type Route, type TextAnswer } from "./route.ts";
 
-export type LocalApi = MessageApi & OperatorApi & AuditApi & BrokerApi & PinApi & ControlApi;
+export type LocalApi = MessageApi & InboxApi & OperatorApi & AuditApi & BrokerApi & PinApi & ControlApi;
 
 export const routes: readonly Route<LocalApi>[] = [
   ...messageRoutes,
+  ...inboxRoutes,
   ...operatorRoutes,
   ...auditRoutes,
   ...brokerRoutes,

@@ -21,6 +21,7 @@ const calls: Record<
   post: (daemon) => daemon.post({ topic: "builds", message: "green", meta: { run: 42 } }),
   message: (daemon) => daemon.message("build-42"),
   inbox: (daemon) => daemon.inbox({ since: 1, topic: "builds", from: "@bob", limit: 5, cursor: "01" }),
+  nextInbox: (daemon) => daemon.nextInbox({ reader: "web-1", acknowledge: "0".repeat(26), limit: 5 }),
   searchInbox: (daemon) => daemon.searchInbox({ q: "build*", limit: 5 }),
   markRead: (daemon) => daemon.markRead("build-42"),
   events: (daemon) => daemon.events().next(),

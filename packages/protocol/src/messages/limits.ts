@@ -31,6 +31,8 @@ export const limits = {
   inlineBytesMax: 1_048_576,
   pageItems: 1_000,
   pageItemsDefault: 100,
+  /** Rows beside a page are counted up to this; the true number may be larger. */
+  countedRows: 1_000,
   acksPerFrame: 1_000,
   leaseRequestIdCharacters: 128,
   /** Messages in one lease. */

@@ -3,6 +3,7 @@
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { queueLeaseInputSchema, queueSettleInputSchema } from "../wire/operations.ts";
 import { limits } from "./limits.ts";
+import { namePatternText } from "./names.ts";
 import { sendRequestSchema } from "./send-request.ts";
 
 const { to: address, ...content } = sendRequestSchema.properties;
@@ -34,6 +35,19 @@ export const dismissRequestSchema = {
   },
 } as const satisfies JSONSchema;
 export type DismissRequest = FromSchema<typeof dismissRequestSchema>;
+
+/** What a reader has not acknowledged. `acknowledge` is the one of an answer that it has received. */
+export const inboxNextRequestSchema = {
+  type: "object",
+  additionalProperties: false,
+  required: ["reader"],
+  properties: {
+    reader: { type: "string", pattern: namePatternText },
+    acknowledge: { type: "string", pattern: "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" },
+    limit: { type: "integer", minimum: 1, maximum: limits.pageItems },
+  },
+} as const satisfies JSONSchema;
+export type InboxNextRequest = FromSchema<typeof inboxNextRequestSchema>;
 
 /** The key that whoever asks was shown: another one by now is not trusted by mistake. */
 export const peerKeySchema = {

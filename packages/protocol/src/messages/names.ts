@@ -1,6 +1,9 @@
 // The one rule for names of meshes, members, topics, queues, spaces and branches, and for public keys.
 
-const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+/** The rule as a schema says it. */
+export const namePatternText = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
+
+const namePattern = new RegExp(namePatternText);
 const publicKeyPattern = /^[0-9a-f]{64}$/;
 
 export function isName(text: string): boolean {

@@ -1,9 +1,10 @@
 // Reading the inbox without changing it: pages for people, matches of a search, and what has arrived since a reader of
 // events looked last. Every page is bounded in rows and in bytes.
+import { limits } from "@claudemesh/protocol/messages/limits";
 import type { Sqlite, SqliteValue } from "@claudemesh/storage/sqlite";
 import type { InboxRecord } from "../../core/inbox-message.ts";
 import { toSearchExpression } from "../../core/search-terms.ts";
-import type { InboxFilter, InboxNews, Page, PageQuery } from "../../ports.ts";
+import type { InboxFilter, InboxNews, Page, PageBefore, PageOfNewest, PageQuery } from "../../ports.ts";
 import { findMatches } from "./inbox-search.ts";
 import { lowestUlidAt } from "./time-ordered-ids.ts";
 
@@ -14,35 +15,92 @@ const newsRowsMax = 128;
 const recordColumns = `id, client_message_id, broker_message_id, history_id, topic, sender_pubkey, sender_name, priority,
   meta, reply_to_id, received_at, read_at, unreadable, sealed, from_agent, to_agent, body`;
 
-export function listRows(db: Sqlite, filter: InboxFilter, page: PageQuery): Page<InboxRecord> {
-  if (filter.senders?.length === 0) return { items: [], nextCursor: undefined };
-  const conditions = ["id > ?"];
-  const values: SqliteValue[] = [page.after ?? ""];
+type Conditions = { readonly where: readonly string[]; readonly values: readonly SqliteValue[] };
+
+function conditionsOf(filter: InboxFilter): Conditions {
+  const where: string[] = [];
+  const values: SqliteValue[] = [];
+  if (filter.unread === true) where.push("read_at IS NULL");
   if (filter.since !== undefined) {
     // An id is never older than the arrival that it names, so the index finds where to begin.
-    conditions.push("id >= ?", "received_at >= ?");
+    where.push("id >= ?", "received_at >= ?");
     values.push(lowestUlidAt(filter.since), filter.since);
   }
   if (filter.topic !== undefined) {
-    conditions.push("topic = ?");
+    where.push("topic = ?");
     values.push(filter.topic);
   }
   if (filter.senders !== undefined) {
-    conditions.push(`sender_pubkey IN (${filter.senders.map(() => "?").join(", ")})`);
+    where.push(`sender_pubkey IN (${filter.senders.map(() => "?").join(", ")})`);
     values.push(...filter.senders);
   }
-  const where = conditions.join(" AND ");
-  const sizes = db
-    .sql<{ id: string; bytes: number }>(
-      `SELECT id, length(body) AS bytes FROM inbox_message WHERE ${where} ORDER BY id LIMIT ?`,
-    )
-    .all(...values, page.limit + 1);
-  const count = countWithinBytes(sizes, page.limit, pageBytesMax);
-  const items = db
-    .sql<InboxRecord>(`SELECT ${recordColumns} FROM inbox_message WHERE ${where} ORDER BY id LIMIT ?`)
-    .all(...values, count);
-  return { items, nextCursor: sizes.length > count ? items.at(-1)?.id : undefined };
+  return { where, values };
 }
+
+export function listRows(db: Sqlite, filter: InboxFilter, page: PageQuery): Page<InboxRecord> {
+  if (filter.senders?.length === 0) return { items: [], nextCursor: undefined };
+  const wanted = conditionsOf(filter);
+  const place = { where: ["id > ?", ...wanted.where], values: [page.after ?? "", ...wanted.values] };
+  const { items, more } = selectPage(db, place, "ASC", page.limit);
+  return { items, nextCursor: more ? items.at(-1)?.id : undefined };
+}
+
+/** Greater than every id. */
+const behindAll = "~";
+
+/** The same list from its end: what stands right before a place, in the order of arrival. */
+export function listRowsBefore(db: Sqlite, filter: InboxFilter, page: PageBefore): PageOfNewest<InboxRecord> {
+  if (filter.senders?.length === 0) return { items: [], nextCursor: undefined, prevCursor: undefined, older: 0 };
+  const wanted = conditionsOf(filter);
+  const before = page.before ?? behindAll;
+  const place = { where: ["id < ?", ...wanted.where], values: [before, ...wanted.values] };
+  const { items: newestFirst, more } = selectPage(db, place, "DESC", page.limit);
+  const items = newestFirst.toReversed();
+  const first = items[0]?.id;
+  const last = items.at(-1)?.id;
+  return {
+    items,
+    nextCursor: last !== undefined && page.before !== undefined && hasRowAfter(db, wanted, last) ? last : undefined,
+    prevCursor: more ? first : undefined,
+    older: more && first !== undefined ? countUpTo(db, wanted, "id < ?", first) : 0,
+  };
+}
+
+function selectPage(db: Sqlite, { where, values }: Conditions, direction: "ASC" | "DESC", limit: number) {
+  const rows = `FROM inbox_message WHERE ${where.join(" AND ")} ORDER BY id ${direction} LIMIT ?`;
+  const sizes = db
+    .sql<{ id: string; bytes: number }>(`SELECT id, length(body) AS bytes ${rows}`)
+    .all(...values, limit + 1);
+  const count = countWithinBytes(sizes, limit, pageBytesMax);
+  const items = db.sql<InboxRecord>(`SELECT ${recordColumns} ${rows}`).all(...values, count);
+  return { items, more: sizes.length > count };
+}
+
+function hasRowAfter(db: Sqlite, wanted: Conditions, id: string): boolean {
+  return countUpTo(db, wanted, "id > ?", id, 1) > 0;
+}
+
+/** How many there are on one side of a place; nobody waits for a count through a whole inbox. */
+function countUpTo(
+  db: Sqlite,
+  { where, values }: Conditions,
+  side: "id < ?" | "id > ?",
+  id: string,
+  most: number = limits.countedRows,
+): number {
+  const conditions = [side, ...where].join(" AND ");
+  return (
+    db
+      .sql<{ rows: number }>(`SELECT count(*) AS rows FROM (SELECT id FROM inbox_message WHERE ${conditions} LIMIT ?)`)
+      .get(id, ...values, most)?.rows ?? 0
+  );
+}
+
+export function countUnread(db: Sqlite, side: "id < ?" | "id > ?", id: string): number {
+  return countUpTo(db, conditionsOf(unreadOnly), side, id);
+}
+
+export const unreadOnly: InboxFilter = { since: undefined, topic: undefined, senders: undefined, unread: true };
 
 export function searchRows(db: Sqlite, text: string, page: PageQuery): Page<InboxRecord> {
   const expression = toSearchExpression(text);

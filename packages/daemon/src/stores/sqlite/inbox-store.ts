@@ -3,7 +3,7 @@
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { InboxStore } from "../../ports.ts";
 import { readKept, takeArrival } from "./inbox-arrivals.ts";
-import { listRows, searchRows, selectNews } from "./inbox-reading.ts";
+import { listRows, listRowsBefore, searchRows, selectNews } from "./inbox-reading.ts";
 import { unindexBody } from "./inbox-search.ts";
 import type { MarkedCommit } from "./marked-commit.ts";
 import { lowestUlidAt } from "./time-ordered-ids.ts";
@@ -17,6 +17,7 @@ export function createSqliteInboxStore(db: Sqlite, { commit, note }: MarkedCommi
         return takeArrival(tx, kept, { message, receivedAt, nextId });
       }),
     list: (filter, page) => listRows(db, filter, page),
+    listBefore: (filter, page) => listRowsBefore(db, filter, page),
     search: (text, page) => searchRows(db, text, page),
     news: (after) => selectNews(db, after),
     lastId: () => selectLastId(db),

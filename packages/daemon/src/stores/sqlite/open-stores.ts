@@ -9,6 +9,7 @@ import type {
   Clock,
   DismissStore,
   InboxEntries,
+  InboxReaders,
   InboxStore,
   Log,
   MembershipStore,
@@ -24,6 +25,7 @@ import { createSqliteAuditReading } from "./audit-reading.ts";
 import { createSqliteBrokerIdSearch } from "./broker-id-search.ts";
 import { createSqliteDismissStore } from "./dismiss-store.ts";
 import { createSqliteInboxEntries } from "./inbox-entries.ts";
+import { createSqliteInboxReaders } from "./inbox-readers.ts";
 import { createSqliteInboxStore, selectLastId } from "./inbox-store.ts";
 import { createMarkedCommit } from "./marked-commit.ts";
 import { createSqliteMembershipStore, createSqliteMembersStore, createSqliteNegotiatedStore } from "./members-store.ts";
@@ -40,6 +42,7 @@ export type DaemonStores = {
   readonly dismissals: DismissStore;
   readonly inbox: InboxStore;
   readonly entries: InboxEntries;
+  readonly readers: InboxReaders;
   readonly search: BrokerIdSearch;
   readonly auditing: AuditReading;
   readonly members: MembersStore;
@@ -90,6 +93,7 @@ export function createStores(
     dismissals: createSqliteDismissStore(outboxCommit),
     inbox: createSqliteInboxStore(inbox.db, inboxCommit, inboxIds),
     entries: createSqliteInboxEntries(inbox.db, inboxCommit),
+    readers: createSqliteInboxReaders(inbox.db, inboxCommit),
     search: createSqliteBrokerIdSearch(outbox.db, inbox.db),
     auditing: createSqliteAuditReading(outbox.db, inbox.db),
     members: createSqliteMembersStore(outbox.db, outboxCommit.commit),

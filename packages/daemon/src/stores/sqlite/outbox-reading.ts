@@ -1,10 +1,11 @@
 // Reading the outbox without changing it: pages and chains for people, and what the services look for. Each query is
 // served by an index, whatever the number of rows that are done.
+import { limits } from "@claudemesh/protocol/messages/limits";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { FenceTarget, OutboxRecord } from "../../core/outbox-row.ts";
 import { byPriority, prioritiesFirst } from "../../core/priorities.ts";
-import type { OutboxCounts, Page, PageQuery } from "../../ports.ts";
+import type { OutboxCounts, Page, PageBefore, PageOfNewest, PageQuery } from "../../ports.ts";
 
 const recordColumns = `id, client_message_id, request_fingerprint, wire_fingerprint, to_address, destination_kind,
   destination_ref, priority, meta, reply_to_id, envelope_version, enqueued_at, attempts, unanswered, fenced,
@@ -86,15 +87,51 @@ export function selectDeadOfUnknownFate(
     .map(toFenceTarget);
 }
 
+/** The status stands in the text, not in a value, because only then does SQLite see that a partial index serves it. */
+const rowsWhere = (status: OutboxStatus | undefined, place: string) =>
+  `FROM outbox WHERE ${status === undefined ? "" : `status = '${status}' AND `}${place}`;
+
 export function listRows(db: Sqlite, status: OutboxStatus | undefined, page: PageQuery): Page<OutboxRecord> {
-  const after = page.after ?? "";
-  // The status stands in the text, not in a value, because only then does SQLite see that a partial index serves it.
-  const where = status === undefined ? "id > ?" : `status = '${status}' AND id > ?`;
   const rows = db
-    .sql<OutboxRecord>(`SELECT ${recordColumns} FROM outbox WHERE ${where} ORDER BY id LIMIT ?`)
-    .all(after, page.limit + 1);
+    .sql<OutboxRecord>(`SELECT ${recordColumns} ${rowsWhere(status, "id > ?")} ORDER BY id LIMIT ?`)
+    .all(page.after ?? "", page.limit + 1);
   const items = rows.slice(0, page.limit);
   return { items, nextCursor: rows.length > page.limit ? items.at(-1)?.id : undefined };
+}
+
+/** Greater than every id. */
+const behindAll = "~";
+
+/** The same list from its end: what stands right before a place, oldest first. */
+export function listRowsBefore(
+  db: Sqlite,
+  status: OutboxStatus | undefined,
+  page: PageBefore,
+): PageOfNewest<OutboxRecord> {
+  const rows = db
+    .sql<OutboxRecord>(`SELECT ${recordColumns} ${rowsWhere(status, "id < ?")} ORDER BY id DESC LIMIT ?`)
+    .all(page.before ?? behindAll, page.limit + 1);
+  const items = rows.slice(0, page.limit).toReversed();
+  const [first, last] = [items[0]?.id, items.at(-1)?.id];
+  const hasOlder = first !== undefined && rows.length > page.limit;
+  const hasNewer = last !== undefined && page.before !== undefined && countRowsAt(db, status, "id > ?", last, 1) > 0;
+  return {
+    items,
+    nextCursor: hasNewer ? last : undefined,
+    prevCursor: hasOlder ? first : undefined,
+    older: hasOlder ? countRowsAt(db, status, "id < ?", first, limits.countedRows) : 0,
+  };
+}
+
+function countRowsAt(
+  db: Sqlite,
+  status: OutboxStatus | undefined,
+  side: "id < ?" | "id > ?",
+  id: string,
+  most: number,
+): number {
+  const counted = `SELECT count(*) AS rows FROM (SELECT id ${rowsWhere(status, side)} LIMIT ?)`;
+  return db.sql<{ rows: number }>(counted).get(id, most)?.rows ?? 0;
 }
 
 export function inspectRow(db: Sqlite, id: string): { row: OutboxRecord; chain: OutboxRecord[] } | undefined {

@@ -15,6 +15,7 @@ import {
   countRows,
   inspectRow,
   listRows,
+  listRowsBefore,
   measureUsedBytes,
   selectDeadOfUnknownFate,
   selectExpired,
@@ -81,6 +82,7 @@ export function createSqliteOutboxStore(db: Sqlite, { commit, note }: MarkedComm
         return pruned;
       }),
     list: (status, page) => listRows(db, status, page),
+    listBefore: (status, page) => listRowsBefore(db, status, page),
     inspect: (id) => inspectRow(db, id),
     counts: () => countRows(db),
     usedBytes: () => measureUsedBytes(db),
