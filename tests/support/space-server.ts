@@ -150,7 +150,7 @@ export class SpaceServer {
   }
 
   async log(): Promise<readonly { readonly seq: number; readonly sessionId: string; readonly original: unknown }[]> {
-    return (await readLog(this.#ports, this.#ref, 0, pageLimit)).items;
+    return (await readLog(this.#ports, this.#ref, { after: 0 }, pageLimit)).items;
   }
 
   async #answer(end: ServerEnd, type: string, input: Input): Promise<ServerReply> {
@@ -189,7 +189,7 @@ export class SpaceServer {
       case "space.query":
         return this.#query(input, { branch, atSeq });
       case "space.log":
-        return readLog(ports, this.#ref, Number(input.after ?? 0), pageLimit);
+        return readLog(ports, this.#ref, { after: Number(input.after ?? 0) }, pageLimit);
       case "space.merge.propose": {
         const resolutions = readResolutions(input.resolutions as JsonObject | undefined);
         return encodeMergePlan(

@@ -9,6 +9,7 @@ import type {
   HeadRow,
   InvocationRow,
   LayerAsk,
+  LogPlace,
   MergeRow,
   OpenRow,
   RevisionRow,
@@ -47,8 +48,8 @@ export type SpaceView = {
   readonly readLayers: (branch: string, asks: readonly LayerAsk[]) => Steps<Write[][]>;
   /** In order, without repetition. */
   readonly listEntityIds: (query: EntityIdQuery) => Steps<string[]>;
-  /** In the order of seq; the first one always. */
-  readonly readLog: (after: number, bound: RowBound) => Steps<CommitRow[]>;
+  /** In the order of seq; the one that is nearest to the place always. */
+  readonly readLog: (place: LogPlace, bound: RowBound) => Steps<CommitRow[]>;
   /** Merges between the two in either direction, newest first. */
   readonly readMerges: (a: string, b: string, limit: number) => Steps<MergeRow[]>;
   readonly findInvocation: (hash: string) => Steps<InvocationRow | undefined>;

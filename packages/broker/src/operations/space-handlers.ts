@@ -16,6 +16,7 @@ import {
   type LogInput,
   type MergeProposeInput,
   type QueryInput,
+  readLogPlace,
   readQuery,
   readResolutions,
   type SessionOpenInput,
@@ -108,8 +109,16 @@ export const spaceHandlers = {
   },
 
   "space.log": async (broker, caller, input: LogInput) => {
-    const page = await readLog(broker.spaces, spaceOf(caller, input), input.after ?? 0, pageLimit(input));
-    return ok({ items: page.items, nextAfter: page.nextAfter ?? null });
+    const place = readLogPlace(input);
+    const { items, nextAfter, prevBefore } = await readLog(
+      broker.spaces,
+      spaceOf(caller, input),
+      place,
+      pageLimit(input),
+    );
+    const forward = { items, nextAfter: nextAfter ?? null };
+    // Only who asks from the end is told what is before a page.
+    return ok("after" in place ? forward : { ...forward, prevBefore: prevBefore ?? null });
   },
 
   "space.invocation": async (broker, caller, input: InvocationInput) => {

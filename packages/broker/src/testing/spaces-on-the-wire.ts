@@ -91,6 +91,17 @@ function describeReading(make: MakeWorld): void {
       nextAfter: 2,
     });
     expect((await alice.call("GET", `${at}/log?after=3`)).body).toEqual({ items: [], nextAfter: null });
+    const newest = await alice.call("GET", `${at}/log?newest=true&limit=2`);
+    expect(newest.body).toMatchObject({ items: [{ seq: 2 }, { seq: 3 }], nextAfter: null, prevBefore: 2 });
+    const oldest = await alice.call("GET", `${at}/log?before=2&limit=2`);
+    expect(oldest.body).toMatchObject({ items: [{ seq: 1 }], nextAfter: 1, prevBefore: null });
+    for (const [query, field] of [
+      ["after=1&before=2", "before"],
+      ["after=0&newest=true", "newest"],
+    ]) {
+      const refused = await alice.call("GET", `${at}/log?${query}`);
+      expect(refused).toMatchObject({ status: 400, body: { error: "invalid_request", field } });
+    }
   });
 }
 

@@ -8,7 +8,7 @@ import { signingWire } from "./wires/signing-wire.ts";
 export type { BranchHandle, Off, PastBranch } from "./branch-handle.ts";
 export type { Tx } from "./building/transaction.ts";
 export type { PrefixSubscriber, Subscriber } from "./notifier.ts";
-export type { EntityPage, LogEntry, LogPage, Query, Resolutions } from "./reader.ts";
+export type { EntityPage, LogEntry, LogPage, LogQuery, Query, Resolutions } from "./reader.ts";
 export type { CommitResult, MergeRequest, MergeResult, Space } from "./space.ts";
 export type { SpaceClient, SpaceClientOptions } from "./space-client.ts";
 export type { ConflictDetail, ConflictError, SpaceError } from "./space-errors.ts";

@@ -38,7 +38,19 @@ export type LogEntry = {
   readonly authorizationRef: string | null;
 };
 
-export type LogPage = { readonly items: readonly LogEntry[]; readonly nextAfter: number | undefined };
+export type LogPage = {
+  readonly items: readonly LogEntry[];
+  readonly nextAfter: number | undefined;
+  /** Of `before` and `newest`: where the page of older ones ends; undefined at the beginning. */
+  readonly prevBefore: number | undefined;
+};
+/** From the beginning; else after a seq, before one, or the end of the log. In the order of seq either way. */
+export type LogQuery = {
+  readonly after?: number;
+  readonly before?: number;
+  readonly newest?: boolean;
+  readonly limit?: number;
+};
 
 /** A document, or null to delete, for each entity that is in conflict. */
 export type Resolutions = { readonly [id: EntityId]: EntityDocument | null };
@@ -100,10 +112,16 @@ export class Reader {
     }
   }
 
-  async log(after = 0, limit?: number): Promise<LogPage> {
-    const body = await this.#ask("space.log", { after, ...(limit !== undefined && { limit }) });
+  async log({ after, before, newest, limit }: LogQuery): Promise<LogPage> {
+    const body = await this.#ask("space.log", {
+      ...(after !== undefined && { after }),
+      ...(before !== undefined && { before }),
+      ...(newest !== undefined && { newest }),
+      ...(limit !== undefined && { limit }),
+    });
     if (!Array.isArray(body.items)) throw ownError("MalformedAnswerError");
-    return { items: body.items, nextAfter: typeof body.nextAfter === "number" ? body.nextAfter : undefined };
+    const seqOf = (value: unknown) => (typeof value === "number" ? value : undefined);
+    return { items: body.items, nextAfter: seqOf(body.nextAfter), prevBefore: seqOf(body.prevBefore) };
   }
 
   async branches(after?: BranchId, limit?: number): Promise<Readonly<Record<string, unknown>>> {

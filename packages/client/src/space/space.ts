@@ -3,7 +3,7 @@ import { readCommit } from "@claudemesh/protocol/spaces/commit";
 import { type BranchId, defaultBranch, readBranchId } from "@claudemesh/protocol/spaces/entity";
 import type { BranchDiff, MergeConflict } from "@claudemesh/protocol/spaces/merge";
 import { BranchHandle } from "./branch-handle.ts";
-import { type LogPage, type Proposal, Reader, type Resolutions } from "./reader.ts";
+import { type LogPage, type LogQuery, type Proposal, Reader, type Resolutions } from "./reader.ts";
 import { Replica, type ReplicaPorts } from "./replica.ts";
 import { isRebuildable } from "./session/commit-answer.ts";
 import type { Verdict } from "./session/integration.ts";
@@ -110,8 +110,8 @@ export class Space extends BranchHandle {
     }
   }
 
-  log(page: { readonly after?: number; readonly limit?: number } = {}): Promise<LogPage> {
-    return this.#reader.log(page.after, page.limit);
+  log(query: LogQuery = {}): Promise<LogPage> {
+    return this.#reader.log(query);
   }
 
   /** A new session, after the last one was lost; what is confirmed, and all subscriptions, live on. */

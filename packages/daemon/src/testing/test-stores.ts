@@ -76,7 +76,7 @@ export async function openTestStores(clock: Pick<Clock, "nowMs">, failpoints = n
     dismissals: createSqliteDismissStore(outboxCommit),
     inbox: createSqliteInboxStore(inboxDb, inboxCommit, createRowIds(inboxDb, "inbox", clock.nowMs)),
     entries: createSqliteInboxEntries(inboxDb, inboxCommit),
-    readers: createSqliteInboxReaders(inboxDb, inboxCommit),
+    readers: createSqliteInboxReaders(inboxCommit),
     search: createSqliteBrokerIdSearch(outboxDb, inboxDb),
     members: createSqliteMembersStore(outboxDb, outboxCommit.commit),
     negotiated: createSqliteNegotiatedStore(outboxDb, outboxCommit.commit),

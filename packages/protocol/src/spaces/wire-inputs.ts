@@ -108,8 +108,24 @@ export function readQuery({ ids, prefix, cursor: place }: QueryInput): ReadQuery
   return { kind: "ids", ids };
 }
 
-export const logInputSchema = input(["space"], { space: spaceName, after: seq, limit }) satisfies JSONSchema;
+/** From the beginning, after a seq, before one, or with `newest` from the end. */
+export const logInputSchema = input(["space"], {
+  space: spaceName,
+  after: seq,
+  before: seq,
+  newest: { type: "boolean" },
+  limit,
+}) satisfies JSONSchema;
 export type LogInput = FromSchema<typeof logInputSchema>;
+
+export function readLogPlace({ after, before, newest = false }: LogInput): { after: number } | { before: number } {
+  if ([after !== undefined, before !== undefined, newest].filter(Boolean).length > 1) {
+    const message = "after, before and newest exclude each other: a page of the log has one place.";
+    throw new MeshError("invalid_request", message, { field: before === undefined ? "newest" : "before" });
+  }
+  if (newest) return { before: Number.MAX_SAFE_INTEGER };
+  return before === undefined ? { after: after ?? 0 } : { before };
+}
 
 /** What a commit's invocationRef or authorizationRef names. */
 export const invocationInputSchema = input(["space", "ref"], { space: spaceName, ref: opaque }) satisfies JSONSchema;

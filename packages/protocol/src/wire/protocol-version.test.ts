@@ -18,7 +18,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 2,
-  sha256: "ddeb67c8ce90c69c664e4705d2f8fa74383472d01c886535cac46c3f9ba20c0d",
+  sha256: "72acb03d3225a0d6262bafb1d1857bd79c511ecad0bc70165acc89b490132442",
 };
 
 const wire = {

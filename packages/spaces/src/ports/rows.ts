@@ -114,6 +114,9 @@ export type Tail = {
 export type WriteAsk = TailAsk & { readonly afterSeq: number };
 export type Write = { readonly seq: number; readonly opIndex: number; readonly footprint: string };
 
+/** Which end of the log is wanted: what comes right after a seq, or right before one. */
+export type LogPlace = { readonly after: number } | { readonly before: number };
+
 /** No more rows than these, and none after so many bytes of the text that makes them large. */
 export type RowBound = { readonly rows: number; readonly bytes: number };
 /** `cut`: the bound was reached, so that there may be others, older than these. */

@@ -8,7 +8,7 @@ import { type Branch, segmentsOf } from "../core/branch-lineage.ts";
 import type { EntityState } from "../core/entity-history.ts";
 import { endOfPrefix } from "../core/id-range.ts";
 import { readVerdict, type Verdict } from "../core/verdict.ts";
-import type { CommitRow, InvocationRow, SpaceRef } from "../ports/rows.ts";
+import type { CommitRow, InvocationRow, LogPlace, SpaceRef } from "../ports/rows.ts";
 import type { Steps } from "../ports/steps.ts";
 import type { SpacePorts, SpaceView } from "../ports.ts";
 import { findBranch } from "./branches.ts";
@@ -132,16 +132,23 @@ const logPageBytes = 2_097_152;
 /** After so many characters of entries others have a turn. */
 const logTurnCharacters = 262_144;
 
+export type LogPage = {
+  readonly items: readonly LogEntry[];
+  /** Where the page of newer, and the page of older ones begins; undefined where there are none. */
+  readonly nextAfter: number | undefined;
+  readonly prevBefore: number | undefined;
+};
+
 export async function readLog(
   { store, nextTurn = setImmediate }: Pick<SpacePorts, "store" | "nextTurn">,
   space: SpaceRef,
-  after: number,
+  place: LogPlace,
   limit: number,
-): Promise<{ readonly items: readonly LogEntry[]; readonly nextAfter: number | undefined }> {
+): Promise<LogPage> {
   const { lastSeq, rows } = await store.read(space, function* (view) {
     const row = yield* view.findSpace();
     if (row === undefined) throw new MeshError("space_not_found");
-    return { lastSeq: row.lastSeq, rows: yield* view.readLog(after, { rows: limit, bytes: logPageBytes }) };
+    return { lastSeq: row.lastSeq, rows: yield* view.readLog(place, { rows: limit, bytes: logPageBytes }) };
   });
   const items: LogEntry[] = [];
   let characters = 0;
@@ -153,8 +160,13 @@ export async function readLog(
     characters += row.original.length;
     items.push(logEntry(row));
   }
-  const last = items.at(-1)?.seq;
-  return { items, nextAfter: last !== undefined && last < lastSeq ? last : undefined };
+  const [first, last] = [items[0]?.seq, items.at(-1)?.seq];
+  return {
+    items,
+    nextAfter: last !== undefined && last < lastSeq ? last : undefined,
+    // Every seq from 1 on is a commit of the log.
+    prevBefore: first !== undefined && first > 1 ? first : undefined,
+  };
 }
 
 function logEntry(row: CommitRow): LogEntry {

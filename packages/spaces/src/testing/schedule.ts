@@ -245,7 +245,7 @@ export class Schedule {
 
   /** The log says in which order they were accepted. */
   async #learnBurst(sent: readonly Sent[]): Promise<number> {
-    const { items } = await readLog(this.#host.ports(), this.#space, this.#model.lastSeq, 1_000);
+    const { items } = await readLog(this.#host.ports(), this.#space, { after: this.#model.lastSeq }, 1_000);
     for (const { seq, sessionId, localSeq } of items) {
       const found = sent.find(
         ({ client, work }) => client.opened.sessionId === sessionId && work.localSeq === localSeq,
@@ -345,7 +345,7 @@ export class Schedule {
 
   /** The answer was lost: the log says whether it happened, so that the model knows before anybody else commits. */
   async #learnFromLog(work: Work): Promise<void> {
-    const { items } = await readLog(this.#host.ports(), this.#space, this.#model.lastSeq, 10);
+    const { items } = await readLog(this.#host.ports(), this.#space, { after: this.#model.lastSeq }, 10);
     assert(items.length <= 1, "more was committed than was sent");
     const [entry] = items;
     if (entry === undefined) return;

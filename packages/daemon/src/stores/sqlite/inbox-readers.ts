@@ -10,7 +10,7 @@ import type { MarkedCommit } from "./marked-commit.ts";
 /** Names are chosen by callers, so that there could be any number; the one that was not used for longest is forgotten. */
 const readersMax = 1_024;
 
-export function createSqliteInboxReaders(db: Sqlite, { commit }: Pick<MarkedCommit, "commit">): InboxReaders {
+export function createSqliteInboxReaders({ commit }: Pick<MarkedCommit, "commit">): InboxReaders {
   return { next: (ask, nowMs) => commit.submit((tx) => takeNext(tx, ask, nowMs)) };
 }
 

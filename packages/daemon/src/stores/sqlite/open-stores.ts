@@ -93,7 +93,7 @@ export function createStores(
     dismissals: createSqliteDismissStore(outboxCommit),
     inbox: createSqliteInboxStore(inbox.db, inboxCommit, inboxIds),
     entries: createSqliteInboxEntries(inbox.db, inboxCommit),
-    readers: createSqliteInboxReaders(inbox.db, inboxCommit),
+    readers: createSqliteInboxReaders(inboxCommit),
     search: createSqliteBrokerIdSearch(outbox.db, inbox.db),
     auditing: createSqliteAuditReading(outbox.db, inbox.db),
     members: createSqliteMembersStore(outbox.db, outboxCommit.commit),

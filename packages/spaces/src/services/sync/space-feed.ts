@@ -48,7 +48,7 @@ export class SpaceFeed {
     if (seq - feed.upTo <= commitsPerLook) {
       const after = feed.upTo;
       const bound = { rows: commitsPerLook, bytes: bytesPerLook };
-      const rows = await this.#store.read(this.#space, (view) => view.readLog(after, bound));
+      const rows = await this.#store.read(this.#space, (view) => view.readLog({ after }, bound));
       for (const row of rows) feed.add(changeOf(row));
     }
     if (feed.upTo < seq) feed.skipTo(seq);

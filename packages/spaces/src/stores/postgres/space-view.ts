@@ -20,7 +20,7 @@ export function viewOf(db: Reading, space: SpaceRef): SpaceView {
     readWrites: (asks, bound) => answerOf(selectWrites(db, space, asks, bound)),
     readLayers: (branch, asks) => answerOf(selectLayers(db, space, branch, asks)),
     listEntityIds: (query) => answerOf(selectEntityIds(db, space, query)),
-    readLog: (after, bound) => answerOf(selectLog(db, space, after, bound)),
+    readLog: (place, bound) => answerOf(selectLog(db, space, place, bound)),
     readMerges: (a, b, limit) => answerOf(selectMerges(db, space, branchPair(a, b), limit)),
     findInvocation: (hash) => answerOf(selectInvocation(db, space, hash)),
   };

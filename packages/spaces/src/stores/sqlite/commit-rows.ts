@@ -1,10 +1,12 @@
 // The commit log and what members signed, on SQLite.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import type { CommitRow, InvocationRow, RowBound, SpaceRef } from "../../ports/rows.ts";
+import type { CommitRow, InvocationRow, LogPlace, RowBound, SpaceRef } from "../../ports/rows.ts";
 import { type CommitColumns, commitColumns, toCommit } from "../rows.ts";
 
-export function selectLog(db: Sqlite, space: SpaceRef, after: number, bound: RowBound): CommitRow[] {
-  const range = [space.meshId, space.spaceId, after] as const;
+export function selectLog(db: Sqlite, space: SpaceRef, place: LogPlace, bound: RowBound): CommitRow[] {
+  const isForward = "after" in place;
+  const range = [space.meshId, space.spaceId, isForward ? place.after : place.before] as const;
+  const logRows = isForward ? logRowsAfter : logRowsBefore;
   const sizes = db
     .sql<{ bytes: number }>(`SELECT octet_length(original) AS bytes ${logRows}`)
     .all(...range, bound.rows);
@@ -15,10 +17,11 @@ export function selectLog(db: Sqlite, space: SpaceRef, after: number, bound: Row
   });
   const fitting = beyond < 0 ? sizes.length : beyond;
   const rows = db.sql<CommitColumns>(`SELECT ${commitColumns} ${logRows}`).all(...range, fitting);
-  return rows.map(toCommit);
+  return (isForward ? rows : rows.toReversed()).map(toCommit);
 }
 
-const logRows = "FROM space_commit WHERE mesh_id = ? AND space_id = ? AND seq > ? ORDER BY seq LIMIT ?";
+const logRowsAfter = "FROM space_commit WHERE mesh_id = ? AND space_id = ? AND seq > ? ORDER BY seq LIMIT ?";
+const logRowsBefore = "FROM space_commit WHERE mesh_id = ? AND space_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?";
 
 export function insertCommits(tx: Sqlite, space: SpaceRef, commits: readonly CommitRow[]): void {
   const insert = tx.sql(

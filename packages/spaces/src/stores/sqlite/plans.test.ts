@@ -3,6 +3,7 @@
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sessionUnusedMs } from "../../core/session.ts";
+import { readLog } from "../../services/query.ts";
 import { sweepAllSessions } from "../../services/spaces.ts";
 import { alice, patch, read, remove, set, World } from "../conformance-world.ts";
 import { SqliteHarness, spacesOn } from "./testing/sqlite-harness.ts";
@@ -46,6 +47,7 @@ describe("what belongs to a session is found by it, however much its space has s
     session.opened = await world.open(alice, "again", session.opened);
     world.nowMs += sessionUnusedMs + 1;
     await sweepAllSessions(world.ports());
+    for (const place of [{ after: 0 }, { before: 3 }]) await readLog(world.ports(), world.space, place, 10);
     db = openSqlite({ path: harness.path });
   });
   afterAll(async () => {
@@ -60,6 +62,14 @@ describe("what belongs to a session is found by it, however much its space has s
       return steps.length === 0 ? [] : [[sql, ...steps]];
     });
     expect(walking).toEqual([]);
+  });
+
+  test("the log is read from either end in the order of its key", () => {
+    const plans = statements("space_commit")
+      .filter((sql) => /ORDER BY seq(?: DESC)? LIMIT/.test(sql))
+      .map((sql) => explain(db, sql).join("; "));
+    expect(plans.filter((plan) => plan.includes("seq<?")).length).toBeGreaterThan(0);
+    expect(plans.filter((plan) => !/seq[<>]\?/.test(plan) || /TEMP B-TREE/.test(plan))).toEqual([]);
   });
 
   test("what a session was opened by is looked up by the session or by the open, never in the whole space", () => {

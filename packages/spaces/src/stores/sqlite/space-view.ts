@@ -25,7 +25,7 @@ export function viewOf(db: () => Sqlite, space: SpaceRef): SpaceView {
     readWrites: (asks, bound) => answerNow(() => each(asks, (on, ask) => selectWrites(on, space, ask, bound))),
     readLayers: (branch, asks) => answerNow(() => each(asks, (on, ask) => selectLayer(on, space, branch, ask))),
     listEntityIds: (query) => answerNow(() => selectEntityIds(db(), space, query)),
-    readLog: (after, bound) => answerNow(() => selectLog(db(), space, after, bound)),
+    readLog: (place, bound) => answerNow(() => selectLog(db(), space, place, bound)),
     readMerges: (a, b, limit) => answerNow(() => selectMerges(db(), space, branchPair(a, b), limit)),
     findInvocation: (hash) => answerNow(() => selectInvocation(db(), space, hash)),
   };

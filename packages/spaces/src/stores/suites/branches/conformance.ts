@@ -28,7 +28,7 @@ export function describeBranches(world: () => World): void {
     expect(await session.deleteBranch("draft")).toMatchObject({ seq: 3 });
     await world().reopen();
     expect(await session.deleteBranch("draft", 3)).toMatchObject({ seq: 3, replayed: true });
-    const { items } = await readLog(world().ports(), world().space, 1, 10);
+    const { items } = await readLog(world().ports(), world().space, { after: 1 }, 10);
     expect(items.map(({ original }) => original)).toEqual([
       { cmd: "/memory/branch/create", args: { localSeq: 2, name: "draft" } },
       { cmd: "/memory/branch/delete", args: { localSeq: 3, name: "draft" } },

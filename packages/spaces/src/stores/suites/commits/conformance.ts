@@ -194,7 +194,7 @@ export function describeCommits(world: () => World): void {
       ),
     );
     const seqs = verdicts.map(brief).filter((seq) => typeof seq === "number");
-    const { items } = await readLog(world().ports(), world().space, 0, 100);
+    const { items } = await readLog(world().ports(), world().space, { after: 0 }, 100);
     expect(items.map(({ seq }) => seq)).toEqual(items.map((_, index) => index + 1));
     expect(new Set(seqs).size).toBe(seqs.length);
     expect(items.length).toBe(seqs.length);
@@ -323,7 +323,7 @@ export function describeCommits(world: () => World): void {
     const session = await world().session();
     const commit = session.build([set("task:1", { n: 1n })], { confirmed: [read("task:1", 0)] });
     await session.send(commit);
-    const { items, nextAfter } = await readLog(world().ports(), world().space, 0, 10);
+    const { items, nextAfter } = await readLog(world().ports(), world().space, { after: 0 }, 10);
     expect(items).toEqual([
       {
         seq: 1,
@@ -373,7 +373,7 @@ export function describeCommits(world: () => World): void {
     expect(brief(await commitAs({ ...plain, invocation }))).toBe(1);
     const fresh = { ...plain, invocation: signed(canonicalCommitPayload(plain)) };
     expect(await commitAs(fresh)).toMatchObject({ seq: 1, replayed: true });
-    const { items } = await readLog(ports, space, 0, 10);
+    const { items } = await readLog(ports, space, { after: 0 }, 10);
     const entry = items[0];
     expect(entry?.original).toEqual(plain);
     const kept = await findInvocation(ports, space, entry?.invocationRef ?? "");
@@ -388,7 +388,7 @@ export function describeCommits(world: () => World): void {
     expect(await refusal(createBranch(ports, space, member, { ...request, invocation: asCommit }))).toBe("forbidden");
     const own = signed(payload, { ...envelopeFor({ ...place, cmd, payload, localSeq: 2 }) });
     expect(await createBranch(ports, space, member, { ...request, invocation: own })).toMatchObject({ seq: 2 });
-    expect((await readLog(ports, space, 1, 10)).items[0]?.invocationRef).toMatch(/^[0-9a-f]{64}$/);
+    expect((await readLog(ports, space, { after: 1 }, 10)).items[0]?.invocationRef).toMatch(/^[0-9a-f]{64}$/);
     const deletion = { ...opened, localSeq: 3, name: "draft" };
     expect(await refusal(deleteBranch(ports, space, member, deletion))).toBe("forbidden");
   });

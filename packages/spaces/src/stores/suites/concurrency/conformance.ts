@@ -71,7 +71,7 @@ export function describeConcurrency(world: () => World): void {
   /** Returns how many were accepted. */
   async function replayLog(attempts: ReadonlyMap<string, Attempt>): Promise<number> {
     const model = new NaiveSpace();
-    const { items } = await readLog(world().ports(), world().space, 0, 1_000);
+    const { items } = await readLog(world().ports(), world().space, { after: 0 }, 1_000);
     for (const [index, entry] of items.entries()) {
       expect(entry.seq).toBe(index + 1);
       const attempt = attempts.get(`${entry.sessionId} ${entry.localSeq}`);

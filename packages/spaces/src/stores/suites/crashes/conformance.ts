@@ -27,7 +27,7 @@ export function describeCrashes(world: () => World, address: () => string): void
       const { answered, signal } = await runProcess(address(), faults, work);
       expect([answered, signal]).toEqual([3, "SIGKILL"]);
 
-      const { items } = await readLog(world().ports(), world().space, 0, 100);
+      const { items } = await readLog(world().ports(), world().space, { after: 0 }, 100);
       const expected = faults.startsWith("commit.before") ? 3 : 4;
       expect(items).toHaveLength(expected);
       expect(await world().sent()).toHaveLength(expected);

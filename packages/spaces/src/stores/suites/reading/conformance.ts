@@ -154,9 +154,31 @@ export function describeReading(world: () => World): void {
   test("the log goes page by page from any seq", async () => {
     const session = await world().session();
     for (let n = 1; n <= 5; n++) await session.write([set("task:1", { n })]);
-    const page = await readLog(world().ports(), world().space, 2, 2);
+    const page = await readLog(world().ports(), world().space, { after: 2 }, 2);
     expect([page.items.map(({ seq }) => seq), page.nextAfter]).toEqual([[3, 4], 4]);
-    const last = await readLog(world().ports(), world().space, 4, 2);
+    const last = await readLog(world().ports(), world().space, { after: 4 }, 2);
     expect([last.items.map(({ seq }) => seq), last.nextAfter]).toEqual([[5], undefined]);
+  });
+
+  test("the log goes page by page from its end to its beginning, each page in the order of seq", async () => {
+    const session = await world().session();
+    const read = async (before: number) => {
+      const page = await readLog(world().ports(), world().space, { before }, 2);
+      return [page.items.map(({ seq }) => seq), page.nextAfter, page.prevBefore];
+    };
+    expect(await read(Number.MAX_SAFE_INTEGER)).toEqual([[], undefined, undefined]);
+    for (let n = 1; n <= 5; n++) await session.write([set("task:1", { n })]);
+    expect(await read(Number.MAX_SAFE_INTEGER)).toEqual([[4, 5], undefined, 4]);
+    expect(await read(4)).toEqual([[2, 3], 3, 2]);
+    expect(await read(2)).toEqual([[1], 1, undefined]);
+    expect(await read(1)).toEqual([[], undefined, undefined]);
+  });
+
+  test("a page from the end of the log is bounded in bytes, and keeps what is nearest to the end", async () => {
+    const session = await world().session();
+    const text = "x".repeat(900_000);
+    for (let n = 1; n <= 4; n++) await session.write([set("task:1", { n, text })]);
+    const page = await readLog(world().ports(), world().space, { before: Number.MAX_SAFE_INTEGER }, 10);
+    expect([page.items.map(({ seq }) => seq), page.prevBefore]).toEqual([[3, 4], 3]);
   });
 }

@@ -109,7 +109,7 @@ export function describeWork(world: () => World): void {
     let after: number | undefined = 0;
     let pages = 0;
     while (after !== undefined) {
-      const page: Awaited<ReturnType<typeof readLog>> = await readLog(world().ports(), world().space, after, 100);
+      const page: Awaited<ReturnType<typeof readLog>> = await readLog(world().ports(), world().space, { after }, 100);
       expect(page.items.length).toBeGreaterThan(0);
       expect(page.items.length).toBeLessThan(6);
       seqs.push(...page.items.map(({ seq }) => seq));
