@@ -1,5 +1,5 @@
-// `claudemesh inbox`: what has arrived, oldest first, one page at a time; or what arrives, when it arrives.
-import type { InboxQuery } from "@claudemesh/client/daemon";
+// `claudemesh inbox`: what has arrived, the newest page unless another is asked for; or what arrives, when it arrives.
+import type { InboxItem, InboxQuery } from "@claudemesh/client/daemon";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { topicName } from "../bare-names.ts";
 import { examples, run, withMesh } from "../command.ts";
@@ -7,30 +7,36 @@ import { withDaemon } from "../daemon-access.ts";
 import { parseWait } from "../duration.ts";
 import { expectBody } from "../exit-codes.ts";
 import { followInbox, waitForInbox } from "../inbox-arrivals.ts";
+import {
+  type Columns,
+  describeCount,
+  type PlaceOptions,
+  pagesOf,
+  placeOf,
+  printAll,
+  showOnePage,
+  withPlaceInList,
+} from "../list-pages.ts";
 import { inboxCells, inboxHeader } from "../output/inbox-line.ts";
-import { formatTable } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
-import { parseLimit } from "./outbox-list.ts";
 
-type Options = {
+type Options = PlaceOptions & {
   mesh?: string;
   json?: boolean;
   since?: number;
   topic?: string;
   from?: string;
-  limit?: number;
-  cursor?: string;
+  unread?: boolean;
   follow?: boolean;
   wait?: number;
 };
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command)
+  withPlaceInList(withMesh(command), "messages", ["follow", "wait"])
     .option("--since <time>", "only what arrived at or after this time (ISO 8601 or milliseconds)", parseTime)
     .option("--topic <name>", "only this topic", topicName)
     .option("--from <member>", "only this sender, by name or public key")
-    .option("--limit <n>", "messages, 1–1000", parseLimit)
-    .option("--cursor <cursor>", "go on where the last page ended")
+    .option("--unread", "only what is not marked as read; looking here marks nothing")
     .addOption(new Option("--follow", "print what arrives, as it arrives, until Ctrl-C").conflicts(["wait", "limit"]))
     .option("--wait <time>", "wait until something arrives, as 30s or 5m, and print it", parseWait)
     .action((options: Options) => run(shell, options, () => read(shell, options)));
@@ -38,11 +44,16 @@ export function define(command: Command, shell: Shell): void {
     command,
     "claudemesh inbox",
     "claudemesh inbox --topic builds --json",
+    "claudemesh inbox --unread --all",
     "claudemesh inbox --wait 30s --json",
     "claudemesh inbox --follow --from @alice",
   );
-  command.addHelpText("after", waitingHelp);
+  command.addHelpText("after", `${placesHelp}\n${waitingHelp}`);
 }
+
+const placesHelp = `
+It prints the newest page, with the newest message at the bottom, and says how to see what is older: prev_cursor in the
+JSON, for --before. --cursor goes forward from an earlier page's next_cursor.`;
 
 const waitingHelp = `
 --wait and --follow begin with what arrives after the call, or with what --since or --cursor say. When --wait ends
@@ -51,19 +62,43 @@ there: give it to the next one as --cursor, and nothing that comes between the t
 JSON value per message, each on a line of its own.`;
 
 function read(shell: Shell, options: Options) {
-  const { mesh: _mesh, json: _json, follow, wait, ...query } = options;
-  if (follow === true) return followInbox(shell, options, query);
-  return wait === undefined ? show(shell, options, query) : waitForInbox(shell, options, query, wait);
+  const { since, topic, from, unread, limit, cursor, follow, wait } = options;
+  const filter: InboxQuery = {
+    ...(since !== undefined && { since }),
+    ...(topic !== undefined && { topic }),
+    ...(from !== undefined && { from }),
+    ...(unread !== undefined && { unread }),
+  };
+  const forward = { ...filter, ...(limit !== undefined && { limit }), ...(cursor !== undefined && { cursor }) };
+  if (follow === true) return followInbox(shell, options, forward);
+  if (wait !== undefined) return waitForInbox(shell, options, forward, wait);
+  return options.all === true ? showAll(shell, options, filter) : show(shell, options, filter);
 }
 
-async function show(shell: Shell, options: Options, query: InboxQuery) {
+const columns: Columns<InboxItem> = { header: inboxHeader, cells: inboxCells };
+
+async function show(shell: Shell, options: Options, filter: InboxQuery) {
   const page = await withDaemon(shell, pathsFor(shell, options), async (daemon) =>
-    expectBody(await daemon.inbox(query)),
+    expectBody(await daemon.inbox({ ...filter, ...placeOf(options) })),
   );
-  const rows = page.items.map(inboxCells);
-  const more = page.next_cursor === null ? "" : `\nMore: --cursor ${page.next_cursor}`;
-  const table = formatTable(inboxHeader, rows, shell.columns);
-  return { value: page, text: rows.length === 0 ? "Nothing has arrived yet." : table + more };
+  const beside = { older: describeCount(page.older), before: page.prev_cursor, newer: page.next_cursor };
+  return showOnePage(shell, page, columns, beside, { newer: "--cursor", empty: emptyText(options) });
+}
+
+function showAll(shell: Shell, options: Options, filter: InboxQuery) {
+  return withDaemon(shell, pathsFor(shell, options), (daemon) => {
+    const pages = pagesOf<InboxItem, string>(async ({ limit, place }) => {
+      const query = { ...filter, limit, ...(place !== undefined && { cursor: place }) };
+      const { items, next_cursor: next } = expectBody(await daemon.inbox(query));
+      return { items, next };
+    }, options.cursor);
+    return printAll(shell, options, pages, columns, emptyText(options));
+  });
+}
+
+function emptyText({ unread, cursor, before }: Options): string {
+  if (cursor !== undefined || before !== undefined) return "There is nothing more on this side.";
+  return unread === true ? "Nothing is unread." : "Nothing has arrived yet.";
 }
 
 function parseTime(text: string): number {

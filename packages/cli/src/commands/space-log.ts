@@ -1,14 +1,19 @@
-// `claudemesh space log`: what was committed, by whom and when, oldest first, one page at a time.
-import type { Command } from "commander";
+// `claudemesh space log`: what was committed, by whom and when, the newest page unless another is asked for.
+import { type Command, Option } from "commander";
 import { type CommonOptions, examples, run } from "../command.ts";
+import { allOption, type Columns, pagesOf, parseLimit, printAll, showOnePage } from "../list-pages.ts";
 import { asMember } from "../member.ts";
-import { formatTable, formatTime } from "../output/table.ts";
+import { formatTime } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 import { parseSeq, withSpace } from "../space/space-access.ts";
 import { branchName } from "../space/space-text.ts";
-import { parseLimit } from "./outbox-list.ts";
 
-type Options = CommonOptions & { readonly after?: number; readonly limit?: number };
+type Options = CommonOptions & {
+  readonly after?: number;
+  readonly before?: number;
+  readonly limit?: number;
+  readonly all?: boolean;
+};
 type Entry = {
   readonly seq: number;
   readonly branch: string;
@@ -20,25 +25,56 @@ type Entry = {
     readonly sends?: readonly unknown[];
   };
 };
-type Page = { readonly items: readonly Entry[]; readonly nextAfter: number | null };
+type Page = {
+  readonly items: readonly Entry[];
+  readonly nextAfter: number | null;
+  readonly prevBefore?: number | null;
+};
 
 export function define(command: Command, shell: Shell): void {
   withSpace(command)
-    .option("--after <seq>", "only what came after this seq", parseSeq)
-    .option("--limit <n>", "commits, 1–1000", parseLimit)
-    .action((space: string, options: Options) =>
-      run(shell, options, async () => {
-        const { after, limit } = options;
-        const input = { space, ...(after !== undefined && { after }), ...(limit !== undefined && { limit }) };
-        const page = (await asMember(shell, pathsFor(shell, options), (call) => call("space.log", input))) as Page;
-        const rows = page.items.map(describeEntry);
-        const more = page.nextAfter === null ? "" : `\nMore: --after ${page.nextAfter}`;
-        const table = formatTable(["SEQ", "COMMITTED (UTC)", "BRANCH", "AUTHOR", "WHAT"], rows, shell.columns);
-        return { value: page, text: rows.length === 0 ? "Nothing was committed." : table + more };
-      }),
-    );
-  examples(command, "claudemesh space log plan", "claudemesh space log plan --after 120 --limit 20 --json");
+    .option("--after <seq>", "what came after this seq, towards what is newer", parseSeq)
+    .addOption(
+      new Option("--before <seq>", "what came before this seq, towards what is older")
+        .argParser(parseSeq)
+        .conflicts("after"),
+    )
+    .addOption(allOption([]))
+    .option("--limit <n>", "commits in a page, 1–1000 (default: 100)", parseLimit)
+    .action((space: string, options: Options) => run(shell, options, () => log(shell, space, options)));
+  examples(
+    command,
+    "claudemesh space log plan",
+    "claudemesh space log plan --before 120",
+    "claudemesh space log plan --after 120 --limit 20 --json",
+  );
 }
+
+function log(shell: Shell, space: string, { after, before, limit, ...options }: Options) {
+  return asMember(shell, pathsFor(shell, options), async (call) => {
+    const read = async (place: object) => (await call("space.log", { space, ...place })) as Page;
+    if (options.all === true) {
+      const pages = pagesOf<Entry, number>(async (page) => {
+        const { items, nextAfter } = await read({ after: page.place ?? 0, limit: page.limit });
+        return { items, next: nextAfter };
+      }, after);
+      return printAll(shell, options, pages, columns, empty);
+    }
+    const place = after !== undefined ? { after } : before !== undefined ? { before } : { newest: true };
+    const page = await read({ ...place, ...(limit !== undefined && { limit }) });
+    const { nextAfter, prevBefore } = page;
+    // Every seq from 1 on is a commit.
+    const beside = { older: String((prevBefore ?? 1) - 1), before: prevBefore, newer: nextAfter };
+    return showOnePage(shell, page, columns, beside, { newer: "--after", empty });
+  });
+}
+
+const columns: Columns<Entry> = {
+  header: ["SEQ", "COMMITTED (UTC)", "BRANCH", "AUTHOR", "WHAT"],
+  cells: describeEntry,
+};
+
+const empty = "Nothing was committed.";
 
 function describeEntry({ seq, branch, author, committedAt, original }: Entry): string[] {
   const { cmd, operations = [], sends = [] } = original;
