@@ -10,6 +10,9 @@ import { CallToolRequestSchema, ErrorCode, ListToolsRequestSchema, McpError } fr
 import { failureOf } from "../failure.ts";
 import { jsonText, neutraliseLine } from "../output/printable.ts";
 import type { Shell } from "../shell.ts";
+import { createInboxTools } from "./inbox-tools.ts";
+import { createProgress } from "./progress.ts";
+import { readerNameOf } from "./reader-name.ts";
 import { createSpaceTools } from "./space-tools.ts";
 import { tools as daemonTools, type Tool, type ToolResult } from "./tools.ts";
 
@@ -17,16 +20,17 @@ import { tools as daemonTools, type Tool, type ToolResult } from "./tools.ts";
 const callTimeoutMs = 330_000;
 
 /** Resolves when the host closes the connection. */
-export async function serveMcp(shell: Shell, paths: MeshPaths): Promise<void> {
+export async function serveMcp(shell: Shell, paths: MeshPaths, reader?: string): Promise<void> {
   const daemon = createDaemonClient({ socketPath: paths.sock, timeoutMs: callTimeoutMs });
-  const tools = [...daemonTools, ...createSpaceTools(shell, paths)];
+  const server = new Server({ name: "claudemesh", version: shell.version }, { capabilities: { tools: {} } });
+  const readerName = () => reader ?? readerNameOf(process.cwd(), server.getClientVersion()?.name ?? "");
+  const tools = [...daemonTools, ...createInboxTools(readerName), ...createSpaceTools(shell, paths)];
   const compile = createSchemaCompiler();
   const known = new Map<string, { readonly tool: Tool; readonly refuse: Validator }>(
     tools.map((tool) => [tool.name, { tool, refuse: compile(tool.inputSchema) }]),
   );
-  const server = new Server({ name: "claudemesh", version: shell.version }, { capabilities: { tools: {} } });
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: tools.map(describeTool) }));
-  server.setRequestHandler(CallToolRequestSchema, async (request, { signal }) => {
+  server.setRequestHandler(CallToolRequestSchema, async (request, { signal, sendNotification, _meta }) => {
     const found = known.get(request.params.name);
     if (found === undefined) {
       const name = neutraliseLine(request.params.name.slice(0, 128));
@@ -35,8 +39,14 @@ export async function serveMcp(shell: Shell, paths: MeshPaths): Promise<void> {
     const input = request.params.arguments ?? {};
     const wrong = found.refuse(input);
     if (wrong !== undefined) return content(refusal(wrong));
+    const progressToken = _meta?.progressToken;
+    const reportProgress = createProgress(
+      progressToken === undefined
+        ? undefined
+        : (progress) => sendNotification({ method: "notifications/progress", params: { progressToken, ...progress } }),
+    );
     try {
-      return content(await found.tool.run(daemon, input as never, signal));
+      return content(await found.tool.run(daemon, input as never, { signal, reportProgress }));
     } catch (error) {
       return content(refusal(error));
     }
