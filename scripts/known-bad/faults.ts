@@ -2,6 +2,7 @@
 // refuse every one of them; a fault that passes is a missing test. The edits are made in a copy, never here.
 
 import type { KnownBad } from "./fault.ts";
+import { inboxFaults } from "./inbox-faults.ts";
 import { keyFaults } from "./key-faults.ts";
 import { memberFaults } from "./member-faults.ts";
 import { registrarFaults } from "./registrar-faults.ts";
@@ -422,6 +423,7 @@ const messageFaults: readonly KnownBad[] = [
 
 export const knownBad: readonly KnownBad[] = [
   ...messageFaults,
+  ...inboxFaults,
   ...keyFaults,
   ...memberFaults,
   ...spaceFaults,

@@ -1,0 +1,40 @@
+// Faults in what a reader of the inbox is given: each hides mail from a program that did nothing wrong.
+import type { KnownBad } from "./fault.ts";
+
+const readerPlace = "packages/daemon/src/core/reader-place.ts";
+
+export const inboxFaults: readonly KnownBad[] = [
+  {
+    name: "reader-moved-by-an-offer",
+    harm: "an answer that is lost on its way takes its messages with it",
+    edits: [
+      {
+        file: readerPlace,
+        find: "  return { ...place, offered: later(place.offered, upTo) };\n",
+        replace: "  return { ...place, position: later(place.position, upTo), offered: later(place.offered, upTo) };\n",
+      },
+    ],
+  },
+  {
+    name: "reader-acknowledges-what-it-was-not-offered",
+    harm: "a place from elsewhere passes over mail that no program has seen",
+    edits: [
+      {
+        file: readerPlace,
+        find: "  const reached = upTo < place.offered ? upTo : place.offered;\n",
+        replace: "  const reached = upTo;\n",
+      },
+    ],
+  },
+  {
+    name: "cancelled-answer-counts-as-received",
+    harm: "mail in an answer that the host cancelled is never given again",
+    edits: [
+      {
+        file: "packages/cli/src/mcp/inbox-tools.ts",
+        find: "    const isGiven = !isErrorBody(answer.body) && !call.signal.aborted;\n",
+        replace: "    const isGiven = !isErrorBody(answer.body);\n",
+      },
+    ],
+  },
+];
