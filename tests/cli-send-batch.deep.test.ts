@@ -70,12 +70,12 @@ describe("a batch", () => {
     const [first, second, third] = lines(3, "mixed");
     const unknown = { ...second, ttl: 5 };
     const refused = await batch(ndjson([first ?? {}, unknown, third ?? {}]));
-    expect(refused.code).toBe(1);
+    expect(refused.code).toBe(2);
     expect(refused.stdout).toMatch(/^mixed-0 {2}queued\nmixed-1 {2}refused \(line 2\): .*ttl.*\nmixed-2 {2}queued\n/);
     expect(refused.stderr).toContain("1 of 3 messages were refused");
     const other = { ...first, message: "other" };
     expect((await batch(ndjson([other]))).code).toBe(4);
-    expect((await batch(ndjson([other, unknown]))).code).toBe(1);
+    expect((await batch(ndjson([other, unknown]))).code).toBe(2);
     expect((await stored("mixed")).length).toBe(2);
   });
 
@@ -87,7 +87,7 @@ describe("a batch", () => {
   ] as const)("with a line that has %s sends nothing of it", async ([what, line, named]) => {
     await alice.start();
     const sent = await batch(`{"to":"@self","message":"good","client_message_id":"bad-0"}\n${line}\n`);
-    expect(sent.code, what).toBe(1);
+    expect(sent.code, what).toBe(2);
     expect(sent.stderr).toContain(named);
     expect(sent.stderr).toContain("Nothing was sent");
     expect(await stored("bad")).toEqual([]);
@@ -99,7 +99,7 @@ describe("a batch", () => {
     expect(JSON.parse(sent.stdout)).toMatchObject({ error: "daemon_unreachable", sent: false });
     expect(sent.stderr).toContain("claudemesh daemon up");
     const nothing = await batch("\n");
-    expect(nothing.code).toBe(1);
+    expect(nothing.code).toBe(2);
   });
 
   test.for(["outbox.before_commit@2", "outbox.after_commit@2"])(

@@ -117,7 +117,7 @@ describe("without a daemon", () => {
     expect(nobody.code).toBe(5);
     expect(JSON.parse(nobody.stdout)).toMatchObject({ error: "destination_not_found" });
     const bad = await asAlice("@bob", "x", "--id", "has space");
-    expect(bad.code).toBe(1);
+    expect(bad.code).toBe(2);
     expect(JSON.parse(bad.stdout)).toMatchObject({ error: "invalid_client_message_id" });
     expect([timesAccepted("nobody-1"), timesAccepted("has space")]).toEqual([0, 0]);
   });

@@ -48,7 +48,11 @@ function refusalOf(error: unknown): { readonly status: number; readonly body: Er
   return typeof status === "number" && isErrorBody(body) ? { status, body } : undefined;
 }
 
+/** What the command line says is well formed, and refused all the same: another one need not fare better. */
+const wellFormed: ReadonlySet<string> = new Set(["webhook_address_refused", "invalid_merge"]);
+
 function exitCodeOf(status: number, code: string): number {
+  if (status === 400 && !wellFormed.has(code)) return exitCodes.usage;
   if (["broker_unreachable", "not_our_broker", "daemon_unreachable"].includes(code)) return exitCodes.unreachable;
   if (status === 404) return exitCodes.notFound;
   if (status === 409) return exitCodes.conflict;

@@ -126,6 +126,7 @@ function endOf(outcome: SendOutcome | undefined, codes: Set<number>): End {
 const worstFirst = [
   exitCodes.unreachable,
   exitCodes.failed,
+  exitCodes.usage,
   exitCodes.conflict,
   exitCodes.notFound,
   exitCodes.busy,

@@ -1,6 +1,7 @@
 // What the schema check accepts, and what its refusals say.
 import { operations } from "@claudemesh/protocol/wire/operations";
 import { describe, expect, test } from "vitest";
+import { describePattern } from "./pattern-words.ts";
 import { createSchemaCompiler } from "./validation.ts";
 
 const check = createSchemaCompiler()({
@@ -100,6 +101,59 @@ describe("a value that does not fit", () => {
   test.each(["null", "[]", '"x"', "1", "true"])("%s in place of an object is refused without a field", (json) => {
     expect(refusalOf(json)).toMatchObject({ code: "invalid_request", field: undefined });
     expect(refusalOf(json)?.message).toMatch(/^The request /);
+  });
+});
+
+describe("a refusal is worded for people", () => {
+  const worded = createSchemaCompiler()({
+    type: "object",
+    properties: {
+      id: { type: "string", minLength: 36, maxLength: 36 },
+      word: { type: "string", minLength: 1, maxLength: 8 },
+      text: { type: "string", minLength: 1 },
+      long: { type: "string", maxLength: 3 },
+      only: { const: "register" },
+      share: { type: "number", minimum: 0, maximum: 1 },
+      count: { type: "integer", minimum: 1 },
+      either: { anyOf: [{ type: "string" }, { type: "null" }] },
+      list: { type: "array", maxItems: 1, uniqueItems: true },
+      odd: { type: "string", pattern: "^(a|b)+$" },
+    },
+  });
+
+  test.each([
+    [{ id: "x" }, 'The field "id" must be an id of 36 characters, such as 0198c0de-0000-7000-8000-000000000000.'],
+    [{ word: "" }, 'The field "word" must have 1 to 8 characters.'],
+    [{ text: "" }, 'The field "text" must not be empty.'],
+    [{ long: "abcd" }, 'The field "long" must have at most 3 characters.'],
+    [{ only: "x" }, 'The field "only" must be "register".'],
+    [{ share: 2 }, 'The field "share" must be from 0 to 1.'],
+    [{ count: 0 }, 'The field "count" must be at least 1.'],
+    [{ count: "1" }, 'The field "count" must be a whole number.'],
+    [{ either: 1 }, 'The field "either" must be text or null.'],
+    [{ list: [1, 2] }, 'The field "list" must have at most 1 entry.'],
+    [{ odd: "c" }, 'The field "odd" does not have the form that is accepted here.'],
+    [[], "The request must be an object with fields."],
+  ])("%j: %s", (value, message) => {
+    expect(worded(value)?.message).toBe(message);
+  });
+
+  const wrong = [1, -1, 1.5, 1e300, true, null, "", "\u0000", "x y", "x".repeat(5_000), [], [1, 1], {}, { a: 1 }];
+  const raw = /must NOT|must match|must be (string|integer|number|boolean|object|array|equal|<|>)|pattern|schema|\^|\$/;
+
+  test.each(Object.entries(operations))("also where anything at all is given to %s", (_, { input }) => {
+    const validate = createSchemaCompiler()(input);
+    const fields: string[] = Object.keys((input as { properties?: object }).properties ?? {});
+    const required: readonly string[] = (input as { required?: readonly string[] }).required ?? [];
+    const others = Object.fromEntries(required.map((field) => [field, "0"]));
+    const messages = fields.flatMap((field) => wrong.map((value) => validate({ ...others, [field]: value })?.message));
+    expect(messages.filter((message) => message !== undefined && raw.test(message))).toEqual([]);
+  });
+
+  test.each(Object.entries(operations))("every pattern of %s has words of its own", (_, { input }) => {
+    const patterns = [...JSON.stringify(input).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)];
+    const unworded = patterns.map(([, text = ""]) => JSON.parse(text)).filter((each) => !describePattern(each));
+    expect(unworded).toEqual([]);
   });
 });
 

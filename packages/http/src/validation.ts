@@ -3,7 +3,7 @@
 import { createRequire } from "node:module";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Ajv, ErrorObject, ValidateFunction } from "ajv";
-import { describePattern } from "./pattern-words.ts";
+import { describeViolation } from "./schema-words.ts";
 
 export type Validator = (value: unknown) => MeshError | undefined;
 
@@ -18,7 +18,7 @@ export function createSchemaCompiler(): (schema: object) => Validator {
     return (value) => {
       ajv ??= createStrictAjv();
       validate ??= ajv.compile(schema);
-      return validate(value) ? undefined : explain(validate.errors?.[0]);
+      return validate(value) ? undefined : explain(validate.errors ?? []);
     };
   };
 }
@@ -31,6 +31,8 @@ function createStrictAjv(): Ajv {
     validateSchema: false,
     strict: true,
     allErrors: false,
+    // What a length or a range may be is said as a whole, and an error alone knows one end of it.
+    verbose: true,
     coerceTypes: false,
     removeAdditional: false,
     useDefaults: false,
@@ -39,7 +41,8 @@ function createStrictAjv(): Ajv {
   });
 }
 
-function explain(error: ErrorObject | undefined): MeshError {
+function explain(errors: readonly ErrorObject[]): MeshError {
+  const [error] = errors;
   if (error === undefined) return new MeshError("invalid_request");
   const at = fieldPath(error.instancePath);
   if (error.keyword === "additionalProperties") {
@@ -51,11 +54,8 @@ function explain(error: ErrorObject | undefined): MeshError {
     return new MeshError("invalid_request", `The field ${JSON.stringify(field)} is missing.`, { field });
   }
   const subject = at === "" ? "The request" : `The field ${JSON.stringify(at)}`;
-  const allowed = error.keyword === "enum" ? `: ${(error.params.allowedValues as unknown[]).join(", ")}` : "";
-  const inWords = error.keyword === "pattern" ? describePattern(String(error.params.pattern)) : undefined;
-  return new MeshError("invalid_request", `${subject} ${inWords ?? error.message ?? "is not valid"}${allowed}.`, {
-    ...(at === "" ? {} : { field: at }),
-  });
+  const message = `${subject} ${describeViolation(errors)}.`;
+  return new MeshError("invalid_request", message, at === "" ? {} : { field: at });
 }
 
 function fieldPath(instancePath: string): string {

@@ -1,6 +1,7 @@
 // `claudemesh mesh create`: a new mesh on a broker, owned by this home.
 import type { Command } from "commander";
 import { adminTokenHelp, readAdminToken } from "../admin-token.ts";
+import { publicKey } from "../argument-forms.ts";
 import { examples, run, withJson } from "../command.ts";
 import { asMember } from "../member.ts";
 import { allowsPlainHttp, createMembership, defaultMemberName, plainHttpHelp } from "../membership.ts";
@@ -26,7 +27,11 @@ export function define(command: Command, shell: Shell): void {
     )
     .option("--name <member>", "your name in the mesh (default: your user name)")
     .option("--admin-token-file <path>", adminTokenHelp)
-    .option("--broker-key <hex>", "the key that it must prove to hold (default: whatever it holds is trusted)")
+    .option(
+      "--broker-key <hex>",
+      "the key that it must prove to hold (default: whatever it holds is trusted)",
+      publicKey,
+    )
     .option("--ca <path>", "certificates in PEM that this home trusts from now on (or CLAUDEMESH_CA)")
     .option("--plain-http", plainHttpHelp)
     .action((mesh: string, options: Options) => run(shell, options, () => createAndInvite(shell, mesh, options)));

@@ -1,12 +1,13 @@
 // `claudemesh mesh revoke`: ends a membership at once, for good. Only an owner may.
 import type { Command } from "commander";
+import { memberOrKey } from "../argument-forms.ts";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { asMember, findMemberKey } from "../member.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
-    .argument("<member>", "public key, or a name that only one member has")
+    .argument("<member>", "public key, or a name that only one member has", memberOrKey)
     .action((member: string, options: CommonOptions) =>
       run(shell, options, async () => {
         const value = await asMember(shell, pathsFor(shell, options), async (call) =>

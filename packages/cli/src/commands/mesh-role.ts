@@ -1,12 +1,13 @@
 // `claudemesh mesh role`: makes a member an owner, or an owner a plain member. Only an owner may.
 import { type Command, InvalidArgumentError } from "commander";
+import { memberOrKey } from "../argument-forms.ts";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { asMember, findMemberKey } from "../member.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
-    .argument("<member>", "public key, or a name that only one member has")
+    .argument("<member>", "public key, or a name that only one member has", memberOrKey)
     .argument("<role>", "owner or member", readRole)
     .action((member: string, role: string, options: CommonOptions) =>
       run(shell, options, async () => {

@@ -35,6 +35,6 @@ test("mesh set changes a setting that mesh settings shows, and sets it back", as
 test("mesh set says what a key takes", async () => {
   const home = await startOwner();
   const wrong = await runIn(home, "mesh set", "dm_policy", "maybe");
-  expect(wrong).toMatchObject({ code: 1, err: expect.stringContaining("sealed or any") });
+  expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining("sealed or any") });
   await expect(runIn(home, "mesh set", "colour", "red")).rejects.toMatchObject({ code: "commander.invalidArgument" });
 });

@@ -1,6 +1,7 @@
 // `claudemesh daemon outbox inspect`: everything about one row but its payload, and the chain of requeues around it.
 import type { OutboxItem } from "@claudemesh/client/daemon";
 import type { Command } from "commander";
+import { messageId } from "../argument-forms.ts";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
@@ -9,7 +10,7 @@ import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
-    .argument("<id>", "outbox id or client id")
+    .argument("<id>", "outbox id or client id", messageId)
     .action((id: string, options: CommonOptions) =>
       run(shell, options, async () => {
         const paths = pathsFor(shell, options);

@@ -6,6 +6,7 @@ import { parseStrictJson, StrictJsonError } from "@claudemesh/protocol/json";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import type { PayloadPatch, RequeueRequest } from "@claudemesh/protocol/messages/requeue-request";
 import { type Command, Option } from "commander";
+import { messageId } from "../argument-forms.ts";
 import { examples, type Outcome, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody, Refused } from "../exit-codes.ts";
@@ -23,8 +24,8 @@ type Options = {
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
-    .argument("[id]", "outbox id or client id of a row that is dead or pending")
-    .option("--id <id>", "the same as the argument")
+    .argument("[id]", "outbox id or client id of a row that is dead or pending", messageId)
+    .option("--id <id>", "the same as the argument", messageId)
     .addOption(new Option("--new-client-id <id>", "the new row's id").conflicts("auto"))
     .option("--auto", "a fresh id for the new row, which is the default")
     .option(

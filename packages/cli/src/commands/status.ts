@@ -1,5 +1,6 @@
 // `claudemesh status`: where a message is, as the daemon knows it. Never one "ok": every stage on a line of its own.
 import type { Command } from "commander";
+import { messageId } from "../argument-forms.ts";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
@@ -8,7 +9,7 @@ import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
-    .argument("<id>", "client, outbox, inbox or broker id")
+    .argument("<id>", "client, outbox, inbox or broker id", messageId)
     .action((id: string, options: CommonOptions) =>
       run(shell, options, async () => {
         const facts = await withDaemon(shell, pathsFor(shell, options), async (daemon) =>

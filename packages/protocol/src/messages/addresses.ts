@@ -17,8 +17,15 @@ export type Address =
 
 export function parseAddress(to: string): Address {
   const address = to.length > limits.addressCharacters ? undefined : readAddress(to);
-  if (address === undefined) throw new MeshError("invalid_address", undefined, { field: "to" });
+  if (address === undefined) throw new MeshError("invalid_address", describeMistake(to), { field: "to" });
   return address;
+}
+
+/** A name without its sign is the commonest mistake, and only whoever wrote it knows what was meant. */
+function describeMistake(to: string): string {
+  const forms = "#topic, @name, @self, topic:name, dm:<public key hex> or queue:<id>";
+  if (!isName(to)) return `The field "to" is an address: ${forms}.`;
+  return `The field "to" is an address, and ${to} is a bare name: write @${to} for a member, #${to} for a topic, or queue:${to}.`;
 }
 
 function readAddress(to: string): Address | undefined {
