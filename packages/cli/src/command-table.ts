@@ -115,6 +115,7 @@ export const commandEntries: readonly CommandEntry[] = [
   entry("mesh invite revoke", "withdraw an invite that is not used", () => import("./commands/mesh-invite-revoke.ts")),
   entry("mesh join", "join a mesh by an invite", () => import("./commands/mesh-join.ts")),
   entry("mesh list", "meshes of this home", () => import("./commands/mesh-list.ts")),
+  entry("mesh use", "the mesh that is meant where none is named", () => import("./commands/mesh-use.ts")),
   entry("mesh members", "members of a mesh", () => import("./commands/mesh-members.ts")),
   entry("mesh token", "make a bearer token for HTTP calls", () => import("./commands/mesh-token.ts")),
   entry("mesh token list", "list your tokens", () => import("./commands/mesh-token-list.ts")),

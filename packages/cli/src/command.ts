@@ -20,7 +20,9 @@ export function withJson(command: Command): Command {
 }
 
 export function withMesh(command: Command): Command {
-  return withJson(command.option("--mesh <name>", "which mesh; optional where the home holds one"));
+  return withJson(
+    command.option("--mesh <name>", "which mesh (default: CLAUDEMESH_MESH, that of `mesh use`, or the only one)"),
+  );
 }
 
 export function examples(command: Command, ...lines: readonly string[]): Command {
@@ -41,10 +43,10 @@ export async function run<Options extends CommonOptions>(
     shell.out(options.json === true ? jsonText(outcome.value) : neutralise(outcome.text));
   } catch (error) {
     // Loaded only now: most runs succeed, and what knows all kinds of failure knows half the product.
-    const { failureOf } = await import("./failure.ts");
+    const [{ failureOf }, { hint }] = await Promise.all([import("./failure.ts"), import("./hints.ts")]);
     const { exitCode, body } = failureOf(error);
     if (options.json === true) shell.out(jsonText(body));
-    shell.err(`claudemesh: ${neutralise(body.message)}`);
+    shell.err(`claudemesh: ${neutralise(hint(shell, body.message))}`);
     if (shell.env.CLAUDEMESH_DEBUG !== undefined && error instanceof Error) shell.err(error.stack ?? "");
     process.exitCode = exitCode;
   }

@@ -3,6 +3,7 @@
 import { createDaemonClient, type DaemonClient, DaemonUnreachable } from "@claudemesh/client/daemon";
 import type { MeshPaths } from "@claudemesh/client/home";
 import { isErrorBody } from "@claudemesh/protocol/errors";
+import { hint } from "./hints.ts";
 import { formatTime } from "./output/table.ts";
 import type { Shell } from "./shell.ts";
 
@@ -44,7 +45,7 @@ export async function tellAboutDaemon(shell: Shell, paths: MeshPaths): Promise<v
     if (typeof body.membership_ended_at === "number") shell.err(formerMember(body.mesh, body.membership_ended_at));
     if (body.version === shell.version) return;
     const versions = `This command is version ${shell.version}, and the daemon here is ${String(body.version)}`;
-    shell.err(`${versions}: run \`claudemesh daemon restart\`.`);
+    shell.err(hint(shell, `${versions}: run \`claudemesh daemon restart\`.`));
   } catch (error) {
     if (!(error instanceof DaemonUnreachable)) throw error;
   }

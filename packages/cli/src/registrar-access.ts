@@ -15,6 +15,7 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import type { Command } from "commander";
 import type { Outcome } from "./command.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { hint } from "./hints.ts";
 import { homeTrust } from "./member.ts";
 import { readSecret } from "./secret-input.ts";
 import { pathsFor, type Shell } from "./shell.ts";
@@ -95,12 +96,12 @@ export function authorizationOf(shell: Shell, { approval, nonce, nonceFile }: Au
 }
 
 /** 0 where the request is registered and closed, 1 where it failed, 6 where that is not known yet. */
-export function endWith(answer: RequestAnswer): Outcome {
+export function endWith(shell: Shell, answer: RequestAnswer): Outcome {
   const { registration, state, duplicate } = answer;
   const { registration_id, logical_request_key: key } = registration;
   const what = {
     unknown: "Nothing is registered",
-    inert: "Registered and not verified yet; ask again with: claudemesh registrar status",
+    inert: hint(shell, "Registered and not verified yet; ask again with: claudemesh registrar status"),
     registered_closed: duplicate ? "Was registered before" : "Registered",
     verify_failed: "Registered, and its verification failed; only a compensation is possible",
     compensated: "Registered, failed its verification, and was compensated",

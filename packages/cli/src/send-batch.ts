@@ -11,6 +11,7 @@ import type { Outcome } from "./command.ts";
 import { withDaemon } from "./daemon-access.ts";
 import { exitCodes, expectBody, Refused } from "./exit-codes.ts";
 import { failureOf } from "./failure.ts";
+import { hint } from "./hints.ts";
 import { neutralise } from "./output/printable.ts";
 import { describeWay } from "./output/send-way.ts";
 import { type WaitBody, type Waiting, waitComplaint, waitExitCodes, waitFor } from "./send-wait.ts";
@@ -75,7 +76,7 @@ async function waitForEach(
     const wait = await waitFor(daemon, result.body.outbox_id, { stage, timeoutMs: leftMs });
     codes.add(waitExitCodes[wait.outcome]);
     const complaint = waitComplaint(result.client_message_id, wait, timeoutMs);
-    if (complaint !== undefined) shell.err(`claudemesh: ${neutralise(complaint)}`);
+    if (complaint !== undefined) shell.err(neutralise(hint(shell, `claudemesh: ${complaint}`)));
     waited.push({ ...result, wait });
   }
   return waited;

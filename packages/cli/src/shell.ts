@@ -59,7 +59,16 @@ function readVersion(): string {
   return version;
 }
 
+const meshOfCommand = new WeakMap<Shell, MeshPaths>();
+
 /** The files of the mesh that a command is about. */
 export function pathsFor(shell: Shell, options: { readonly mesh?: string }): MeshPaths {
-  return meshPaths(shell.home, chooseMesh(shell.home, options.mesh));
+  const paths = meshPaths(shell.home, chooseMesh(shell.home, options.mesh, shell.env));
+  meshOfCommand.set(shell, paths);
+  return paths;
+}
+
+/** Undefined: the command has not come so far as to ask, or is about no mesh. */
+export function meshInQuestion(shell: Shell): MeshPaths | undefined {
+  return meshOfCommand.get(shell);
 }

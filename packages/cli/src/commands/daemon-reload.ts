@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
+import { hint } from "../hints.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
@@ -15,7 +16,7 @@ export function define(command: Command, shell: Shell): void {
         applied.length === 0 ? `Nothing in ${paths.config} took effect anew.` : `In effect: ${applied.join(", ")}`,
         ...(needs_restart.length === 0
           ? []
-          : [`Only after \`claudemesh daemon restart\`: ${needs_restart.join(", ")}`]),
+          : [hint(shell, `Only after \`claudemesh daemon restart\`: ${needs_restart.join(", ")}`)]),
       ];
       return { value, text: lines.join("\n") };
     }),

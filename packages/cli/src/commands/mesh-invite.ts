@@ -2,6 +2,7 @@
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import { type Command, InvalidArgumentError } from "commander";
 import { examples, run, withMesh } from "../command.ts";
+import { hint } from "../hints.ts";
 import { asMember } from "../member.ts";
 import { formatTime } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -38,7 +39,7 @@ async function invite(shell: Shell, options: Options) {
     `It leads to ${decodeInvite(value.invite).broker}.`,
     `Good for one member${named} until ${formatTime(value.expires_at)} UTC. It is not shown again.`,
     "It lets its holder in: hand it over in private, and join with it on standard input: claudemesh mesh join -",
-    `Revoke it with: claudemesh mesh invite revoke ${value.invite_id}`,
+    hint(shell, `Revoke it with: claudemesh mesh invite revoke ${value.invite_id}`),
   ];
   return { value, text: text.join("\n") };
 }

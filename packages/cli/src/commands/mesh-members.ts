@@ -1,6 +1,7 @@
 // `claudemesh mesh members`: who belongs to the mesh, connected or not.
 import type { Command } from "commander";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { hint } from "../hints.ts";
 import { asMember, readAll } from "../member.ts";
 import { formatTable } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -14,7 +15,10 @@ export function define(command: Command, shell: Shell): void {
       const rows = items.map((member) => [member.name, member.role, member.pubkey]);
       const table = formatTable(["NAME", "ROLE", "PUBLIC KEY"], rows, shell.columns);
       const shared = sharedNames(items);
-      return { value: { items }, text: shared.length === 0 ? table : `${table}\n${explainShared(shared)}` };
+      return {
+        value: { items },
+        text: shared.length === 0 ? table : `${table}\n${hint(shell, explainShared(shared))}`,
+      };
     }),
   );
   examples(command, "claudemesh mesh members");

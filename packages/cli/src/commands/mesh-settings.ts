@@ -1,6 +1,7 @@
 // `claudemesh mesh settings`: what holds for the whole mesh, and what an owner may make of it.
 import type { Command } from "commander";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { hint } from "../hints.ts";
 import { asMember } from "../member.ts";
 import { formatTable } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -27,7 +28,10 @@ export function define(command: Command, shell: Shell): void {
         item.meaning,
       ]);
       const table = formatTable(["KEY", "VALUE", "DEFAULT", "UP TO", "WHAT IT MEANS"], rows, shell.columns);
-      return { value, text: `${table}\nAn owner changes one with: claudemesh mesh set <key> <value>` };
+      return {
+        value,
+        text: `${table}\n${hint(shell, "An owner changes one with: claudemesh mesh set <key> <value>")}`,
+      };
     }),
   );
   examples(command, "claudemesh mesh settings", "claudemesh mesh settings --json");

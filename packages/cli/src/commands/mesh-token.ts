@@ -1,6 +1,7 @@
 // `claudemesh mesh token`: a bearer token for direct HTTP calls as this member.
 import type { Command } from "commander";
 import { examples, run, withMesh } from "../command.ts";
+import { hint } from "../hints.ts";
 import { asMember } from "../member.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
@@ -16,8 +17,8 @@ export function define(command: Command, shell: Shell): void {
           token: string;
           token_id: string;
         };
-        const text = `${value.token}\nIt is not shown again. Revoke it with: claudemesh mesh token revoke ${value.token_id}`;
-        return { value, text };
+        const next = `It is not shown again. Revoke it with: claudemesh mesh token revoke ${value.token_id}`;
+        return { value, text: `${value.token}\n${hint(shell, next)}` };
       }),
     );
   examples(command, "claudemesh mesh token --label ci", "claudemesh mesh token list");

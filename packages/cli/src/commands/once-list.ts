@@ -2,6 +2,7 @@
 import type { OnceItem } from "@claudemesh/client/daemon";
 import type { Command } from "commander";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { hint } from "../hints.ts";
 import { readMeshList } from "../mesh-lists.ts";
 import { formatTable, formatTime } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -22,10 +23,10 @@ async function list(shell: Shell, options: Options) {
     operation: "once.list",
     input: state,
   });
-  return { value: { items }, text: describe(items, options.uncertain === true, shell.columns) };
+  return { value: { items }, text: describe(items, options.uncertain === true, shell) };
 }
 
-function describe(items: readonly OnceItem[], onlyUncertain: boolean, columns: number | undefined): string {
+function describe(items: readonly OnceItem[], onlyUncertain: boolean, shell: Shell): string {
   if (items.length === 0) return onlyUncertain ? "No key is uncertain." : "There are no keys.";
   const rows = items.map((item) => [
     item.key,
@@ -35,10 +36,14 @@ function describe(items: readonly OnceItem[], onlyUncertain: boolean, columns: n
     formatTime(item.settled_at ?? item.lease_until),
     item.holder_pubkey.slice(0, 12),
   ]);
-  const table = formatTable(["KEY", "STATE", "EPOCH", "CLAIMED", "SETTLED, OR LEASE UNTIL", "HOLDER"], rows, columns);
+  const table = formatTable(
+    ["KEY", "STATE", "EPOCH", "CLAIMED", "SETTLED, OR LEASE UNTIL", "HOLDER"],
+    rows,
+    shell.columns,
+  );
   const uncertain = items.find(({ state }) => state === "uncertain");
   if (uncertain === undefined) return table;
   const { key, epoch } = uncertain;
-  const next = `claudemesh once ${key} --resolve done --epoch ${epoch}, or --resolve not-done`;
+  const next = hint(shell, `claudemesh once ${key} --resolve done --epoch ${epoch}, or --resolve not-done`);
   return `${table}\nLook whether its effect happened, then say so: ${next}`;
 }

@@ -9,6 +9,7 @@ import { onceLimits } from "@claudemesh/protocol/registrar/once-limits";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { examples, type Outcome, run, withMesh } from "../command.ts";
 import { parseWait } from "../duration.ts";
+import { hint } from "../hints.ts";
 import { asMember } from "../member.ts";
 import { outputBytes } from "../once/captured-output.ts";
 import { type CommandResult, canBeFound, runCommand } from "../once/run-command.ts";
@@ -187,7 +188,10 @@ async function show(shell: Shell, call: BrokerCall, key: string): Promise<Outcom
   const table = formatTable(["EPOCH", "STATE", "HOLDER", "CLAIMED", "LEASE UNTIL", "SETTLED"], rows, shell.columns);
   const [newest] = value.epochs;
   const next = {
-    uncertain: `Look whether its effect happened, then: claudemesh once ${key} --resolve done|not-done --epoch ${newest?.epoch}`,
+    uncertain: hint(
+      shell,
+      `Look whether its effect happened, then: claudemesh once ${key} --resolve done|not-done --epoch ${newest?.epoch}`,
+    ),
     done: `Result: ${JSON.stringify(value.result)}`,
     released: "It was not done; the next claim may run it.",
   }[value.state];

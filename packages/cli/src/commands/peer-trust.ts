@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
+import { hint } from "../hints.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
@@ -22,7 +23,7 @@ export function define(command: Command, shell: Shell): void {
           const value = expectBody(await daemon.trustPeer(name, { pubkey }));
           const was = before.trust === "changed" ? ` (it was ${before.fingerprint})` : "";
           const text = `Messages to ${name} go to the key ${value.fingerprint}${was}. Compare it: claudemesh peer verify ${name}`;
-          return { value, text };
+          return { value, text: hint(shell, text) };
         }),
       ),
     );

@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
+import { hint } from "../hints.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
@@ -18,7 +19,7 @@ export function define(command: Command, shell: Shell): void {
           if (options.yes !== true) {
             // The key whose code is shown now is the one that --yes is said of later.
             if (pin.trust === "unpinned") expectBody(await daemon.trustPeer(name, { pubkey: pin.pubkey }));
-            return { value: pin, text: describe(pin) };
+            return { value: pin, text: hint(shell, describe(pin)) };
           }
           if (pin.trust !== "pinned" && pin.trust !== "verified") throw nothingCompared(name, pin.trust);
           const value = expectBody(await daemon.verifyPeer(name, { pubkey: pin.pubkey }));

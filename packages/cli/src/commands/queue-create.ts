@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { queueName } from "../bare-names.ts";
 import { examples, run, withMesh } from "../command.ts";
+import { hint } from "../hints.ts";
 import { asMember } from "../member.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
@@ -16,7 +17,10 @@ export function define(command: Command, shell: Shell): void {
         const { maxDeliveries } = options;
         const input = { queue, ...(maxDeliveries === undefined ? {} : { max_deliveries: maxDeliveries }) };
         const value = await asMember(shell, pathsFor(shell, options), (call) => call("queue.create", input));
-        return { value, text: `Queue ${queue} is there. Fill it with: claudemesh send queue:${queue} "…"` };
+        return {
+          value,
+          text: hint(shell, `Queue ${queue} is there. Fill it with: claudemesh send queue:${queue} "…"`),
+        };
       }),
     );
   examples(command, "claudemesh queue create builds", "claudemesh queue create builds --max-deliveries 3");

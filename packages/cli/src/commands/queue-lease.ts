@@ -6,6 +6,7 @@ import { queueName } from "../bare-names.ts";
 import { examples, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
+import { hint } from "../hints.ts";
 import { formatTable } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 import { parseCount } from "./queue-create.ts";
@@ -34,7 +35,7 @@ async function lease(shell: Shell, queue: string, options: Options) {
     item.broker_message_id,
     item.body ?? `(${item.body_base64?.length ?? 0} base64 characters of data)`,
   ]);
-  const settle = `claudemesh queue ack ${queue} --token ${leased.lease_token} <broker message id …>`;
+  const settle = hint(shell, `claudemesh queue ack ${queue} --token ${leased.lease_token} <broker message id …>`);
   return {
     value,
     text: `${formatTable(["BROKER MESSAGE ID", "MESSAGE"], rows, shell.columns)}\nSettle with: ${settle}`,

@@ -2,6 +2,7 @@
 import type { QueueItem } from "@claudemesh/client/daemon";
 import type { Command } from "commander";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { hint } from "../hints.ts";
 import { readMeshList, showCount } from "../mesh-lists.ts";
 import { formatTable, formatTime } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -13,14 +14,14 @@ export function define(command: Command, shell: Shell): void {
         fromDaemon: (daemon, query) => daemon.queues(query),
         operation: "queue.list",
       });
-      return { value: { items }, text: describe(items, shell.columns) };
+      return { value: { items }, text: describe(items, shell) };
     }),
   );
   examples(command, "claudemesh queue list", "claudemesh queue list --mesh acme --json");
 }
 
-function describe(items: readonly QueueItem[], columns: number | undefined): string {
-  if (items.length === 0) return "There are no queues. Make one with: claudemesh queue create <queue>";
+function describe(items: readonly QueueItem[], shell: Shell): string {
+  if (items.length === 0) return hint(shell, "There are no queues. Make one with: claudemesh queue create <queue>");
   const rows = items.map((item) => [
     item.id,
     showCount(item.depth),
@@ -32,8 +33,10 @@ function describe(items: readonly QueueItem[], columns: number | undefined): str
   const table = formatTable(
     ["QUEUE", "WAITING", "LEASED", "PARKED", "OLDEST WAITS SINCE", "DELIVERIES"],
     rows,
-    columns,
+    shell.columns,
   );
   const parked = items.filter((item) => item.parked > 0);
-  return [table, ...parked.map(({ id }) => `Look at what is parked: claudemesh queue parked ${id}`)].join("\n");
+  return [table, ...parked.map(({ id }) => hint(shell, `Look at what is parked: claudemesh queue parked ${id}`))].join(
+    "\n",
+  );
 }

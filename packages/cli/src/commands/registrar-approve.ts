@@ -2,6 +2,7 @@
 import { type Command, Option } from "commander";
 import { examples, run, withMesh } from "../command.ts";
 import { parseValidity } from "../duration.ts";
+import { hint } from "../hints.ts";
 import { type EffectOptions, effectOf, registrarOf, withEffect } from "../registrar-access.ts";
 import type { Shell } from "../shell.ts";
 
@@ -48,6 +49,6 @@ async function approve(shell: Shell, options: Options) {
   const shown =
     authorization_nonce === undefined
       ? "It was approved before, and its nonce is not shown again; revoke it and approve anew if it was lost."
-      : `Nonce     ${authorization_nonce}\nIt is not shown again. Withdraw it with: claudemesh registrar revoke ${approval_id}`;
+      : `Nonce     ${authorization_nonce}\n${hint(shell, `It is not shown again. Withdraw it with: claudemesh registrar revoke ${approval_id}`)}`;
   return { value, text: `Approval  ${approval_id}\n${shown}` };
 }

@@ -26,6 +26,7 @@ export function define(command: Command, shell: Shell): void {
       run(shell, options, async () => {
         const { key, attempt, expiresIn } = options;
         return endWith(
+          shell,
           await registrarOf(shell, options).register({
             ...(await effectOf(options)),
             logical_request_key: key,

@@ -14,6 +14,7 @@ import { examples, type Outcome, run, withMesh } from "../command.ts";
 import { callDaemon, tellAboutDaemon } from "../daemon-access.ts";
 import { parseWait } from "../duration.ts";
 import { exitCodes, expectBody, Refused } from "../exit-codes.ts";
+import { hint } from "../hints.ts";
 import { describeWay } from "../output/send-way.ts";
 import { parseStage, type Waiting, waitComplaint, waitExitCodes, waitFor, waitTimeoutMs } from "../send-wait.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -137,7 +138,7 @@ async function waitUntil(shell: Shell, paths: MeshPaths, sent: SendBody, waiting
   const wait = await callDaemon(paths, (daemon) => waitFor(daemon, sent.outbox_id, waiting));
   process.exitCode = waitExitCodes[wait.outcome];
   const complaint = waitComplaint(sent.client_message_id, wait, waiting.timeoutMs);
-  if (complaint !== undefined) shell.err(`claudemesh: ${complaint}`);
+  if (complaint !== undefined) shell.err(hint(shell, `claudemesh: ${complaint}`));
   const text = [`${sent.client_message_id}  ${wait.state}`, ...(wait.outcome === "reached" ? [] : describeWay(sent))];
   return { value: { ...sent, wait }, text: text.join("\n") };
 }

@@ -1,6 +1,7 @@
 // `claudemesh space ls`: the spaces of a mesh.
 import type { Command } from "commander";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { hint } from "../hints.ts";
 import { asMember } from "../member.ts";
 import { formatTable, formatTime } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -26,7 +27,10 @@ export function define(command: Command, shell: Shell): void {
         formatTime(createdAt),
       ]);
       const table = formatTable(["SPACE", "SEQ", "SIGNED WRITES", "CREATED (UTC)"], rows, shell.columns);
-      return { value: { items }, text: items.length === 0 ? "No space yet: claudemesh space create <name>" : table };
+      return {
+        value: { items },
+        text: items.length === 0 ? hint(shell, "No space yet: claudemesh space create <name>") : table,
+      };
     }),
   );
   examples(command, "claudemesh space ls", "claudemesh space ls --json");

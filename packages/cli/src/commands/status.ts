@@ -4,6 +4,7 @@ import { messageId } from "../argument-forms.ts";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
+import { hint } from "../hints.ts";
 import { describeMessage } from "../output/message-timeline.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
@@ -15,7 +16,7 @@ export function define(command: Command, shell: Shell): void {
         const facts = await withDaemon(shell, pathsFor(shell, options), async (daemon) =>
           expectBody(await daemon.message(id)),
         );
-        return { value: facts, text: describeMessage(facts, shell.columns) };
+        return { value: facts, text: describeMessage(facts, shell.columns, (text) => hint(shell, text)) };
       }),
     );
   examples(command, "claudemesh status build-42", "claudemesh status 01JD8Z2V9K3M5N7P9Q1R3S5T7V --json");

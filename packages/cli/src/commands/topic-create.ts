@@ -2,6 +2,7 @@
 import { type Command, Option } from "commander";
 import { topicName } from "../bare-names.ts";
 import { examples, run, withMesh } from "../command.ts";
+import { hint } from "../hints.ts";
 import { asMember } from "../member.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
@@ -17,7 +18,10 @@ export function define(command: Command, shell: Shell): void {
       run(shell, options, async () => {
         const input = { name, post_policy: options.postPolicy };
         const value = await asMember(shell, pathsFor(shell, options), (call) => call("topic.create", input));
-        return { value, text: `Topic ${name} is there. Receive it with: claudemesh topic subscribe ${name}` };
+        return {
+          value,
+          text: hint(shell, `Topic ${name} is there. Receive it with: claudemesh topic subscribe ${name}`),
+        };
       }),
     );
   examples(command, "claudemesh topic create builds", "claudemesh topic create alerts --post-policy subscribers");

@@ -9,6 +9,7 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import type { Command } from "commander";
 import { examples, run, withJson } from "../command.ts";
 import { exitCodes, Refused } from "../exit-codes.ts";
+import { hintFor } from "../hints.ts";
 import { typedCommand } from "../launcher.ts";
 import { createMembership, defaultMemberName } from "../membership.ts";
 import { jsonText } from "../output/printable.ts";
@@ -49,7 +50,7 @@ async function up(shell: Shell, options: Options): Promise<undefined> {
   ensurePrivateDir(shell.home);
   const sharing = options.share === true ? await share(shell, options) : undefined;
   const broker = await startLocalBroker(shell, options, sharing).catch((error: unknown) => {
-    throw (error as { kind?: unknown }).kind === "locked" ? alreadyUp(shell) : error;
+    throw (error as { kind?: unknown }).kind === "locked" ? alreadyUp(shell, options) : error;
   });
   const renewal = setInterval(() => sharing?.renew() && broker.reloadTls(), renewCheckMs).unref();
   try {
@@ -77,9 +78,9 @@ async function up(shell: Shell, options: Options): Promise<undefined> {
   return undefined;
 }
 
-function alreadyUp({ home }: Shell): Refused {
+function alreadyUp({ home }: Shell, { mesh }: Options): Refused {
   const message = `claudemesh is up already in ${home}. Look with \`claudemesh daemon status\`, stop it with \`claudemesh daemon down\`.`;
-  return new Refused(503, { error: "already_running", message, retryable: false });
+  return new Refused(503, { error: "already_running", message: hintFor({ home, mesh }, message), retryable: false });
 }
 
 async function share(shell: Shell, { listen, publicUrl }: Options): Promise<Sharing> {
@@ -179,7 +180,7 @@ function announce(
     "",
     "Ctrl-C stops it; starting again finds everything as it was.",
   ];
-  shell.out(lines.join("\n"));
+  shell.out(hintFor({ home: shell.home, mesh }, lines.join("\n")));
 }
 
 function describeSharing({ publicUrl, otherAddresses }: Sharing): string[] {

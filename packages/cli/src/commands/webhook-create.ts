@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { topicName } from "../bare-names.ts";
 import { examples, run, withMesh } from "../command.ts";
+import { hint } from "../hints.ts";
 import { asMember } from "../member.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
@@ -40,5 +41,5 @@ async function create(shell: Shell, id: string, options: Options) {
   if (secret === undefined && value.secret !== undefined) {
     lines.push(`Its secret, for checking signatures; it is not shown again:\n  ${value.secret}`);
   }
-  return { value, text: [...lines, `See what arrives:  claudemesh webhook deliveries ${id}`].join("\n") };
+  return { value, text: [...lines, hint(shell, `See what arrives:  claudemesh webhook deliveries ${id}`)].join("\n") };
 }

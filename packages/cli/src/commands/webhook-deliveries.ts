@@ -1,6 +1,7 @@
 // `claudemesh webhook deliveries`: what became of each message, in history order.
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { examples, run, withMesh } from "../command.ts";
+import { hint } from "../hints.ts";
 import { asMember } from "../member.ts";
 import { formatTable, formatTime } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -42,7 +43,7 @@ async function list(shell: Shell, id: string, { state, after, limit, ...options 
   const table = formatTable(["HISTORY ID", "STATE", "TRIES", "NEXT", "LAST ERROR"], rows, shell.columns);
   const parked = value.items.some((item) => item.state === "parked");
   const next = [
-    ...(parked ? [`Deliver what is parked again:  claudemesh webhook replay ${id}`] : []),
+    ...(parked ? [hint(shell, `Deliver what is parked again:  claudemesh webhook replay ${id}`)] : []),
     ...(value.next_after === null ? [] : [`There is more:  --after ${value.next_after}`]),
   ];
   return { value, text: rows.length === 0 ? "Nothing to show." : [table, ...next].join("\n") };

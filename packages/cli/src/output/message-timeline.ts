@@ -27,14 +27,19 @@ export type MessageStatus = {
   readonly chain: readonly ChainLink[];
 };
 
-export function describeMessage(facts: MessageStatus, columns: number | undefined): string {
+/** `hint` makes what is to be typed next fit the home. */
+export function describeMessage(
+  facts: MessageStatus,
+  columns: number | undefined,
+  hint: (text: string) => string = (text) => text,
+): string {
   const rows = [...facts.stages.map(describeStage), ...waitingRows(facts)];
   return [
     `${facts.client_message_id ?? facts.id}  ${facts.state}${describeFate(facts)}`,
     ...describeWay(facts),
     formatTable(["WHEN (UTC)", "WHAT", "DETAILS"], rows, columns),
     ...describeChain(facts),
-    ...remarks(facts),
+    ...remarks(facts).map(hint),
   ].join("\n");
 }
 

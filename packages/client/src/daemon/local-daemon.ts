@@ -4,7 +4,7 @@ import { chooseMesh, homeDir, meshPaths } from "../home/home.ts";
 import { createDaemonClient, type DaemonClient } from "./daemon-client.ts";
 
 export type LocalDaemonOptions = {
-  /** Optional where the home holds one mesh. */
+  /** Default: that of `$CLAUDEMESH_MESH` (where no home is given) or of `claudemesh mesh use`, or the only one. */
   readonly mesh?: string;
   /** `$CLAUDEMESH_HOME`, or `~/.claudemesh`. */
   readonly home?: string;
@@ -17,5 +17,7 @@ const defaultTimeoutMs = 30_000;
 /** Connects to nothing yet: whether a daemon runs shows at the first call. */
 export function openLocalDaemon(options: LocalDaemonOptions = {}): DaemonClient {
   const { home = homeDir(process.env), mesh, timeoutMs = defaultTimeoutMs } = options;
-  return createDaemonClient({ socketPath: meshPaths(home, chooseMesh(home, mesh)).sock, timeoutMs });
+  // Who names a home means its own meshes, not the one that the environment has chosen for another.
+  const env = options.home === undefined ? process.env : {};
+  return createDaemonClient({ socketPath: meshPaths(home, chooseMesh(home, mesh, env)).sock, timeoutMs });
 }

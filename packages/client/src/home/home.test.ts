@@ -14,6 +14,7 @@ import {
   writeMeshConfig,
 } from "./home.ts";
 import { LocalFileError } from "./private-files.ts";
+import { homeConfigPath, readUsedMesh, writeUsedMesh } from "./used-mesh.ts";
 
 let dir: TemporaryDir;
 
@@ -150,6 +151,38 @@ describe("the meshes of a home", () => {
     addMesh(dir.path, "zeta");
     expect(chooseMesh(dir.path, "zeta")).toBe("zeta");
     expect(() => chooseMesh(dir.path)).toThrow(/acme, zeta.*--mesh/);
+  });
+
+  it("are chosen from by name, then by the environment, then by the home, and an empty variable is none", () => {
+    for (const name of ["acme", "beta", "zeta"]) addMesh(dir.path, name);
+    writeUsedMesh(dir.path, "acme");
+    const env = { CLAUDEMESH_MESH: "beta" };
+    expect(chooseMesh(dir.path, "zeta", env)).toBe("zeta");
+    expect(chooseMesh(dir.path, undefined, env)).toBe("beta");
+    expect(chooseMesh(dir.path, undefined, { CLAUDEMESH_MESH: "" })).toBe("acme");
+    writeUsedMesh(dir.path, undefined);
+    expect(() => chooseMesh(dir.path)).toThrow(/several meshes/);
+  });
+
+  it("that are not there are refused with where their name comes from", () => {
+    addMesh(dir.path, "acme");
+    expect(() => chooseMesh(dir.path, "gone")).toThrow(/no mesh "gone".*--mesh.*it holds acme/);
+    expect(() => chooseMesh(dir.path, undefined, { CLAUDEMESH_MESH: "gone" })).toThrow(/"gone".*CLAUDEMESH_MESH/);
+    writeUsedMesh(dir.path, "gone");
+    expect(() => chooseMesh(dir.path)).toThrow(/"gone".*`claudemesh mesh use` chose it.*--none/);
+  });
+
+  it("are chosen in a file that keeps what else it says, and that is refused where it says nonsense", () => {
+    addMesh(dir.path, "acme");
+    const path = homeConfigPath(dir.path);
+    writeFileSync(path, '# mine\n[other]\nkey = "x"\n', { mode: 0o600 });
+    writeUsedMesh(dir.path, "acme");
+    expect(readFileSync(path, "utf8")).toContain('# mine\n[other]\nkey = "x"');
+    expect([readUsedMesh(dir.path), modeOf(path)]).toEqual(["acme", 0o600]);
+    writeFileSync(path, "[home]\nmesh = 7\n");
+    expect(() => readUsedMesh(dir.path)).toThrow(LocalFileError);
+    writeFileSync(path, "[home\n");
+    expect(() => chooseMesh(dir.path)).toThrow(/not valid TOML at line 1/);
   });
 });
 

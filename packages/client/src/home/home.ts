@@ -9,6 +9,7 @@ import { isName, isPublicKey } from "@claudemesh/protocol/messages/names";
 import { parse as parseToml, TomlError, type TomlTable } from "smol-toml";
 import { checkOurs, fsyncDir, hasCode, LocalFileError, openPrivately, replacePrivateFile } from "./private-files.ts";
 import { setTomlSection } from "./toml-section.ts";
+import { readUsedMesh } from "./used-mesh.ts";
 
 export type MeshPaths = {
   readonly home: string;
@@ -154,23 +155,50 @@ function namesIn(dir: string): string[] {
   }
 }
 
-/** Which mesh a command is about: the one asked for, or the only one there is. */
-export function chooseMesh(home: string, wanted?: string): string {
+/** Which mesh a command is about: the one asked for, that of the environment, that of `mesh use`, or the only one. */
+export function chooseMesh(
+  home: string,
+  wanted?: string,
+  env: Readonly<Record<string, string | undefined>> = {},
+): string {
   const meshes = listMeshes(home);
   const details = { home, meshes };
+  const named = namedMesh(home, wanted, env);
   const listed = meshes.join(", ");
   if (meshes.length === 0) {
     const next = "start one with `claudemesh up`, or join one with `claudemesh mesh join <invite>`";
-    const what = wanted === undefined ? "no mesh" : `no mesh "${wanted}"`;
+    const what = named === undefined ? "no mesh" : `no mesh "${named.mesh}"`;
     throw new MeshError("not_found", `There is ${what} in ${home}; ${next}.`, details);
   }
-  if (wanted !== undefined) {
-    if (meshes.includes(wanted)) return wanted;
-    throw new MeshError("not_found", `There is no mesh "${wanted}" in ${home}; it holds ${listed}.`, details);
+  if (named !== undefined) {
+    if (meshes.includes(named.mesh)) return named.mesh;
+    const message = `There is no mesh "${named.mesh}" in ${home}, and ${named.source}; it holds ${listed}.`;
+    throw new MeshError("not_found", message, details);
   }
   const [only, ...others] = meshes;
   if (only !== undefined && others.length === 0) return only;
-  throw new MeshError("not_found", `${home} holds several meshes (${listed}); say which with --mesh <name>.`, details);
+  const next = "say which with --mesh <name> or CLAUDEMESH_MESH, or choose one with `claudemesh mesh use <name>`";
+  throw new MeshError("not_found", `${home} holds several meshes (${listed}); ${next}.`, details);
+}
+
+type NamedMesh = { readonly mesh: string; readonly source: string };
+
+/** With where the name comes from, for the day when there is no such mesh. An empty variable is none. */
+function namedMesh(
+  home: string,
+  wanted: string | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): NamedMesh | undefined {
+  if (wanted !== undefined) return { mesh: wanted, source: "it was asked for by name, as by --mesh" };
+  const ofEnvironment = env.CLAUDEMESH_MESH;
+  if (ofEnvironment) return { mesh: ofEnvironment, source: "the environment names it (CLAUDEMESH_MESH)" };
+  const used = readUsedMesh(home);
+  return used === undefined
+    ? undefined
+    : {
+        mesh: used,
+        source: "`claudemesh mesh use` chose it: choose another, or forget it with `claudemesh mesh use --none`",
+      };
 }
 
 /** Undefined: the folder belongs to no mesh yet. Settings may have been written before it does. */

@@ -1,0 +1,47 @@
+// What a command says to type next. In a home of several meshes such a hint names the mesh, or it would be about another
+// one, or about none, when it is typed. The same for hints of the daemon and the broker, which know of one mesh only.
+import { listMeshes } from "@claudemesh/client/home";
+import { commandEntries } from "./command-table.ts";
+import { meshInQuestion, type Shell } from "./shell.ts";
+
+/** Commands that are about no mesh of the home, or that make one under the name that they are given. */
+const withoutMesh = /^(up( |$)|broker |completion$|mesh (create|join|list|use)$|registrar prove$)/;
+
+const paths: ReadonlySet<string> = new Set(commandEntries.map(({ path }) => path));
+
+export function takesMesh(path: string): boolean {
+  return paths.has(path) && !withoutMesh.test(path);
+}
+
+/** The text with `--mesh <name>` in every command that takes it and has none, where the home holds more than one mesh. */
+export function hint(shell: Shell, text: string): string {
+  const place = meshInQuestion(shell);
+  return place === undefined ? text : hintFor(place, text);
+}
+
+export function hintFor({ home, mesh }: { readonly home: string; readonly mesh: string }, text: string): string {
+  return listMeshes(home).length < 2 ? text : nameMesh(text, mesh);
+}
+
+export function nameMesh(text: string, mesh: string): string {
+  return text.replace(/\bclaudemesh((?: [a-z][a-z-]*)+)/g, (whole: string, words: string, at: number) => {
+    const path = longestPath(words.trim().split(" "));
+    if (path === undefined || namesMesh(text.slice(at + whole.length))) return whole;
+    const end = "claudemesh ".length + path.length;
+    return `${whole.slice(0, end)} --mesh ${mesh}${whole.slice(end)}`;
+  });
+}
+
+function longestPath(words: readonly string[]): string | undefined {
+  for (let count = Math.min(words.length, 3); count > 0; count--) {
+    const path = words.slice(0, count).join(" ");
+    if (paths.has(path)) return takesMesh(path) ? path : undefined;
+  }
+  return undefined;
+}
+
+/** Within the same command, which ends where prose or another command begins. */
+function namesMesh(rest: string): boolean {
+  const [command = ""] = rest.split(/[`;\n]|\bclaudemesh /, 1);
+  return /(^| )--mesh[ =]/.test(command);
+}
