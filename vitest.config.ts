@@ -4,7 +4,8 @@
 import { defineConfig } from "vitest/config";
 
 const long = ["**/*.deep.test.ts", "**/*.soak.test.ts"];
-const base = { pool: "forks" as const, testTimeout: 30_000, hookTimeout: 60_000 };
+// Local times are shown to people, and tests read them.
+const base = { env: { TZ: "UTC" }, pool: "forks" as const, testTimeout: 30_000, hookTimeout: 60_000 };
 
 export default defineConfig({
   test: {

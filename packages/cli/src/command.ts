@@ -2,6 +2,8 @@
 // code follows. A command's own file only says what it does.
 import type { Command } from "commander";
 import { certificateFiles } from "./kept-certificates-path.ts";
+import { paint } from "./output/colours.ts";
+import { setDisplay } from "./output/display.ts";
 import { jsonText, neutralise } from "./output/printable.ts";
 import type { Shell } from "./shell.ts";
 
@@ -10,7 +12,7 @@ export type CommandModule = {
   readonly define: (command: Command, shell: Shell, loadWhole: () => Promise<Command>) => void;
 };
 
-export type CommonOptions = { readonly json?: boolean; readonly mesh?: string };
+export type CommonOptions = { readonly json?: boolean; readonly mesh?: string; readonly utc?: boolean };
 
 /** What a command has to say: a value for programs, lines for people. */
 export type Outcome = { readonly value: unknown; readonly text: string };
@@ -25,6 +27,11 @@ export function withMesh(command: Command): Command {
   );
 }
 
+/** For commands that print times. */
+export function withTimes(command: Command): Command {
+  return command.option("--utc", "times as ISO 8601 in UTC (default: local time)");
+}
+
 export function examples(command: Command, ...lines: readonly string[]): Command {
   return command.addHelpText("after", `\nExamples:\n${lines.map((line) => `  $ ${line}`).join("\n")}`);
 }
@@ -35,12 +42,13 @@ export async function run<Options extends CommonOptions>(
   options: Options,
   work: () => Promise<Outcome | undefined>,
 ): Promise<void> {
+  setDisplay({ utc: options.utc === true, colours: shell.colours });
   try {
     const certificates = certificateFiles(shell.env, shell.home);
     if (certificates.length > 0) (await import("./trusted-certificates.ts")).trustCertificates(certificates);
     const outcome = await work();
     if (outcome === undefined) return;
-    shell.out(options.json === true ? jsonText(outcome.value) : neutralise(outcome.text));
+    shell.out(options.json === true ? jsonText(outcome.value) : paint(neutralise(outcome.text)));
   } catch (error) {
     // Loaded only now: most runs succeed, and what knows all kinds of failure knows half the product.
     const [{ failureOf }, { hint }] = await Promise.all([import("./failure.ts"), import("./hints.ts")]);

@@ -4,7 +4,7 @@ import { createDaemonClient, type DaemonClient, DaemonUnreachable } from "@claud
 import type { MeshPaths } from "@claudemesh/client/home";
 import { isErrorBody } from "@claudemesh/protocol/errors";
 import { hint } from "./hints.ts";
-import { formatTime } from "./output/table.ts";
+import { formatTime } from "./output/times.ts";
 import type { Shell } from "./shell.ts";
 
 const callTimeoutMs = 30_000;
@@ -53,7 +53,7 @@ export async function tellAboutDaemon(shell: Shell, paths: MeshPaths): Promise<v
 
 function formerMember(mesh: string, endedAt: number): string {
   return [
-    `This member was removed from ${mesh} (told ${formatTime(endedAt)} UTC): nothing new is taken, and what is queued waits`,
+    `This member was removed from ${mesh} (told ${formatTime(endedAt)}): nothing new is taken, and what is queued waits`,
     `until it is too old. Ask an owner for an invite, then: claudemesh daemon remint --mesh ${mesh} --invite <invite>`,
   ].join(" ");
 }

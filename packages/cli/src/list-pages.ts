@@ -7,7 +7,7 @@ import { limits } from "@claudemesh/protocol/messages/limits";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Outcome } from "./command.ts";
 import { jsonText } from "./output/printable.ts";
-import { formatTable } from "./output/table.ts";
+import { type Cell, formatTable } from "./output/table.ts";
 import type { Shell } from "./shell.ts";
 
 export type PlaceOptions = {
@@ -20,7 +20,7 @@ export type PlaceOptions = {
 /** How one kind of item is shown. */
 export type Columns<Item> = {
   readonly header: readonly string[];
-  readonly cells: (item: Item) => readonly string[];
+  readonly cells: (item: Item) => readonly Cell[];
   readonly keep?: string;
 };
 

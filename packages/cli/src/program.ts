@@ -1,5 +1,6 @@
 // Makes commander's tree from the command table. Names and summaries are always there, for help and for refusing what
 // does not exist; what a command takes is loaded only for those that are wanted.
+import { styleText } from "node:util";
 import { Command } from "commander";
 import { type CommandEntry, commandEntries, commandGroups } from "./command-table.ts";
 import type { Shell } from "./shell.ts";
@@ -46,13 +47,13 @@ function addNode(nodes: Map<string, Command>, path: string, summary: string, she
 
 function configure(command: Command, shell: Shell): void {
   command
+    .configureHelp({ styleTitle: (title) => styleText("bold", title, { validateStream: false }) })
     .exitOverride()
     .showHelpAfterError("Run it with --help to see what it takes.")
     .configureOutput({
       writeOut: (text) => shell.out(text.replace(/\n$/, "")),
       writeErr: (text) => shell.err(text.replace(/\n$/, "")),
-      // Colour would come from nowhere else: this product prints none.
-      getOutHasColors: () => false,
+      getOutHasColors: () => shell.colours,
       getErrHasColors: () => false,
       getOutHelpWidth: () => shell.columns ?? 80,
       getErrHelpWidth: () => shell.columns ?? 80,

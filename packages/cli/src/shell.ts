@@ -2,6 +2,7 @@
 // and read no globals.
 import { readFileSync } from "node:fs";
 import { chooseMesh, homeDir, type MeshPaths, meshPaths } from "@claudemesh/client/home";
+import { wantsColours } from "./output/display.ts";
 
 export type Shell = {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -13,6 +14,8 @@ export type Shell = {
   readonly raw: (name: "stdout" | "stderr") => NodeJS.WritableStream;
   /** Columns of the terminal; undefined when the output is no terminal. */
   readonly columns: number | undefined;
+  /** Whether what is printed for people may be coloured. */
+  readonly colours: boolean;
   /** Resolves when whoever read our output has gone. */
   readonly readerGone: Promise<void>;
 };
@@ -29,6 +32,7 @@ export function createShell(process: NodeJS.Process): Shell {
     },
     raw: (name) => (name === "stdout" ? process.stdout : watchedErrors(process)),
     columns: process.stdout.isTTY ? process.stdout.columns : undefined,
+    colours: wantsColours(process.env, process.stdout.isTTY),
     readerGone: watchReader(process.stdout, (error) => {
       watchedErrors(process).write(`claudemesh: The output cannot be written: ${error.message}.\n`);
       process.exit(1);

@@ -7,7 +7,7 @@ import type { Command } from "commander";
 import { type CommonOptions, examples, type Outcome, run, withMesh } from "../command.ts";
 import { callDaemon, tellAboutDaemon } from "../daemon-access.ts";
 import { exitCodes, expectBody } from "../exit-codes.ts";
-import { formatTable } from "../output/table.ts";
+import { formatTable, stateCell } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 type Options = CommonOptions & { readonly home: readonly string[] };
@@ -52,7 +52,7 @@ function describeHome(report: HomeReport, isNamed: boolean, columns: number | un
     );
     // The outbox is this home's own; of the others nothing is known, or a part, where the broker could not be asked.
     if (!balanced || report.complete || layer === "outbox") {
-      return [balanced ? "ok" : "FAIL", layer, String(total), parts.join(" + ")];
+      return [stateCell(balanced ? "ok" : "FAIL"), layer, String(total), parts.join(" + ")];
     }
     return ["?", layer, total === 0 ? "-" : `${total}+`, total === 0 ? "not looked at" : parts.join(" + ")];
   });

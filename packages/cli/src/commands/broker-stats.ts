@@ -2,12 +2,13 @@
 import type { StoreStats } from "@claudemesh/broker/offline";
 import type { Command } from "commander";
 import { brokerConfigOf, type StoreOptions, withStore } from "../broker-store.ts";
-import { examples, type Outcome, run } from "../command.ts";
-import { formatTable, formatTime } from "../output/table.ts";
+import { examples, type Outcome, run, withTimes } from "../command.ts";
+import { formatTable } from "../output/table.ts";
+import { timeCell } from "../output/times.ts";
 import type { Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
-  withStore(command).action((options: StoreOptions) => run(shell, options, () => stats(shell, options)));
+  withTimes(withStore(command)).action((options: StoreOptions) => run(shell, options, () => stats(shell, options)));
   examples(command, "claudemesh broker stats", "claudemesh broker stats --store postgres://mesh@db/mesh --json");
 }
 
@@ -33,8 +34,8 @@ async function stats(shell: Shell, options: StoreOptions): Promise<Outcome> {
 
 function describe(mesh: StoreStats["meshes"][number], shell: Shell): string {
   const times = [
-    ["oldest open delivery", mesh.oldestUnsettledAtMs === undefined ? "none" : formatTime(mesh.oldestUnsettledAtMs)],
-    ["oldest message", mesh.oldestMessageAtMs === undefined ? "none" : formatTime(mesh.oldestMessageAtMs)],
+    ["oldest open delivery", timeCell(mesh.oldestUnsettledAtMs, "none")],
+    ["oldest message", timeCell(mesh.oldestMessageAtMs, "none")],
     ["accepted, last hour and day", `${mesh.acceptedLastHour} and ${mesh.acceptedLastDay}`],
     ["last history id", String(mesh.lastHistoryId)],
   ];

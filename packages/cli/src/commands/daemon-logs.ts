@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type Command, InvalidArgumentError } from "commander";
-import { examples, run, withMesh } from "../command.ts";
+import { examples, run, withMesh, withTimes } from "../command.ts";
 import { openLog } from "../log-file-reader.ts";
 import { formatLogLine } from "../output/log-line.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -14,7 +14,7 @@ type Options = { mesh?: string; json?: boolean; follow?: boolean; lines: number 
 const pollMs = 200;
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command)
+  withTimes(withMesh(command))
     .option("--follow", "go on with what comes, until Ctrl-C")
     .option("--lines <n>", "how many of the last lines, up to 100000", parseLines, 50)
     .action((options: Options) => run(shell, options, () => show(shell, options)));

@@ -1,13 +1,13 @@
 // `claudemesh daemon rotate-token`: a new local token for programs that use the loopback.
 import type { Command } from "commander";
-import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { type CommonOptions, examples, run, withMesh, withTimes } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
-import { formatTime } from "../output/table.ts";
+import { formatTime } from "../output/times.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command).action((options: CommonOptions) =>
+  withTimes(withMesh(command)).action((options: CommonOptions) =>
     run(shell, options, async () => {
       const paths = pathsFor(shell, options);
       const rotation = await withDaemon(shell, paths, async (daemon) => expectBody(await daemon.rotateToken()));

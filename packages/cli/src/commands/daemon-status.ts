@@ -4,14 +4,15 @@ import { type DaemonClient, DaemonUnreachable, type Finding, type FindingsBody }
 import type { MeshPaths } from "@claudemesh/client/home";
 import { explainAbsence, readLastRun } from "@claudemesh/client/last-run";
 import type { Command } from "commander";
-import { type CommonOptions, examples, type Outcome, run, withMesh } from "../command.ts";
+import { type CommonOptions, examples, type Outcome, run, withMesh, withTimes } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { exitCodes, expectBody, Refused } from "../exit-codes.ts";
+import { toned, toneOf } from "../output/colours.ts";
 import { formatField, formatTable } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command).action((options: CommonOptions) =>
+  withTimes(withMesh(command)).action((options: CommonOptions) =>
     run(shell, options, () => showStatus(shell, pathsFor(shell, options))),
   );
   examples(command, "claudemesh daemon status", "claudemesh daemon status --json");
@@ -30,7 +31,9 @@ async function showStatus(shell: Shell, paths: MeshPaths): Promise<Outcome> {
   if (!found.ok) process.exitCode = exitCodes.failed;
   const table = formatTable(["WHAT", "IS"], flatten(health), shell.columns);
   const loudly = health.broker.reason === "not_our_broker" ? [stranger] : [];
-  const text = [...loudly, table, ...describeFindings(found.findings)].join("\n");
+  const text = [...loudly, table, ...describeKey(health.broker.broker_key), ...describeFindings(found.findings)].join(
+    "\n",
+  );
   return { value: { ...health, ...found }, text };
 }
 
@@ -47,9 +50,20 @@ function noDaemon(paths: MeshPaths): Refused {
   return new Refused(503, { ...body, sent: false, last_run: last ?? null });
 }
 
+/** Whole, because it is compared with an owner's, digit by digit. */
+function describeKey(key: string | undefined): string[] {
+  return key === undefined ? [] : ["", `The key that this home trusts its broker by: ${key}`];
+}
+
 function describeFindings(findings: readonly Finding[]): string[] {
   if (findings.length === 0) return ["", "Nothing is wrong."];
-  return ["", ...findings.flatMap(({ code, status, means, fix }) => [`${status}  ${code}: ${means}`, `      ${fix}`])];
+  return [
+    "",
+    ...findings.flatMap(({ code, status, means, fix }) => [
+      `${toned(status, toneOf(status))}  ${code}: ${means}`,
+      `      ${fix}`,
+    ]),
+  ];
 }
 
 function flatten(value: object, prefix = ""): string[][] {

@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { type CommonOptions, examples, type Outcome, run, withMesh } from "../command.ts";
 import type { Judgement } from "../doctor/findings.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { formatTable } from "../output/table.ts";
+import { formatTable, stateCell } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 /** `mesh` is null for what concerns all of them. */
@@ -49,7 +49,7 @@ async function examine(shell: Shell, options: CommonOptions): Promise<Outcome> {
 function describe(rows: readonly Row[], columns: number | undefined): string {
   const table = formatTable(
     ["", "MESH", "CHECK", "WHAT IT MEANS"],
-    rows.map(({ status, mesh, check, means }) => [status, mesh ?? "-", check, means]),
+    rows.map(({ status, mesh, check, means }) => [stateCell(status), mesh ?? "-", check, means]),
     columns,
   );
   const fixes = rows.flatMap(({ status, check, fix }) =>

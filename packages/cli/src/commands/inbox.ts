@@ -2,7 +2,7 @@
 import type { InboxItem, InboxQuery } from "@claudemesh/client/daemon";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { topicName } from "../bare-names.ts";
-import { examples, run, withMesh } from "../command.ts";
+import { examples, run, withMesh, withTimes } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { parseWait } from "../duration.ts";
 import { expectBody } from "../exit-codes.ts";
@@ -23,6 +23,7 @@ import { pathsFor, type Shell } from "../shell.ts";
 type Options = PlaceOptions & {
   mesh?: string;
   json?: boolean;
+  utc?: boolean;
   since?: number;
   topic?: string;
   from?: string;
@@ -32,7 +33,7 @@ type Options = PlaceOptions & {
 };
 
 export function define(command: Command, shell: Shell): void {
-  withPlaceInList(withMesh(command), "messages", ["follow", "wait"])
+  withPlaceInList(withTimes(withMesh(command)), "messages", ["follow", "wait"])
     .option("--since <time>", "only what arrived at or after this time (ISO 8601 or milliseconds)", parseTime)
     .option("--topic <name>", "only this topic", topicName)
     .option("--from <member>", "only this sender, by name or public key")

@@ -1,8 +1,10 @@
 // `claudemesh mesh invite list`: the mesh's invites, never the secrets. Only an owner may.
 import type { Command } from "commander";
-import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { type CommonOptions, examples, run, withMesh, withTimes } from "../command.ts";
 import { asMember, readAll } from "../member.ts";
-import { formatTable, formatTime } from "../output/table.ts";
+import { readNames } from "../member-names.ts";
+import { formatTable, stateCell } from "../output/table.ts";
+import { timeCell } from "../output/times.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 type Invite = {
@@ -15,16 +17,18 @@ type Invite = {
 };
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command).action((options: CommonOptions) =>
+  withTimes(withMesh(command)).action((options: CommonOptions) =>
     run(shell, options, async () => {
-      const items = await asMember(shell, pathsFor(shell, options), (call) => readAll<Invite>(call, "invite.list"));
+      const paths = pathsFor(shell, options);
+      const items = await asMember(shell, paths, (call) => readAll<Invite>(call, "invite.list"));
+      const nameOf = await readNames(shell, paths, options);
       const rows = items.map((invite) => [
         invite.invite_id,
-        invite.state,
+        stateCell(invite.state),
         invite.name ?? "-",
-        formatTime(invite.created_at),
-        formatTime(invite.expires_at),
-        invite.used_by ?? "-",
+        timeCell(invite.created_at),
+        timeCell(invite.expires_at),
+        invite.used_by === null ? "-" : nameOf(invite.used_by),
       ]);
       const head = ["INVITE ID", "STATE", "NAME", "CREATED", "EXPIRES", "USED BY"];
       return { value: { items }, text: formatTable(head, rows, shell.columns) };

@@ -1,16 +1,16 @@
 // `claudemesh mesh invite`: one invite for one new key.
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import { type Command, InvalidArgumentError } from "commander";
-import { examples, run, withMesh } from "../command.ts";
+import { examples, run, withMesh, withTimes } from "../command.ts";
 import { hint } from "../hints.ts";
 import { asMember } from "../member.ts";
-import { formatTime } from "../output/table.ts";
+import { formatTime } from "../output/times.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 type Options = { mesh?: string; json?: boolean; validFor?: number; name?: string };
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command)
+  withTimes(withMesh(command))
     .option("--valid-for <time>", "how long, as 30m, 12h or 7d (default: 7d)", parseDuration)
     .option("--name <member>", "the name that whoever joins by it gets (default: the joiner chooses)")
     .action((options: Options) => run(shell, options, () => invite(shell, options)));
@@ -37,7 +37,7 @@ async function invite(shell: Shell, options: Options) {
   const text = [
     value.invite,
     `It leads to ${decodeInvite(value.invite).broker}.`,
-    `Good for one member${named} until ${formatTime(value.expires_at)} UTC. It is not shown again.`,
+    `Good for one member${named} until ${formatTime(value.expires_at)}. It is not shown again.`,
     "It lets its holder in: hand it over in private, and join with it on standard input: claudemesh mesh join -",
     hint(shell, `Revoke it with: claudemesh mesh invite revoke ${value.invite_id}`),
   ];

@@ -1,8 +1,9 @@
 // `claudemesh mesh token list`: this member's tokens; never the secrets.
 import type { Command } from "commander";
-import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { type CommonOptions, examples, run, withMesh, withTimes } from "../command.ts";
 import { asMember, readAll } from "../member.ts";
-import { formatTable, formatTime } from "../output/table.ts";
+import { formatTable, stateCell } from "../output/table.ts";
+import { timeCell } from "../output/times.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 type Token = {
@@ -13,13 +14,13 @@ type Token = {
 };
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command).action((options: CommonOptions) =>
+  withTimes(withMesh(command)).action((options: CommonOptions) =>
     run(shell, options, async () => {
       const items = await asMember(shell, pathsFor(shell, options), (call) => readAll<Token>(call, "token.list"));
       const rows = items.map((token) => [
         token.token_id,
-        formatTime(token.created_at),
-        token.revoked_at === null ? "live" : "revoked",
+        timeCell(token.created_at),
+        stateCell(token.revoked_at === null ? "live" : "revoked"),
         token.label,
       ]);
       return { value: { items }, text: formatTable(["TOKEN ID", "CREATED", "STATE", "LABEL"], rows, shell.columns) };

@@ -2,19 +2,22 @@
 // later what it printed and how it ended. Also shows a key and resolves one that is uncertain, by options, so that no
 // word is taken from the keys.
 import type { BrokerCall } from "@claudemesh/client/broker";
+import type { MeshPaths } from "@claudemesh/client/home";
 import { createOnce } from "@claudemesh/client/once";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type JsonValue, parseStrictJsonText, StrictJsonError } from "@claudemesh/protocol/json";
 import { onceLimits } from "@claudemesh/protocol/registrar/once-limits";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { examples, type Outcome, run, withMesh } from "../command.ts";
+import { examples, type Outcome, run, withMesh, withTimes } from "../command.ts";
 import { parseWait } from "../duration.ts";
 import { hint } from "../hints.ts";
 import { asMember } from "../member.ts";
+import { readNames } from "../member-names.ts";
 import { outputBytes } from "../once/captured-output.ts";
 import { type CommandResult, canBeFound, runCommand } from "../once/run-command.ts";
 import { jsonText, neutralise } from "../output/printable.ts";
-import { formatTable, formatTime } from "../output/table.ts";
+import { formatTable, stateCell } from "../output/table.ts";
+import { formatTime, timeCell } from "../output/times.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 import { parseCount } from "./queue-create.ts";
 
@@ -35,7 +38,7 @@ recorded, 2 wrong usage, 3 the broker cannot be reached, 4 the key is running el
 used for another command, 5 there is no such command.`;
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command)
+  withTimes(withMesh(command))
     .argument("<key>", "names the effect: 1–128 printable characters without spaces")
     .argument("[command...]", "what to run, after --; its words are the inputs of the key")
     .option("--wait", "wait while another host runs it (the default)")
@@ -100,7 +103,7 @@ async function dispatch(
 ): Promise<Outcome | undefined> {
   const paths = pathsFor(shell, options);
   const call: BrokerCall = (operation, input) => asMember(shell, paths, (ask) => ask(operation, input));
-  if (options.show === true) return show(shell, call, key);
+  if (options.show === true) return show(shell, paths, call, key, options);
   if (options.resolve !== undefined) return resolve(call, key, options);
   return runOnce(shell, call, key, words, options);
 }
@@ -174,15 +177,16 @@ type EpochItem = {
 
 type Shown = { readonly state: string; readonly epochs: readonly EpochItem[]; readonly result?: unknown };
 
-async function show(shell: Shell, call: BrokerCall, key: string): Promise<Outcome> {
+async function show(shell: Shell, paths: MeshPaths, call: BrokerCall, key: string, options: Options): Promise<Outcome> {
   const value = (await call("once.get", { key })) as Shown;
   if (value.epochs.length === 0) return { value, text: `Nobody has claimed ${key}.` };
+  const nameOf = await readNames(shell, paths, options);
   const rows = value.epochs.map((epoch) => [
     String(epoch.epoch),
-    epoch.state,
-    epoch.holder_pubkey.slice(0, 16),
-    formatTime(epoch.claimed_at),
-    formatTime(epoch.lease_until),
+    stateCell(epoch.state),
+    nameOf(epoch.holder_pubkey),
+    timeCell(epoch.claimed_at),
+    timeCell(epoch.lease_until),
     epoch.settled_at === undefined ? "" : `${formatTime(epoch.settled_at)} by ${epoch.settled_by}`,
   ]);
   const table = formatTable(["EPOCH", "STATE", "HOLDER", "CLAIMED", "LEASE UNTIL", "SETTLED"], rows, shell.columns);

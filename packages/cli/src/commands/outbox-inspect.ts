@@ -2,14 +2,14 @@
 import type { OutboxItem } from "@claudemesh/client/daemon";
 import type { Command } from "commander";
 import { messageId } from "../argument-forms.ts";
-import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { type CommonOptions, examples, run, withMesh, withTimes } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
 import { formatField, formatTable } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command)
+  withTimes(withMesh(command))
     .argument("<id>", "outbox id or client id", messageId)
     .action((id: string, options: CommonOptions) =>
       run(shell, options, async () => {

@@ -2,7 +2,7 @@
 import type { OutboxItem } from "@claudemesh/client/daemon";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
 import { type Command, Option } from "commander";
-import { examples, run, withMesh } from "../command.ts";
+import { examples, run, withMesh, withTimes } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
 import {
@@ -15,7 +15,9 @@ import {
   showOnePage,
   withPlaceInList,
 } from "../list-pages.ts";
-import { formatTime } from "../output/table.ts";
+import { shortenKeys } from "../output/members.ts";
+import { stateCell } from "../output/table.ts";
+import { timeCell } from "../output/times.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 const flags: Readonly<Record<string, OutboxStatus>> = {
@@ -33,7 +35,7 @@ export function define(command: Command, shell: Shell): void {
     const others = Object.keys(flags).filter((other) => other !== flag);
     command.addOption(new Option(`--${flag}`, `only rows that are ${status}`).conflicts(others));
   }
-  withPlaceInList(withMesh(command), "rows").action((options: Options) =>
+  withPlaceInList(withTimes(withMesh(command)), "rows").action((options: Options) =>
     run(shell, options, () => list(shell, options)),
   );
   examples(
@@ -64,15 +66,15 @@ async function list(shell: Shell, options: Options) {
 }
 
 const columns: Columns<OutboxItem> = {
-  header: ["CLIENT ID", "STATUS", "FATE", "TRIES", "QUEUED (UTC)", "TO", "LAST ERROR"],
+  header: ["CLIENT ID", "STATUS", "FATE", "TRIES", "QUEUED", "TO", "LAST ERROR"],
   keep: "LAST ERROR",
   cells: (row) => [
     row.client_message_id,
-    row.dismissed_at === null ? row.status : "dismissed",
+    stateCell(row.dismissed_at === null ? row.status : "dismissed"),
     row.fate,
     String(row.attempts),
-    formatTime(row.enqueued_at),
-    row.to,
+    timeCell(row.enqueued_at),
+    shortenKeys(row.to),
     row.last_error ?? "",
   ],
 };

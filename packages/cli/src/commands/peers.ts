@@ -7,20 +7,13 @@ import { expectBody } from "../exit-codes.ts";
 import { formatTable } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
-const peerHeader = ["NAME", "KEY IS", "STATUS", "SUMMARY", "FINGERPRINT", "PUBLIC KEY"];
+const peerHeader = ["NAME", "KEY IS", "STATUS", "SUMMARY", "FINGERPRINT"];
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command).action((options: CommonOptions) =>
     run(shell, options, async () => {
       const items = await withDaemon(shell, pathsFor(shell, options), readPeers);
-      const rows = items.map((peer) => [
-        peer.name,
-        peer.trust,
-        peer.status,
-        peer.summary,
-        peer.fingerprint,
-        peer.pubkey,
-      ]);
+      const rows = items.map((peer) => [peer.name, peer.trust, peer.status, peer.summary, peer.fingerprint]);
       const table = formatTable(peerHeader, rows, shell.columns);
       return { value: { items }, text: rows.length === 0 ? "Nobody is connected." : table };
     }),

@@ -1,14 +1,15 @@
 // `claudemesh queue list`: what waits in the queues of a mesh, and since when.
 import type { QueueItem } from "@claudemesh/client/daemon";
 import type { Command } from "commander";
-import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { type CommonOptions, examples, run, withMesh, withTimes } from "../command.ts";
 import { hint } from "../hints.ts";
 import { readMeshList, showCount } from "../mesh-lists.ts";
-import { formatTable, formatTime } from "../output/table.ts";
+import { formatTable } from "../output/table.ts";
+import { timeCell } from "../output/times.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command).action((options: CommonOptions) =>
+  withTimes(withMesh(command)).action((options: CommonOptions) =>
     run(shell, options, async () => {
       const items = await readMeshList<QueueItem>(shell, pathsFor(shell, options), {
         fromDaemon: (daemon, query) => daemon.queues(query),
@@ -27,7 +28,7 @@ function describe(items: readonly QueueItem[], shell: Shell): string {
     showCount(item.depth),
     showCount(item.leased),
     showCount(item.parked),
-    item.oldest_at === null ? "-" : formatTime(item.oldest_at),
+    timeCell(item.oldest_at),
     String(item.max_deliveries),
   ]);
   const table = formatTable(

@@ -1,9 +1,11 @@
 // `claudemesh registrar attempts`: the attempt that won, and who came back after it.
 import type { Command } from "commander";
-import { type CommonOptions, examples, run, withMesh } from "../command.ts";
-import { formatTable, formatTime } from "../output/table.ts";
+import { type CommonOptions, examples, run, withMesh, withTimes } from "../command.ts";
+import { readNames } from "../member-names.ts";
+import { formatTable } from "../output/table.ts";
+import { timeCell } from "../output/times.ts";
 import { registrarOf } from "../registrar-access.ts";
-import type { Shell } from "../shell.ts";
+import { pathsFor, type Shell } from "../shell.ts";
 
 type Attempt = {
   readonly attempt_id: string | null;
@@ -15,18 +17,19 @@ type Attempt = {
 };
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command)
+  withTimes(withMesh(command))
     .argument("<key>", "the request's key")
     .action((key: string, options: CommonOptions) =>
       run(shell, options, async () => {
         const value = await registrarOf(shell, options).attempts(key);
+        const nameOf = await readNames(shell, pathsFor(shell, options), options);
         const rows = (value.items as readonly Attempt[]).map((attempt) => [
           attempt.attempt_id ?? "(further ones)",
           attempt.won ? "won" : "retry",
           String(attempt.tries),
-          formatTime(attempt.first_at),
-          formatTime(attempt.last_at),
-          attempt.member_pubkey,
+          timeCell(attempt.first_at),
+          timeCell(attempt.last_at),
+          nameOf(attempt.member_pubkey),
         ]);
         const header = ["ATTEMPT", "", "TRIES", "FIRST", "LAST", "MEMBER"];
         return { value, text: formatTable(header, rows, shell.columns) };

@@ -1,8 +1,10 @@
 // `claudemesh registrar audit`: what was refused, to whom, and what was only counted.
 import type { Command } from "commander";
-import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { type CommonOptions, examples, run, withMesh, withTimes } from "../command.ts";
 import { asMember, readAll } from "../member.ts";
-import { formatTable, formatTime } from "../output/table.ts";
+import { readNames } from "../member-names.ts";
+import { formatTable } from "../output/table.ts";
+import { timeCell } from "../output/times.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 type Entry = {
@@ -17,16 +19,18 @@ type Entry = {
 };
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command).action((options: CommonOptions) =>
+  withTimes(withMesh(command)).action((options: CommonOptions) =>
     run(shell, options, async () => {
-      const items = await asMember(shell, pathsFor(shell, options), (call) => readAll<Entry>(call, "registrar.audit"));
+      const paths = pathsFor(shell, options);
+      const items = await asMember(shell, paths, (call) => readAll<Entry>(call, "registrar.audit"));
+      const nameOf = await readNames(shell, paths, options);
       const rows = items.map((entry) => [
-        formatTime(entry.at),
+        timeCell(entry.at),
         entry.kind === "summary" ? `${entry.suppressed} more refusals` : (entry.code ?? ""),
         entry.conflict ?? "",
         entry.logical_request_key ?? "",
         entry.approval_id ?? "",
-        entry.member_pubkey.slice(0, 12),
+        nameOf(entry.member_pubkey),
       ]);
       const header = ["AT", "REFUSED", "CONFLICT", "KEY", "APPROVAL", "MEMBER"];
       return { value: { items }, text: formatTable(header, rows, shell.columns) };

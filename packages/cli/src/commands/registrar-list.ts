@@ -1,8 +1,9 @@
 // `claudemesh registrar list`: every registration of the mesh, in order.
 import type { Command } from "commander";
-import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { type CommonOptions, examples, run, withMesh, withTimes } from "../command.ts";
 import { asMember, readAll } from "../member.ts";
-import { formatTable, formatTime } from "../output/table.ts";
+import { formatTable, stateCell } from "../output/table.ts";
+import { timeCell } from "../output/times.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 type Listed = {
@@ -14,14 +15,14 @@ type Listed = {
 };
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command).action((options: CommonOptions) =>
+  withTimes(withMesh(command)).action((options: CommonOptions) =>
     run(shell, options, async () => {
       const items = await asMember(shell, pathsFor(shell, options), (call) =>
         readAll<Listed>(call, "registrar.registrations"),
       );
       const rows = items.map(({ state, registration }) => [
-        formatTime(registration.registered_at),
-        state,
+        timeCell(registration.registered_at),
+        stateCell(state),
         registration.logical_request_key,
         registration.operation,
         registration.target,

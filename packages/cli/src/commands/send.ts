@@ -10,7 +10,7 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import { createUlidGenerator } from "@claudemesh/protocol/ids";
 import type { IdentifiedSend, SendRequest } from "@claudemesh/protocol/messages/send-request";
 import { type Command, Option } from "commander";
-import { examples, type Outcome, run, withMesh } from "../command.ts";
+import { examples, type Outcome, run, withMesh, withTimes } from "../command.ts";
 import { callDaemon, tellAboutDaemon } from "../daemon-access.ts";
 import { parseWait } from "../duration.ts";
 import { exitCodes, expectBody, Refused } from "../exit-codes.ts";
@@ -34,7 +34,7 @@ type Options = {
 type Meta = NonNullable<SendRequest["meta"]>;
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command)
+  withTimes(withMesh(command))
     .usage("[options] <to> <message>\n       claudemesh send [options] --batch <path>")
     .argument("[to]", "@name, @self, #topic, dm:<public key> or queue:<id>")
     .argument("[message]", "the text, or - to read it from standard input")

@@ -1,9 +1,12 @@
 // `claudemesh space log`: what was committed, by whom and when, the newest page unless another is asked for.
 import { type Command, Option } from "commander";
-import { type CommonOptions, examples, run } from "../command.ts";
+import { type CommonOptions, examples, run, withTimes } from "../command.ts";
 import { allOption, type Columns, pagesOf, parseLimit, printAll, showOnePage } from "../list-pages.ts";
 import { asMember } from "../member.ts";
-import { formatTime } from "../output/table.ts";
+import { readNames } from "../member-names.ts";
+import type { NameOf } from "../output/members.ts";
+import type { Cell } from "../output/table.ts";
+import { timeCell } from "../output/times.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 import { parseSeq, withSpace } from "../space/space-access.ts";
 import { branchName } from "../space/space-text.ts";
@@ -32,7 +35,7 @@ type Page = {
 };
 
 export function define(command: Command, shell: Shell): void {
-  withSpace(command)
+  withTimes(withSpace(command))
     .option("--after <seq>", "what came after this seq, towards what is newer", parseSeq)
     .addOption(
       new Option("--before <seq>", "what came before this seq, towards what is older")
@@ -50,8 +53,10 @@ export function define(command: Command, shell: Shell): void {
   );
 }
 
-function log(shell: Shell, space: string, { after, before, limit, ...options }: Options) {
-  return asMember(shell, pathsFor(shell, options), async (call) => {
+async function log(shell: Shell, space: string, { after, before, limit, ...options }: Options) {
+  const paths = pathsFor(shell, options);
+  const columns = columnsWith(await readNames(shell, paths, options));
+  return asMember(shell, paths, async (call) => {
     const read = async (place: object) => (await call("space.log", { space, ...place })) as Page;
     if (options.all === true) {
       const pages = pagesOf<Entry, number>(async (page) => {
@@ -69,16 +74,16 @@ function log(shell: Shell, space: string, { after, before, limit, ...options }: 
   });
 }
 
-const columns: Columns<Entry> = {
-  header: ["SEQ", "COMMITTED (UTC)", "BRANCH", "AUTHOR", "WHAT"],
-  cells: describeEntry,
-};
+function columnsWith(nameOf: NameOf): Columns<Entry> {
+  const header = ["SEQ", "COMMITTED", "BRANCH", "AUTHOR", "WHAT"];
+  return { header, cells: (entry) => describeEntry(entry, nameOf) };
+}
 
 const empty = "Nothing was committed.";
 
-function describeEntry({ seq, branch, author, committedAt, original }: Entry): string[] {
+function describeEntry({ seq, branch, author, committedAt, original }: Entry, nameOf: NameOf): Cell[] {
   const { cmd, operations = [], sends = [] } = original;
   const what = cmd ?? operations.map(({ op, id }) => `${op} ${id}`).join(", ");
   const told = sends.length === 0 ? "" : `, ${sends.length} sent`;
-  return [String(seq), formatTime(committedAt), branchName(branch), author.slice(0, 12), `${what}${told}`];
+  return [String(seq), timeCell(committedAt), branchName(branch), nameOf(author), `${what}${told}`];
 }

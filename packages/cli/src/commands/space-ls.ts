@@ -1,9 +1,10 @@
 // `claudemesh space ls`: the spaces of a mesh.
 import type { Command } from "commander";
-import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { type CommonOptions, examples, run, withMesh, withTimes } from "../command.ts";
 import { hint } from "../hints.ts";
 import { asMember } from "../member.ts";
-import { formatTable, formatTime } from "../output/table.ts";
+import { formatTable } from "../output/table.ts";
+import { timeCell } from "../output/times.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 import { readPages } from "../space/space-pages.ts";
 
@@ -15,7 +16,7 @@ type SpaceItem = {
 };
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command).action((options: CommonOptions) =>
+  withTimes(withMesh(command)).action((options: CommonOptions) =>
     run(shell, options, async () => {
       const items = await asMember(shell, pathsFor(shell, options), (call) =>
         readPages<SpaceItem>(call, "space.list", {}),
@@ -24,9 +25,9 @@ export function define(command: Command, shell: Shell): void {
         name,
         String(seq),
         signedWrites,
-        formatTime(createdAt),
+        timeCell(createdAt),
       ]);
-      const table = formatTable(["SPACE", "SEQ", "SIGNED WRITES", "CREATED (UTC)"], rows, shell.columns);
+      const table = formatTable(["SPACE", "SEQ", "SIGNED WRITES", "CREATED"], rows, shell.columns);
       return {
         value: { items },
         text: items.length === 0 ? hint(shell, "No space yet: claudemesh space create <name>") : table,

@@ -1,7 +1,7 @@
 // `claudemesh status`: where a message is, as the daemon knows it. Never one "ok": every stage on a line of its own.
 import type { Command } from "commander";
 import { messageId } from "../argument-forms.ts";
-import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { type CommonOptions, examples, run, withMesh, withTimes } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
 import { hint } from "../hints.ts";
@@ -9,7 +9,7 @@ import { describeMessage } from "../output/message-timeline.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command)
+  withTimes(withMesh(command))
     .argument("<id>", "client, outbox, inbox or broker id", messageId)
     .action((id: string, options: CommonOptions) =>
       run(shell, options, async () => {

@@ -1,13 +1,14 @@
 // `claudemesh topic list`: who hears the topics of a mesh, and how much was said.
 import type { Topic } from "@claudemesh/client/daemon";
 import type { Command } from "commander";
-import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { type CommonOptions, examples, run, withMesh, withTimes } from "../command.ts";
 import { readMeshList, showCount } from "../mesh-lists.ts";
-import { formatTable, formatTime } from "../output/table.ts";
+import { formatTable } from "../output/table.ts";
+import { timeCell } from "../output/times.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command).action((options: CommonOptions) =>
+  withTimes(withMesh(command)).action((options: CommonOptions) =>
     run(shell, options, async () => {
       const items = await readMeshList<Topic>(shell, pathsFor(shell, options), {
         fromDaemon: (daemon, query) => daemon.topics({ ...query, counts: true }),
@@ -20,7 +21,7 @@ export function define(command: Command, shell: Shell): void {
         topic.subscribed ? "yes" : "no",
         showCount(topic.subscribers ?? 0),
         String(topic.messages ?? 0),
-        topic.last_message_at == null ? "-" : formatTime(topic.last_message_at),
+        timeCell(topic.last_message_at),
       ]);
       const heads = ["TOPIC", "WHO MAY POST", "SUBSCRIBED", "SUBSCRIBERS", "MESSAGES", "LAST MESSAGE"];
       return { value: { items }, text: formatTable(heads, rows, shell.columns) };

@@ -1,9 +1,10 @@
 // `claudemesh webhook deliveries`: what became of each message, in history order.
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { examples, run, withMesh } from "../command.ts";
+import { examples, run, withMesh, withTimes } from "../command.ts";
 import { hint } from "../hints.ts";
 import { asMember } from "../member.ts";
-import { formatTable, formatTime } from "../output/table.ts";
+import { formatTable, stateCell } from "../output/table.ts";
+import { timeCell } from "../output/times.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 import { parseCount } from "./queue-create.ts";
 
@@ -21,7 +22,7 @@ type Page = {
 };
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command)
+  withTimes(withMesh(command))
     .argument("<id>", "name of the webhook")
     .addOption(new Option("--state <state>", "only these").choices(["pending", "delivered", "parked", "expired"]))
     .option("--after <history-id>", "go on behind this one", parseHistoryId, 0)
@@ -35,9 +36,9 @@ async function list(shell: Shell, id: string, { state, after, limit, ...options 
   const value = (await asMember(shell, pathsFor(shell, options), (call) => call("webhook.deliveries", input))) as Page;
   const rows = value.items.map((item) => [
     String(item.history_id),
-    item.state,
+    stateCell(item.state),
     String(item.attempts),
-    item.next_attempt_at === null ? "" : formatTime(item.next_attempt_at),
+    timeCell(item.next_attempt_at, ""),
     item.last_error ?? "",
   ]);
   const table = formatTable(["HISTORY ID", "STATE", "TRIES", "NEXT", "LAST ERROR"], rows, shell.columns);

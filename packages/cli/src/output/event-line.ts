@@ -1,6 +1,7 @@
 // One event of the daemon as people read it: on a line.
 import type { DaemonEvent } from "@claudemesh/client/daemon";
 import { describeBody, describePlace } from "./inbox-line.ts";
+import { shortKey, showMember } from "./members.ts";
 import { cutToColumns, neutraliseLine } from "./printable.ts";
 
 export function eventLine(event: DaemonEvent, columns: number | undefined): string {
@@ -12,11 +13,11 @@ function describeEvent(event: DaemonEvent): string {
   switch (event.kind) {
     case "message": {
       const { sender_name, sender_pubkey } = event.data;
-      return `${describePlace(event.data)}  ${sender_name ?? sender_pubkey.slice(0, 12)}  ${describeBody(event.data)}`;
+      return `${describePlace(event.data)}  ${showMember(sender_name, sender_pubkey)}  ${describeBody(event.data)}`;
     }
     case "peer_join":
     case "peer_leave":
-      return `${event.data.name ?? "?"}  ${event.data.pubkey}`;
+      return `${event.data.name ?? ""} (${shortKey(event.data.pubkey)})`.trim();
     case "peer_key_changed": {
       const { name, pinned_fingerprint, fingerprint } = event.data;
       return `${name}: the key was ${pinned_fingerprint} and is now ${fingerprint}; nothing is sent to this name`;

@@ -1,15 +1,17 @@
 // One message of the inbox as people read it, in cells or on a line.
 import type { InboxItem } from "@claudemesh/client/daemon";
+import { showMember } from "./members.ts";
 import { cutToColumns, neutraliseLine } from "./printable.ts";
-import { formatTime } from "./table.ts";
+import { type Cell, cellText } from "./table.ts";
+import { timeCell } from "./times.ts";
 
-export const inboxHeader = ["RECEIVED (UTC)", "WHERE", "FROM", "MESSAGE"];
+export const inboxHeader = ["RECEIVED", "WHERE", "FROM", "MESSAGE"];
 
-export function inboxCells(item: InboxItem): string[] {
+export function inboxCells(item: InboxItem): Cell[] {
   return [
-    formatTime(item.received_at),
+    timeCell(item.received_at),
     describePlace(item),
-    item.sender_name ?? item.sender_pubkey.slice(0, 12),
+    showMember(item.sender_name, item.sender_pubkey),
     describeBody(item),
   ];
 }
@@ -22,7 +24,7 @@ export function describePlace({ topic, sealed }: InboxItem): string {
 
 /** For messages that are printed as they come, when nobody knows how wide the next one is. */
 export function inboxLine(item: InboxItem, columns: number | undefined): string {
-  const line = neutraliseLine(inboxCells(item).join("  "));
+  const line = neutraliseLine(inboxCells(item).map(cellText).join("  "));
   return columns === undefined ? line : cutToColumns(line, Math.max(columns, 1));
 }
 

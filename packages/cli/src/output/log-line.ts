@@ -1,6 +1,7 @@
 // One line of a daemon's log for people: time, level, what happened, and the facts beside it. A line that is no JSON
 // object is shown as it stands, because a log that hides a line is worse than an ugly one.
 import { neutraliseLine } from "./printable.ts";
+import { formatTime } from "./times.ts";
 
 const levels: Readonly<Record<number, string>> = {
   10: "TRACE",
@@ -16,11 +17,18 @@ export function formatLogLine(line: string): string {
   if (entry === undefined) return neutraliseLine(line);
   // Mesh and process are the same in every line of one daemon's file.
   const { time, level, msg, event, mesh: _mesh, pid: _pid, ...facts } = entry;
-  const when = typeof time === "string" ? time.replace("T", " ").replace(/\.[0-9]+Z$/, "") : "";
+  const when = showTime(time);
   const what = [event, msg].filter((part) => typeof part === "string" && part !== "").join(": ");
   const rest = Object.entries(facts).map(([name, value]) => `${name}=${showFact(value)}`);
   const parts = [when, (levels[Number(level)] ?? String(level ?? "")).padEnd(5), what, ...rest];
   return neutraliseLine(parts.filter((part) => part !== "").join(" "));
+}
+
+/** A time that is none is shown as it stands. */
+function showTime(time: unknown): string {
+  if (typeof time !== "string") return "";
+  const ms = Date.parse(time);
+  return Number.isNaN(ms) ? time : formatTime(ms);
 }
 
 function parseEntry(line: string): Record<string, unknown> | undefined {

@@ -1,4 +1,5 @@
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { setDisplay } from "./display.ts";
 import { describeMessage, type MessageStatus } from "./message-timeline.ts";
 
 const bob = "bb".repeat(32);
@@ -26,6 +27,10 @@ const facts: MessageStatus = {
   chain: [{ client_message_id: "build-42", status: "done", accept_duplicate: false }],
 };
 
+// Without how long ago that was.
+beforeAll(() => setDisplay({ utc: true }));
+afterAll(() => setDisplay({}));
+
 const linesOf = (given: Partial<MessageStatus>) => describeMessage({ ...facts, ...given }, undefined).split("\n");
 
 describe("a message's timeline", () => {
@@ -40,17 +45,17 @@ describe("a message's timeline", () => {
     expect(lines).toEqual([
       "build-42  stored",
       "from alice to #builds",
-      "WHEN (UTC)           WHAT       DETAILS",
-      "2030-01-31 12:00:00  queued     outbox OUT1",
-      "2030-01-31 12:00:01  stored     broker b-1, history 7",
-      "2030-01-31 12:00:02  delivered  bob",
-      "-                    waiting    for cccccccccccc…",
+      "WHEN                  WHAT       DETAILS",
+      "2030-01-31T12:00:00Z  queued     outbox OUT1",
+      "2030-01-31T12:00:01Z  stored     broker b-1, history 7",
+      "2030-01-31T12:00:02Z  delivered  bob",
+      "-                     waiting    for (cccccccccccc)",
     ]);
   });
 
   it("shows where a message stands in its queue, until it is settled", () => {
     const queue = { state: "parked", deliveries: 5 };
-    expect(linesOf({ queue }).at(-1)).toBe("-                    parked  in its queue, handed out 5 times");
+    expect(linesOf({ queue }).at(-1)).toBe("-                     parked  in its queue, handed out 5 times");
     expect(linesOf({ queue: { state: "acked", deliveries: 1 }, state: "delivered" }).at(-1)).toMatch(/stored/);
   });
 
@@ -68,7 +73,7 @@ describe("a message's timeline", () => {
     };
     const lines = linesOf({ ...waiting, stages: [queued], deliveries: null });
     expect(lines[0]).toBe("build-42  queued (fate: unknown)");
-    expect(lines.at(-1)).toBe("2030-01-31 12:00:00  next try  after 2: timed_out: late");
+    expect(lines.at(-1)).toBe("2030-01-31T12:00:00Z  next try  after 2: timed_out: late");
   });
 
   it("says of a dead message why, and what the daemon advises", () => {
@@ -76,7 +81,7 @@ describe("a message's timeline", () => {
     const notes = [{ text: "Create the topic, then requeue it." }];
     const lines = linesOf({ state: "dead", fate: "refused", stages: [queued, dead], deliveries: null, notes });
     expect(lines[0]).toBe("build-42  dead (fate: refused)");
-    expect(lines).toContain("-                    dead    destination_not_found: gone");
+    expect(lines).toContain("-                     dead    destination_not_found: gone");
     expect(lines.at(-1)).toBe("Create the topic, then requeue it.");
   });
 
@@ -91,7 +96,7 @@ describe("a message's timeline", () => {
         { client_message_id: "again", status: "pending", accept_duplicate: true },
       ],
     });
-    expect(lines).toContain("2030-01-31 12:00:00  aborted  by operator, superseded by OUT2");
+    expect(lines).toContain("2030-01-31T12:00:00Z  aborted  by operator, superseded by OUT2");
     expect(lines).toContain("Chain: build-42 (aborted, duplicate accepted) → again (pending, duplicate accepted)");
   });
 
@@ -105,8 +110,8 @@ describe("a message's timeline", () => {
 
   it("of a received message names sender and place by what is known", () => {
     const received = { to: null, sender_name: null, fate: null, attempts: null, chain: [] };
-    expect(linesOf(received)[1]).toBe("from aaaaaaaaaaaa… to #builds");
-    expect(linesOf({ ...received, destination: { kind: "dm", ref: bob } })[1]).toContain("to bbbbbbbbbbbb…");
+    expect(linesOf(received)[1]).toBe("from (aaaaaaaaaaaa) to #builds");
+    expect(linesOf({ ...received, destination: { kind: "dm", ref: bob } })[1]).toContain("to (bbbbbbbbbbbb)");
     expect(linesOf({ ...received, destination: null, sender_pubkey: null })[1]).toMatch(/^WHEN/);
   });
 });

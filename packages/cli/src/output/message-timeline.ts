@@ -1,5 +1,8 @@
 // One message's way as people read it: what it is, a line for everything that happened to it, and what to do next.
-import { formatTable, formatTime } from "./table.ts";
+import { toned, toneOf } from "./colours.ts";
+import { shortenKeys, showMember } from "./members.ts";
+import { type Cell, formatTable } from "./table.ts";
+import { timeCell } from "./times.ts";
 
 type Stage = { readonly stage: string; readonly at: number | null; readonly [fact: string]: unknown };
 type Delivery = { readonly recipient_pubkey: string; readonly recipient_name: string | null; readonly state: string };
@@ -35,9 +38,9 @@ export function describeMessage(
 ): string {
   const rows = [...facts.stages.map(describeStage), ...waitingRows(facts)];
   return [
-    `${facts.client_message_id ?? facts.id}  ${facts.state}${describeFate(facts)}`,
+    `${facts.client_message_id ?? facts.id}  ${toned(facts.state, toneOf(facts.state))}${describeFate(facts)}`,
     ...describeWay(facts),
-    formatTable(["WHEN (UTC)", "WHAT", "DETAILS"], rows, columns),
+    formatTable(["WHEN", "WHAT", "DETAILS"], rows, columns),
     ...describeChain(facts),
     ...remarks(facts).map(hint),
   ].join("\n");
@@ -49,8 +52,8 @@ function describeFate({ state, fate }: MessageStatus): string {
 }
 
 function describeWay({ to, destination, sender_name, sender_pubkey }: MessageStatus): string[] {
-  const from = sender_name ?? shortKey(sender_pubkey);
-  const where = to ?? describeDestination(destination);
+  const from = sender_pubkey === null ? (sender_name ?? undefined) : showMember(sender_name, sender_pubkey);
+  const where = to === null ? describeDestination(destination) : shortenKeys(to);
   const parts = [from === undefined ? [] : [`from ${from}`], where === undefined ? [] : [`to ${where}`]].flat();
   return parts.length === 0 ? [] : [parts.join(" ")];
 }
@@ -58,11 +61,17 @@ function describeWay({ to, destination, sender_name, sender_pubkey }: MessageSta
 function describeDestination(destination: MessageStatus["destination"]): string | undefined {
   if (destination === null) return undefined;
   if (destination.kind === "topic") return `#${destination.ref}`;
-  return destination.kind === "queue" ? `queue:${destination.ref}` : shortKey(destination.ref);
+  return destination.kind === "queue" ? `queue:${destination.ref}` : showMember(null, destination.ref);
 }
 
-function describeStage(stage: Stage): string[] {
-  return [stage.at === null ? "-" : formatTime(stage.at), stage.stage, detailsOf(stage)];
+function describeStage(stage: Stage): Cell[] {
+  return [timeCell(stage.at), stageCell(stage.stage), detailsOf(stage)];
+}
+
+/** What a message has left behind it is no state to think about, unless it ended there. */
+function stageCell(stage: string): Cell {
+  const tone = toneOf(stage);
+  return tone === "waiting" ? stage : { text: stage, tone };
 }
 
 function detailsOf(stage: Stage): string {
@@ -85,16 +94,16 @@ function detailsOf(stage: Stage): string {
 }
 
 /** Who has not got it yet is as much a fact as who has. */
-function waitingRows(facts: MessageStatus): string[][] {
+function waitingRows(facts: MessageStatus): Cell[][] {
   const { deliveries, queue, state, attempts, next_attempt_at, last_error } = facts;
   const waiting = (deliveries ?? []).filter((delivery) => delivery.state === "unsettled");
-  const rows = waiting.map((delivery) => ["-", "waiting", `for ${recipientOf(delivery)}`]);
+  const rows: Cell[][] = waiting.map((delivery) => ["-", "waiting", `for ${recipientOf(delivery)}`]);
   if (queue !== null && state === "stored") {
     rows.push(["-", queue.state, `in its queue, handed out ${queue.deliveries} times`]);
   }
   if (state !== "queued" || next_attempt_at === null || attempts === null || attempts === 0) return rows;
   const why = last_error === null ? "" : `: ${last_error}`;
-  return [...rows, [formatTime(next_attempt_at), "next try", `after ${attempts}${why}`]];
+  return [...rows, [timeCell(next_attempt_at), "next try", `after ${attempts}${why}`]];
 }
 
 function describeChain({ chain }: MessageStatus): string[] {
@@ -115,11 +124,7 @@ function remarks({ broker, notes = [] }: MessageStatus): string[] {
 
 function recipientOf(facts: { readonly [fact: string]: unknown }): string {
   const { recipient_name, recipient_pubkey } = facts;
-  return typeof recipient_name === "string" ? recipient_name : (shortKey(recipient_pubkey) ?? "");
-}
-
-function shortKey(pubkey: unknown): string | undefined {
-  return typeof pubkey === "string" ? `${pubkey.slice(0, 12)}…` : undefined;
+  return showMember(typeof recipient_name === "string" ? recipient_name : null, text(recipient_pubkey));
 }
 
 function text(value: unknown): string {

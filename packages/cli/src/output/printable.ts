@@ -1,5 +1,5 @@
 // Text that came from other people, made safe for a terminal, and how many columns a text takes there. Nothing here
-// adds colour or any other escape sequence: this product prints none.
+// adds an escape sequence: the only ones that are printed are the colours of colours.ts, added behind all of this.
 
 // Control characters, and the marks that reorder or break lines: any of them could move a terminal's cursor, change its
 // state, or make one thing look like another.

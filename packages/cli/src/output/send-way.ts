@@ -1,15 +1,13 @@
 // What the sender of a queued message hears about its way: that it waits here, and why, or that nobody is going to read it.
 import type { SendBody } from "@claudemesh/client/daemon";
-import { formatTime } from "./table.ts";
+import { formatTime } from "./times.ts";
 
 export function describeWay({ broker, rate_limited, subscribers }: SendBody): string[] {
   const lines: string[] = [];
   if (broker === "away") lines.push("The broker is away: the message waits on this host until it is back.");
   if (rate_limited !== undefined) {
     const { since, until } = rate_limited;
-    lines.push(
-      `The mesh's budget is spent since ${formatTime(since)} UTC: the message waits until ${formatTime(until)} UTC.`,
-    );
+    lines.push(`The mesh's budget is spent since ${formatTime(since)}: the message waits until ${formatTime(until)}.`);
   }
   if (subscribers === 0) lines.push("Nobody else is subscribed to this topic now: the message may reach nobody.");
   return lines;

@@ -12,6 +12,7 @@ export function createRecordingShell(given: Partial<Shell> = {}): RecordingShell
     home: "/nowhere",
     version: "0.0.0-test",
     columns: undefined,
+    colours: false,
     raw: () => new PassThrough(),
     readerGone: new Promise(() => undefined),
     ...given,
