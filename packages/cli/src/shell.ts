@@ -1,8 +1,10 @@
 // What a command knows of the world it runs in: environment, streams, home. Passed in, so that commands are testable
 // and read no globals.
 import { readFileSync } from "node:fs";
+import { isatty } from "node:tty";
 import { chooseMesh, homeDir, type MeshPaths, meshPaths } from "@claudemesh/client/home";
 import { wantsColours } from "./output/display.ts";
+import { askAtTerminal } from "./terminal-question.ts";
 
 export type Shell = {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -16,6 +18,8 @@ export type Shell = {
   readonly columns: number | undefined;
   /** Whether what is printed for people may be coloured. */
   readonly colours: boolean;
+  /** Asks the person at the terminal; undefined where there is none, and so nobody to ask. */
+  readonly ask: ((question: string) => Promise<string | undefined>) | undefined;
   /** Resolves when whoever read our output has gone. */
   readonly readerGone: Promise<void>;
 };
@@ -33,6 +37,10 @@ export function createShell(process: NodeJS.Process): Shell {
     raw: (name) => (name === "stdout" ? process.stdout : watchedErrors(process)),
     columns: process.stdout.isTTY ? process.stdout.columns : undefined,
     colours: wantsColours(process.env, process.stdout.isTTY),
+    // Looked at by few commands, and looking at the stream itself would open it for all.
+    get ask() {
+      return isatty(0) && isatty(2) ? (question: string) => askAtTerminal(process, question) : undefined;
+    },
     readerGone: watchReader(process.stdout, (error) => {
       watchedErrors(process).write(`claudemesh: The output cannot be written: ${error.message}.\n`);
       process.exit(1);

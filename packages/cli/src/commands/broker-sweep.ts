@@ -3,15 +3,17 @@ import { brokerOptions } from "@claudemesh/broker/config";
 import type { Command } from "commander";
 import { askBroker, type BrokerOptions, brokerConfigOf, withStoreOrBroker } from "../broker-store.ts";
 import { examples, type Outcome, run } from "../command.ts";
+import { type Confirmable, confirm, withYes } from "../confirm.ts";
 import { WrongUsage } from "../exit-codes.ts";
 import { formatTable } from "../output/table.ts";
 import type { Shell } from "../shell.ts";
 
-type Options = BrokerOptions & { readonly messageRetentionDays?: string; readonly dedupeRetentionDays?: string };
+type Options = BrokerOptions &
+  Confirmable & { readonly messageRetentionDays?: string; readonly dedupeRetentionDays?: string };
 type Swept = Readonly<Record<string, number>>;
 
 export function define(command: Command, shell: Shell): void {
-  withStoreOrBroker(command);
+  withYes(withStoreOrBroker(command));
   for (const known of [brokerOptions.messageRetention, brokerOptions.dedupe]) {
     command.option(`--${known.flag} <days>`, `with --store: ${known.expects} (default: as for broker serve)`);
   }
@@ -31,6 +33,7 @@ async function sweep(shell: Shell, options: Options): Promise<Outcome> {
       "A running broker sweeps by its own settings; give the days with --store, or to broker serve.",
     );
   }
+  await confirm(shell, options, "Messages and records that are older than they have to be will be removed.");
   const asked = await askBroker<{ swept: Swept }>(shell, options, "/v1/admin/sweep", "Sweeping a running broker");
   const swept: Swept = asked?.swept ?? (await sweepOffline(shell, options));
   const rows = Object.entries(swept).map(([kind, count]) => [String(count), kind.replaceAll("_", " ")]);

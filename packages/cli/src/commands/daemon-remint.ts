@@ -4,13 +4,14 @@ import type { Remint } from "@claudemesh/daemon/remint";
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import type { Command } from "commander";
 import { examples, run, withMesh } from "../command.ts";
+import { type Confirmable, confirm, withYes } from "../confirm.ts";
 import { readInviteText } from "../secret-input.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
-type Options = { mesh?: string; json?: boolean; invite?: string; inviteFile?: string; name?: string };
+type Options = Confirmable & { mesh?: string; json?: boolean; invite?: string; inviteFile?: string; name?: string };
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command)
+  withYes(withMesh(command))
     .option(
       "--invite <invite>",
       "- for standard input, or the line that an owner gave you: new keys are a new member (or CLAUDEMESH_INVITE)",
@@ -19,6 +20,11 @@ export function define(command: Command, shell: Shell): void {
     .option("--name <member>", "its name in the mesh (default: the name of the old one)")
     .action((options: Options) =>
       run(shell, options, async () => {
+        await confirm(
+          shell,
+          options,
+          "This home will have new keys, and be a new member: what was sealed for the old ones is not readable any more.",
+        );
         const { remintKeys } = await import("@claudemesh/daemon/remint");
         const { name } = options;
         const text = readInviteText(shell, { given: options.invite, file: options.inviteFile });

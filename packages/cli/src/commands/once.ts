@@ -9,6 +9,7 @@ import { type JsonValue, parseStrictJsonText, StrictJsonError } from "@claudemes
 import { onceLimits } from "@claudemesh/protocol/registrar/once-limits";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { examples, type Outcome, run, withMesh, withTimes } from "../command.ts";
+import { type Confirmable, confirm, withYes } from "../confirm.ts";
 import { parseWait } from "../duration.ts";
 import { hint } from "../hints.ts";
 import { asMember } from "../member.ts";
@@ -21,7 +22,7 @@ import { formatTime, timeCell } from "../output/times.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 import { parseCount } from "./queue-create.ts";
 
-type Options = {
+type Options = Confirmable & {
   readonly mesh?: string;
   readonly json?: boolean;
   readonly wait?: boolean;
@@ -38,7 +39,7 @@ recorded, 2 wrong usage, 3 the broker cannot be reached, 4 the key is running el
 used for another command, 5 there is no such command.`;
 
 export function define(command: Command, shell: Shell): void {
-  withTimes(withMesh(command))
+  withYes(withTimes(withMesh(command)))
     .argument("<key>", "names the effect: 1–128 printable characters without spaces")
     .argument("[command...]", "what to run, after --; its words are the inputs of the key")
     .option("--wait", "wait while another host runs it (the default)")
@@ -104,7 +105,7 @@ async function dispatch(
   const paths = pathsFor(shell, options);
   const call: BrokerCall = (operation, input) => asMember(shell, paths, (ask) => ask(operation, input));
   if (options.show === true) return show(shell, paths, call, key, options);
-  if (options.resolve !== undefined) return resolve(call, key, options);
+  if (options.resolve !== undefined) return resolve(shell, call, key, options);
   return runOnce(shell, call, key, words, options);
 }
 
@@ -202,9 +203,10 @@ async function show(shell: Shell, paths: MeshPaths, call: BrokerCall, key: strin
   return { value, text: next === undefined ? table : `${table}\n${next}` };
 }
 
-async function resolve(call: BrokerCall, key: string, options: Options): Promise<Outcome> {
+async function resolve(shell: Shell, call: BrokerCall, key: string, options: Options): Promise<Outcome> {
   const outcome = options.resolve === "done" ? "done" : "not_done";
   const { epoch, result } = options;
+  await confirm(shell, options, `Epoch ${epoch} of ${key} will be settled as ${options.resolve}, for every member.`);
   const input = { key, epoch, outcome, ...(result === undefined ? {} : { result: result.value }) };
   const value = await call("once.resolve", input);
   const then = outcome === "done" ? "later callers get its result" : "the next claim may run it";

@@ -1,20 +1,26 @@
 // `claudemesh daemon outbox prune`: done rows become tombstones, as often as it takes for all of them.
 import { type Command, InvalidArgumentError } from "commander";
 import { examples, type Outcome, run, withMesh } from "../command.ts";
+import { type Confirmable, confirm, withYes } from "../confirm.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { expectBody } from "../exit-codes.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
-type Options = { mesh?: string; json?: boolean; olderThanDays: number };
+type Options = Confirmable & { mesh?: string; json?: boolean; olderThanDays: number };
 
 export function define(command: Command, shell: Shell): void {
-  withMesh(command)
+  withYes(withMesh(command))
     .requiredOption("--older-than-days <n>", "rows that were done more than so many days ago", parseDays)
     .action((options: Options) => run(shell, options, () => prune(shell, options)));
   examples(command, "claudemesh daemon outbox prune --older-than-days 7");
 }
 
 async function prune(shell: Shell, options: Options): Promise<Outcome> {
+  await confirm(
+    shell,
+    options,
+    `Rows done more than ${options.olderThanDays} days ago will lose what their messages said.`,
+  );
   const request = { older_than_days: options.olderThanDays };
   const made = await withDaemon(shell, pathsFor(shell, options), async (daemon) => {
     let total = 0;

@@ -2,6 +2,7 @@
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type Command, Option } from "commander";
 import { type CommonOptions, examples, type Outcome, run } from "../command.ts";
+import { type Confirmable, confirm, withYes } from "../confirm.ts";
 import { asMember } from "../member.ts";
 import { formatTable } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -9,7 +10,8 @@ import { parseSeq, withSpace, writeOnce } from "../space/space-access.ts";
 import { readPages } from "../space/space-pages.ts";
 import { branchName } from "../space/space-text.ts";
 
-type Options = CommonOptions & { readonly from?: string; readonly at?: number; readonly delete?: boolean };
+type Options = CommonOptions &
+  Confirmable & { readonly from?: string; readonly at?: number; readonly delete?: boolean };
 type Branch = {
   readonly name: string;
   readonly createdSeq: number;
@@ -19,7 +21,7 @@ type Branch = {
 };
 
 export function define(command: Command, shell: Shell): void {
-  withSpace(command)
+  withYes(withSpace(command))
     .argument("[name]", "the branch to make or delete (default: list them)")
     .option("--from <branch>", "make it from this branch (default: main)")
     .option("--at <seq>", "make it from what that branch was after this seq (default: now)", parseSeq)
@@ -56,6 +58,7 @@ async function list(shell: Shell, space: string, options: Options): Promise<Outc
 async function write(shell: Shell, space: string, name: string, options: Options): Promise<Outcome> {
   const { from, at } = options;
   const isDelete = options.delete === true;
+  if (isDelete) await confirm(shell, options, `The branch ${name} of ${space} will take no more writes.`);
   const input = {
     localSeq: 1,
     name,

@@ -13,6 +13,7 @@ export function createRecordingShell(given: Partial<Shell> = {}): RecordingShell
     version: "0.0.0-test",
     columns: undefined,
     colours: false,
+    ask: undefined,
     raw: () => new PassThrough(),
     readerGone: new Promise(() => undefined),
     ...given,
