@@ -1,4 +1,4 @@
-// Every command there is, in the order that help shows them, and the file that holds each. What a command takes and
+// Every command there is, in the order that help shows them within their groups, and the file that holds each. What a command takes and
 // does is in its own file, which is loaded only when somebody asks for it.
 import type { CommandModule } from "./command.ts";
 
@@ -22,6 +22,15 @@ export const commandGroups: Readonly<Record<string, string>> = {
   registrar: "register an artifact once, under an owner's approval",
   space: "shared state of a mesh: entities, transactions, branches",
 };
+
+/** The headings under which help shows the first words, in this order. */
+export const helpGroups: readonly { readonly heading: string; readonly words: readonly string[] }[] = [
+  { heading: "Start here:", words: ["up"] },
+  { heading: "Messages:", words: ["send", "inbox", "events", "status", "peers", "peer", "topic", "queue", "webhook"] },
+  { heading: "Shared state:", words: ["space", "once", "registrar"] },
+  { heading: "This host:", words: ["daemon", "doctor", "audit", "mcp", "completion"] },
+  { heading: "Running a mesh:", words: ["mesh", "broker"] },
+];
 
 const entry = (path: string, summary: string, load: CommandEntry["load"]): CommandEntry => ({ path, summary, load });
 

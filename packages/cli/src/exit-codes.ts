@@ -14,6 +14,18 @@ export const exitCodes = {
   notYet: 7,
 } as const;
 
+/** As help prints them; docs/exit-codes.md says more of each. */
+export const exitCodeMeanings: readonly (readonly [number, string])[] = [
+  [exitCodes.done, "done"],
+  [exitCodes.failed, "refused or failed"],
+  [exitCodes.usage, "wrong usage, or a malformed id, name or address"],
+  [exitCodes.unreachable, "daemon or broker not reachable"],
+  [exitCodes.conflict, "conflict with what is there"],
+  [exitCodes.notFound, "not found"],
+  [exitCodes.busy, "rate-limited, busy, or not known yet"],
+  [exitCodes.notYet, "has not happened in the time given"],
+];
+
 /** The command line lacks something or contradicts itself, which only the command can see. */
 export class WrongUsage extends Error {
   override readonly name = "WrongUsage";

@@ -1,7 +1,9 @@
 // What every command owes its user, checked by walking the whole table.
+import { readFileSync } from "node:fs";
 import { type Command, CommanderError } from "commander";
 import { beforeAll, describe, expect, it } from "vitest";
-import { commandEntries, commandGroups } from "./command-table.ts";
+import { commandEntries, commandGroups, helpGroups } from "./command-table.ts";
+import { exitCodeMeanings, exitCodes } from "./exit-codes.ts";
 import { buildProgram, findEntry } from "./program.ts";
 import { createRecordingShell } from "./testing/recording-shell.ts";
 
@@ -26,6 +28,16 @@ async function helpOf(path: string): Promise<string> {
   await expect(program.parseAsync([...path.split(" "), "--help"], { from: "user" })).rejects.toThrow(CommanderError);
   return shell.printed.join("\n");
 }
+
+describe("the exit codes", () => {
+  it("are each explained once, in help and in the documentation", () => {
+    const codes = exitCodeMeanings.map(([code]) => code);
+    expect(codes).toEqual(Object.values(exitCodes));
+    const page = readFileSync(new URL("../../../docs/exit-codes.md", import.meta.url), "utf8");
+    const rows = [...page.matchAll(/^\| (\d) \| ([^|]+) \|/gm)].map(([, code, meaning]) => [Number(code), meaning]);
+    expect(rows).toEqual(exitCodeMeanings);
+  });
+});
 
 describe("the command table", () => {
   it("names each command once, and a group for every word that stands before others", () => {
@@ -87,6 +99,28 @@ describe.each(paths)("claudemesh %s", (path) => {
 });
 
 describe("help", () => {
+  it("shows every command under one heading, in the order of the headings, and the exit codes below", async () => {
+    const grouped = helpGroups.flatMap(({ words }) => words);
+    expect(new Set(grouped).size).toBe(grouped.length);
+    expect(new Set(grouped)).toEqual(new Set(paths.map((path) => path.split(" ")[0])));
+    const shell = createRecordingShell();
+    const program = await buildProgram(shell, () => false);
+    await expect(program.parseAsync(["--help"], { from: "user" })).rejects.toThrow(CommanderError);
+    const lines = shell.printed.join("\n").split("\n");
+    const headings = lines.filter((line) => /^[A-Z][a-z ]+:$/.test(line));
+    expect(headings).toEqual(["Options:", ...helpGroups.map(({ heading }) => heading), "Exit codes:"]);
+    const shown = lines.flatMap((line) => /^ {2}([a-z]+)(?: \[| {2,}|$)/.exec(line)?.[1] ?? []);
+    expect(shown).toEqual(["up", "help", ...grouped.slice(1)]);
+    for (const [code, meaning] of exitCodeMeanings) expect(lines).toContain(`  ${code}  ${meaning}`);
+  });
+
+  it("has its headings in bold where colours are wanted, and nothing of other people", async () => {
+    const shell = createRecordingShell({ colours: true });
+    const program = await buildProgram(shell, () => false);
+    await expect(program.parseAsync(["--help"], { from: "user" })).rejects.toThrow(CommanderError);
+    expect(shell.printed.join("\n")).toContain("\u001b[1mMessages:\u001b[22m");
+  });
+
   it("fits a narrow terminal and holds no escape sequence", async () => {
     const shell = createRecordingShell({ columns: 60 });
     const program = await buildProgram(shell, () => false);

@@ -2,22 +2,35 @@
 // does not exist; what a command takes is loaded only for those that are wanted.
 import { styleText } from "node:util";
 import { Command } from "commander";
-import { type CommandEntry, commandEntries, commandGroups } from "./command-table.ts";
+import { type CommandEntry, commandEntries, commandGroups, helpGroups } from "./command-table.ts";
+import { exitCodeMeanings } from "./exit-codes.ts";
 import type { Shell } from "./shell.ts";
+
+const exitCodeLines = exitCodeMeanings.map(([code, meaning]) => `  ${code}  ${meaning}`);
 
 /** The whole tree where `wanted` says yes to every entry. */
 export async function buildProgram(shell: Shell, wanted: (entry: CommandEntry) => boolean): Promise<Command> {
   const program = new Command("claudemesh")
     .description("The coordination layer for coding agents and the machines they run on.")
-    .version(shell.version);
+    .version(shell.version)
+    .commandsGroup(helpGroups[0]?.heading ?? "")
+    .helpCommand("help [command]", "what a command takes")
+    .addHelpText("after", `\nExit codes:\n${exitCodeLines.join("\n")}`);
   configure(program, shell);
   const nodes = new Map<string, Command>([["", program]]);
   const loadWhole = () => buildProgram(shell, () => true);
-  for (const entry of commandEntries) {
+  for (const entry of commandEntries.toSorted((a, b) => placeInHelp(a) - placeInHelp(b))) {
     const command = addNode(nodes, entry.path, entry.summary, shell);
     if (wanted(entry)) (await entry.load()).define(command, shell, loadWhole);
   }
   return program;
+}
+
+/** Of its group, and then of its own first word. */
+function placeInHelp({ path }: CommandEntry): number {
+  const [first = ""] = path.split(" ", 1);
+  const group = helpGroups.findIndex(({ words }) => words.includes(first));
+  return group * 100 + (helpGroups[group]?.words.indexOf(first) ?? 0);
 }
 
 /** The longest command that the first words name. Options before a command are not a thing here. */
@@ -41,6 +54,8 @@ function addNode(nodes: Map<string, Command>, path: string, summary: string, she
     .description(summary)
     .summary(summary);
   configure(command, shell);
+  const group = helpGroups.find(({ words }) => words.includes(path));
+  if (group !== undefined) command.helpGroup(group.heading);
   nodes.set(path, command);
   return command;
 }
