@@ -1,8 +1,8 @@
 // One message of the inbox as people read it, in cells or on a line.
 import type { InboxItem } from "@claudemesh/client/daemon";
+import { type Cell, cellText } from "./cell.ts";
 import { showMember } from "./members.ts";
 import { cutToColumns, neutraliseLine } from "./printable.ts";
-import { type Cell, cellText } from "./table.ts";
 import { timeCell } from "./times.ts";
 
 export const inboxHeader = ["RECEIVED", "WHERE", "FROM", "MESSAGE"];

@@ -1,7 +1,9 @@
 // One message's way as people read it: what it is, a line for everything that happened to it, and what to do next.
+
+import type { Cell } from "./cell.ts";
 import { toned, toneOf } from "./colours.ts";
 import { shortenKeys, showMember } from "./members.ts";
-import { type Cell, formatTable } from "./table.ts";
+import { formatTable } from "./table.ts";
 import { timeCell } from "./times.ts";
 
 type Stage = { readonly stage: string; readonly at: number | null; readonly [fact: string]: unknown };

@@ -1,12 +1,10 @@
 // Columns for people: as wide as their content, lines cut at the edge of the terminal. Without a terminal nothing is
 // cut, so that pipes see everything.
+import type { Cell } from "./cell.ts";
 import { type Tone, toned, toneOf } from "./colours.ts";
 import { shortenKeys } from "./members.ts";
 import { columnsOf, cutToColumns, neutraliseLine, padColumns } from "./printable.ts";
 import { formatTime } from "./times.ts";
-
-/** What stands in a column. `more` is shown behind the text where the whole table has room for it. */
-export type Cell = string | { readonly text: string; readonly more?: string; readonly tone?: Tone | undefined };
 
 type Part = { readonly text: string; readonly tone: Tone | undefined };
 
@@ -48,11 +46,6 @@ function partOf(cell: Cell, isWhole: boolean): Part {
   if (typeof cell === "string") return { text: neutraliseLine(cell), tone: undefined };
   const { text, more = "", tone } = cell;
   return { text: neutraliseLine(isWhole ? `${text}${more}` : text), tone };
-}
-
-/** The text of a cell where no table is. */
-export function cellText(cell: Cell): string {
-  return typeof cell === "string" ? cell : cell.text;
 }
 
 function widthsOf(cells: readonly (readonly Part[])[]): number[] {

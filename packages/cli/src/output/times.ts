@@ -1,6 +1,7 @@
 // Times as people read them: local, with how long ago where there is room for it, or as ISO 8601 in UTC.
+
+import type { Cell } from "./cell.ts";
 import { currentDisplay } from "./display.ts";
-import type { Cell } from "./table.ts";
 
 /** For sentences and lines. */
 export function formatTime(ms: number): string {
