@@ -172,7 +172,7 @@ export function chooseMesh(
   }
   if (named !== undefined) {
     if (meshes.includes(named.mesh)) return named.mesh;
-    const message = `There is no mesh "${named.mesh}" in ${home}, and ${named.source}; it holds ${listed}.`;
+    const message = `There is no mesh "${named.mesh}" in ${home}, though ${named.source}; it holds ${listed}.`;
     throw new MeshError("not_found", message, details);
   }
   const [only, ...others] = meshes;
@@ -189,15 +189,15 @@ function namedMesh(
   wanted: string | undefined,
   env: Readonly<Record<string, string | undefined>>,
 ): NamedMesh | undefined {
-  if (wanted !== undefined) return { mesh: wanted, source: "it was asked for by name, as by --mesh" };
+  if (wanted !== undefined) return { mesh: wanted, source: "--mesh names it" };
   const ofEnvironment = env.CLAUDEMESH_MESH;
-  if (ofEnvironment) return { mesh: ofEnvironment, source: "the environment names it (CLAUDEMESH_MESH)" };
+  if (ofEnvironment) return { mesh: ofEnvironment, source: "CLAUDEMESH_MESH names it" };
   const used = readUsedMesh(home);
   return used === undefined
     ? undefined
     : {
         mesh: used,
-        source: "`claudemesh mesh use` chose it: choose another, or forget it with `claudemesh mesh use --none`",
+        source: "`claudemesh mesh use` chose it (`claudemesh mesh use --none` forgets it)",
       };
 }
 
