@@ -1,4 +1,5 @@
 import { PassThrough } from "node:stream";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, test, vi } from "vitest";
 import { describeCount, printAll } from "./list-pages.ts";
 import { createRecordingShell } from "./testing/recording-shell.ts";
@@ -9,7 +10,11 @@ const columns = { header: ["N"], cells: (n: number) => [String(n)] };
 function endless() {
   const asked = { pages: 0 };
   async function* pages() {
-    for (;;) yield [asked.pages++];
+    for (;;) {
+      // A page comes over a socket, in a turn of its own.
+      await nextTurn();
+      yield [asked.pages++];
+    }
   }
   return { asked, pages: pages() };
 }
@@ -32,9 +37,7 @@ describe("all pages of a list", () => {
     const printing = printAll(shell, {}, pages, columns, "nothing");
     await vi.waitFor(() => expect(stream.listenerCount("drain")).toBe(1));
     expect(asked.pages).toBe(1);
-    stream.read();
-    // Nothing is in its way any more until it is stuck again.
-    stream.write("more than fits");
+    stream.resume();
     await vi.waitFor(() => expect(asked.pages).toBeGreaterThan(1));
     leave();
     await printing;

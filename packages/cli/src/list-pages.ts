@@ -6,8 +6,9 @@ import { isUlid } from "@claudemesh/protocol/ids";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Outcome } from "./command.ts";
+import type { Cell } from "./output/cell.ts";
 import { jsonText } from "./output/printable.ts";
-import { type Cell, formatTable } from "./output/table.ts";
+import { formatTable } from "./output/table.ts";
 import type { Shell } from "./shell.ts";
 
 export type PlaceOptions = {
