@@ -29,7 +29,7 @@ export type OutboxSnapshot = {
 };
 
 /** `status` as it was, `pruned` for a tombstone. */
-export type RemovedRow = { readonly clientMessageId: string; readonly status: string };
+type RemovedRow = { readonly clientMessageId: string; readonly status: string };
 
 /** What a tombstone says of its message. */
 export type PrunedRow = {

@@ -2,8 +2,8 @@
 // refuses a row is known for what it is, and sends that mention nobody do not even ask it.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { textArray, uuidArray } from "@claudemesh/storage/postgres-arrays";
-import { writeMentions } from "../../core/mention-failure.ts";
 import type { SendToAccept } from "../../ports.ts";
+import { writeMentions } from "../mention-failure.ts";
 
 // What was not accepted has no message under this id, which no other send ever had, and so no mention.
 const mentionsSql = `

@@ -3,9 +3,9 @@
 import type { AcceptRefusal } from "@claudemesh/protocol/messages/accept-result";
 import { StorageError } from "@claudemesh/storage/errors";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import { writeMentions } from "../../core/mention-failure.ts";
 import { answerFromStored } from "../../core/stored-accept.ts";
 import type { CommittedAccept, SendToAccept, StoredAccept } from "../../ports.ts";
+import { writeMentions } from "../mention-failure.ts";
 import type { AcceptRun, MeshRun } from "./accept-run.ts";
 import { insertQueueMessage } from "./queue-rows.ts";
 

@@ -2,8 +2,8 @@
 // commit order.
 import { StorageError } from "@claudemesh/storage/errors";
 import { describe, expect, test } from "vitest";
-import { isMentionFailure } from "../../../core/mention-failure.ts";
 import { createBarrier, dm, noEffects, queue, send, topic, type World } from "../../conformance-world.ts";
+import { isMentionFailure } from "../../mention-failure.ts";
 
 export function describeAccept(world: () => World): void {
   describe("effects", () => describeEffects(world));
