@@ -1,6 +1,13 @@
 // When a start has settled: what is waited for where a daemon knows several brokers.
 import { expect, it } from "vitest";
-import { isSettled } from "./daemon-settling.ts";
+import { describeBroker, isSettled } from "./daemon-settling.ts";
+
+it("names the command that mends what waiting does not", () => {
+  const away = { state: "offline", reason: "unreachable", detail: "refused" } as const;
+  expect(describeBroker(away)).not.toContain("claudemesh");
+  const other = { state: "offline", reason: "not_our_broker", detail: "it has another key" } as const;
+  expect(describeBroker(other)).toContain("claudemesh mesh trust-broker");
+});
 
 it("takes the first word of the only broker, and asks all of several before it says that none is there", () => {
   const away = { state: "offline", reason: "unreachable" } as const;

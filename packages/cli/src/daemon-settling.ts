@@ -64,9 +64,18 @@ export function isHopeless({ state, reason }: BrokerStatusBody): boolean {
   return state !== "online" && reason !== undefined && hopeless.has(reason);
 }
 
+/** Where the reason itself does not say what to do. */
+const advice: Readonly<Record<string, string>> = {
+  not_our_broker:
+    "Look what runs at its address; if an owner says that the key was changed on purpose: claudemesh mesh trust-broker.",
+  unauthorized:
+    "Ask an owner whether this member is in the mesh: claudemesh mesh members. `claudemesh doctor` says more.",
+};
+
 export function describeBroker({ state, reason, detail }: BrokerStatusBody): string {
   if (state === "online") return "Broker  connected";
   if (state === "connecting") return "Broker  not reached yet; sends are kept until it is";
   const why = [reason, detail].filter((part) => part !== undefined).join(": ");
-  return `Broker  not connected (${why}); sends are kept until it is`;
+  const next = reason === undefined ? undefined : advice[reason];
+  return `Broker  not connected (${why}); sends are kept until it is${next === undefined ? "" : `\n${next}`}`;
 }
