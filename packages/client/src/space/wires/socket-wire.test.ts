@@ -69,6 +69,7 @@ describe.each(wires)("a wire over %s", (_, openWire) => {
     const peer = await broker.peers.next();
     peer.send({ type: "later", padding: "x".repeat(9_000) });
     expect(await peer.closeCode).toBeGreaterThan(0);
+    expect(await peer.closeReason).toContain("the broker sent too much before it answered the hello");
   });
 
   it("says hello with a signature, asks and is answered", async () => {

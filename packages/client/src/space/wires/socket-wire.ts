@@ -5,6 +5,7 @@ import { type AnnouncedFeatures, negotiate } from "@claudemesh/protocol/features
 import { parseOwnJsonText, StrictJsonError, writeStrictJson } from "@claudemesh/protocol/json";
 import { type BackoffBounds, backoffDelayMs, defaultReconnect } from "@claudemesh/protocol/messages/backoff";
 import { limits } from "@claudemesh/protocol/messages/limits";
+import { closeReason } from "@claudemesh/protocol/wire/close-reason";
 import { protocolVersion } from "@claudemesh/protocol/wire/frames";
 import { type HelloSession, helloBytes, proofBytes } from "@claudemesh/protocol/wire/signing";
 import { refuseManyValues } from "@claudemesh/protocol/wire/value-count";
@@ -101,7 +102,7 @@ class SocketWire implements SpaceWire {
 
   readonly close = (): Promise<void> => {
     this.#isClosed = true;
-    this.#end("closed: closed by this side", normalClosure);
+    this.#end("closed: closed by this side");
     return Promise.resolve();
   };
 
@@ -115,7 +116,9 @@ class SocketWire implements SpaceWire {
     this.#isBelieved = false;
     const { connectTimeoutMs = timing.connectTimeoutMs } = this.#options;
     const isHasty = this.#route.others.length > 0 && !this.#route.isRoundOver;
-    this.#wait(isHasty ? Math.min(connectTimeoutMs, hastyConnectMs) : connectTimeoutMs, () => this.#end());
+    this.#wait(isHasty ? Math.min(connectTimeoutMs, hastyConnectMs) : connectTimeoutMs, () =>
+      this.#end(undefined, "the connection and the hello took too long"),
+    );
     socket.addEventListener("open", () => {
       opened = true;
       if (this.#socket !== socket) return;
@@ -139,13 +142,16 @@ class SocketWire implements SpaceWire {
     const fits = typeof data === "string" && (this.#isUp || data.length <= limits.helloFrameBytes);
     const frame = fits ? parseFrame(data) : undefined;
     if (frame === undefined || typeof frame.type !== "string") {
-      this.#end();
+      this.#end(
+        undefined,
+        fits ? "the frame could not be understood" : "the broker sent too much before it answered the hello",
+      );
     } else if (frame.type === "proof" && this.#nonce !== undefined) {
       void this.#greet(socket, frame, this.#nonce);
       this.#nonce = undefined;
     } else if (this.#session === undefined) {
       // A kind that is not known yet is passed over; nothing else means anything before the proof.
-      if (["challenge", "reply"].includes(frame.type)) this.#end();
+      if (["challenge", "reply"].includes(frame.type)) this.#end(undefined, "the broker has not proven its key");
     } else if (frame.type === "reply") {
       this.#reply(frame);
     } else if (this.#isUp) {
@@ -169,7 +175,7 @@ class SocketWire implements SpaceWire {
       (await isProof({ ...session, features: (features ?? {}) as AnnouncedFeatures }, signature));
     if (!isCurrent()) return;
     if (!isProven) {
-      this.#end();
+      this.#end(undefined, "the broker has not proven the key that this client trusts");
       return;
     }
     this.#session = session;
@@ -177,7 +183,7 @@ class SocketWire implements SpaceWire {
     const negotiation = negotiate((features ?? {}) as AnnouncedFeatures);
     if (!negotiation.ok) {
       const why = `${negotiation.code}: the broker and this client do not understand each other`;
-      this.#end(this.#isBelieved ? why : undefined);
+      this.#end(this.#isBelieved ? why : undefined, why);
       return;
     }
     const id = this.#requests.nextId();
@@ -191,7 +197,7 @@ class SocketWire implements SpaceWire {
 
   #reply({ id, status, body }: Fields): void {
     if (typeof id !== "number" || typeof status !== "number") {
-      this.#end();
+      this.#end(undefined, "the frame could not be understood");
     } else if (this.#isUp) {
       this.#heard();
       this.#requests.answer({ type: "reply", id, status, body });
@@ -206,7 +212,10 @@ class SocketWire implements SpaceWire {
       this.#listeners.up();
     } else {
       const isRefused = status === 401 || status === 403;
-      this.#end(isRefused ? "unauthorized: the broker refuses this member" : undefined);
+      this.#end(
+        isRefused ? "unauthorized: the broker refuses this member" : undefined,
+        `the hello was answered with ${status}`,
+      );
     }
   }
 
@@ -219,7 +228,7 @@ class SocketWire implements SpaceWire {
   #heard(): void {
     const pingIdleMs = this.#options.pingIdleMs ?? timing.pingIdleMs;
     this.#wait(pingIdleMs, () => {
-      this.#wait(pingIdleMs, () => this.#end());
+      this.#wait(pingIdleMs, () => this.#end(undefined, "the broker answers no questions"));
       void this.request("space.list", { limit: 1 });
     });
   }
@@ -230,13 +239,14 @@ class SocketWire implements SpaceWire {
     this.#timer = setTimeout(then, delayMs);
   }
 
-  #end(stopped?: string, closeCode = normalClosure): void {
+  /** `why` is for the other side: a close frame says what it is for. */
+  #end(stopped?: string, why = stopped ?? "this client connects anew"): void {
     const socket = this.#socket;
     if (socket === undefined && stopped === undefined) return;
     this.#socket = undefined;
     this.#isUp = false;
     clearTimeout(this.#timer);
-    socket?.close(closeCode);
+    socket?.close(normalClosure, closeReason(why));
     this.#requests.endAll();
     if (stopped === undefined && !this.#isClosed) {
       const isRoundOver = this.#route.failed();
