@@ -91,12 +91,19 @@ describe("in an empty home", () => {
     expect(broken.stderr.match(/claudemesh: /g)).toHaveLength(1);
   });
 
-  test("nothing is coloured, wherever it goes", async () => {
-    const env = { FORCE_COLOR: "1", CLICOLOR_FORCE: "1" };
-    for (const args of [["--help"], ["frobnicate"], ["mesh", "list"]]) {
+  test("nothing is coloured where no terminal is, nor where NO_COLOR says so, and JSON and errors never are", async () => {
+    const plain: [string[], Record<string, string>][] = [
+      [["--help"], {}],
+      [["--help"], { FORCE_COLOR: "1", NO_COLOR: "1" }],
+      [["--help"], { FORCE_COLOR: "1", TERM: "dumb" }],
+      [["frobnicate"], { FORCE_COLOR: "1" }],
+      [["mesh", "list", "--json"], { FORCE_COLOR: "1" }],
+    ];
+    for (const [args, env] of plain) {
       const { stdout, stderr } = await runCli(args, { home, env });
-      expect(stdout + stderr).not.toContain("\u001b");
+      expect(stdout + stderr, args.join(" ")).not.toContain("\u001b");
     }
+    expect((await runCli(["--help"], { home, env: { FORCE_COLOR: "1" } })).stdout).toContain("\u001b[1mMessages:");
   });
 });
 
@@ -269,7 +276,7 @@ describe("a daemon of another version", () => {
 
   test("is asked by send only when it refused", async () => {
     const { code, stderr } = await runCli(["send", "@self", "x"], { home });
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(asked).toEqual(["/v1/send", "/v1/version"]);
     expect(stderr).toMatch(told);
     expect(stderr).toContain("what is that");
