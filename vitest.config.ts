@@ -1,6 +1,7 @@
 // Which test files belong to which run. The suffix says what a test needs and how long it may take:
 // .test.ts (fast), .pg.test.ts and .redis.test.ts (a real server), .deep.test.ts and .soak.test.ts
 // (seeded, long). tests/ holds whole-process tests. `npm run check` refuses a test file that no project collects.
+// Why: docs/decisions/0008.
 import { defineConfig } from "vitest/config";
 
 const long = ["**/*.deep.test.ts", "**/*.soak.test.ts"];

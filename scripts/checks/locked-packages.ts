@@ -1,5 +1,6 @@
 // The locked-packages check: what `npm ci` installs is fixed by hash, runs nothing of its own while it is installed, and
 // brings no Node that lacks a security release. docs/releases.md says how the lock file is changed.
+// Why: docs/decisions/0147.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Check, CheckReport } from "./check-report.ts";

@@ -1,5 +1,6 @@
 // Makes a program's published code out of few files: its own, those of the workspace packages it imports and those of its
 // dependencies, which Node would otherwise find and link one by one at every start. So what is installed is what was tried.
+// Why: docs/decisions/0046, docs/decisions/0146.
 import { readFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { dirname, join, posix, relative } from "node:path";

@@ -1,4 +1,5 @@
 // The licences of the code that a bundle carries: they ask to be handed on with it.
+// Why: docs/decisions/0146.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 

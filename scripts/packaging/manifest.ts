@@ -1,5 +1,6 @@
 // Turns the package.json of a source package, which points at TypeScript, into the one that is published, which points
 // at what was built. Pure; scripts/build.ts reads and writes the files.
+// Why: docs/decisions/0145.
 export interface Manifest {
   readonly name: string;
   readonly version: string;

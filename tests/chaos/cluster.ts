@@ -1,5 +1,6 @@
 // What a chaos run strikes: brokers on one store, two daemons behind a network that can be cut, and where the store is
 // PostgreSQL, a PostgreSQL and a Redis of its own. Nothing of the machine's own servers is touched. No load and no blows.
+// Why: docs/decisions/0066.
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,5 +1,6 @@
 // How much work a piece of our code does, counted instead of timed: how often the engine entered each block of it, and how
 // many characters its own searches looked at. The same input costs the same on every machine, however busy it is.
+// Why: docs/decisions/0111.
 import { Session } from "node:inspector/promises";
 import { expect } from "vitest";
 

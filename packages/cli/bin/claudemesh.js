@@ -4,6 +4,7 @@
 # The shell runs the lines up to the closing mark below; to Node they are one comment. So the process that a user
 # starts (and kills) becomes the product itself, on the pinned Node, whatever Node is on PATH, and no second one boots.
 # What the commands do lives in src/, not here.
+# Why: docs/decisions/0001, docs/decisions/0038.
 self=$0
 case $self in *[/]*) ;; *) self=./$self ;; esac
 while [ -L "$self" ]; do

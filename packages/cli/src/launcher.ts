@@ -1,5 +1,6 @@
 // Where this program's own launcher is, and what a user types to start it again: what starts a daemon in the background,
 // or from a service, and what a text tells the user to run must be this very installation.
+// Why: docs/decisions/0145.
 import { realpathSync } from "node:fs";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,5 +1,6 @@
 // Certificates that this home trusts besides those of its Node: of a broker with a certificate of its operator's own
 // making. Trusted by the whole process, which is one command or one daemon. NODE_EXTRA_CA_CERTS works as everywhere.
+// Why: docs/decisions/0035.
 import { X509Certificate } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Starts the kit on Node 24, whatever Node is on PATH, in words that every Node since 12 can read. Unlike the product's
 // launcher it may stand in front of its child: a test run holds no lock and no port that outlives it.
+// Why: docs/decisions/0040.
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,5 +1,6 @@
 // The Fastify instance that daemon and broker build their routes on: strict JSON in, one error shape out, bounded
 // bodies, bounded requests in flight. Routes, credentials and guards belong to the packages that use it.
+// Why: docs/decisions/0002.
 import type { IncomingMessage } from "node:http";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import { type ErrorCode, MeshError } from "@claudemesh/protocol/errors";

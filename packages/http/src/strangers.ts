@@ -1,5 +1,6 @@
 // Peers that have not shown who they are, by the address that they come from: how many connections each address may have
 // open, and how many requests waiting, until a credential was good. Beyond that a connection is closed as it comes.
+// Why: docs/decisions/0110.
 import type { Server } from "node:net";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { refusalText } from "./refusal-text.ts";

@@ -1,6 +1,7 @@
 // Rules that tie rows of different tables together, for packages that state them and for whoever looks through a store:
 // a rule is a condition on one row that breaks it. Which tables and rules there are is each package's own. How a page of
 // rows is read is in sqlite/rule-store.ts and postgres/rule-store.ts.
+// Why: docs/decisions/0054.
 
 /** What differs between the stores. A package with more to say extends it. */
 export type RowDialect = {

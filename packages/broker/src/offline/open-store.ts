@@ -1,5 +1,6 @@
 // A broker's store without a broker, for commands that look after it. A SQLite file can be read while a broker serves on
 // it, and is changed only by whoever holds its lock; PostgreSQL takes any number of either.
+// Why: docs/decisions/0033.
 import type { MembersStore } from "@claudemesh/members/ports";
 import { createPostgresMembersStore } from "@claudemesh/members/postgres";
 import { createSqliteMembersStore } from "@claudemesh/members/sqlite";

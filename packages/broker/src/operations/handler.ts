@@ -1,4 +1,5 @@
 // What every handler is: who asks, and the few words that all answers are made of.
+// Why: docs/decisions/0133.
 import type { Member, Mesh, PlainMember } from "@claudemesh/members/ports";
 import type { LookUp } from "@claudemesh/messages/services/accept";
 import { MeshError } from "@claudemesh/protocol/errors";

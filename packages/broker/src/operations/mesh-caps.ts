@@ -2,6 +2,7 @@
 // find room under the limit that holds for the mesh. The count is remembered for a moment and grows with what is created
 // here, so that creating stays cheap in a mesh with many; brokers side by side may pass a limit by what the others created
 // in that moment.
+// Why: docs/decisions/0130.
 import type { MembersStore } from "@claudemesh/members/ports";
 import type { MeshSettingsService } from "@claudemesh/members/services/mesh-settings";
 import type { MessagesStore } from "@claudemesh/messages/ports";

@@ -1,5 +1,6 @@
 // Spaces: one handler for each operation, which calls the service and shapes the answer. Documents leave in their JSON
 // form. Sessions, validation, branches and history are the spaces package's.
+// Why: docs/decisions/0043.
 import { requireOwner } from "@claudemesh/members/require-owner";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type Answer, answerError } from "@claudemesh/protocol/messages/accept-result";

@@ -1,5 +1,6 @@
 // Finds members that were revoked through another broker whose signal was lost: asks the store every half second who was
 // revoked in the last minutes, and ends their connections here. One question at a time.
+// Why: docs/decisions/0133.
 import type { Recipient } from "./shared-connections.ts";
 
 export type RevocationSweepOptions = {

@@ -1,5 +1,6 @@
 // The connections of this broker as one of several: what happens here and concerns a member is told to the others, and
 // what they tell is done here. Who is connected elsewhere is not known.
+// Why: docs/decisions/0036.
 import type { ConnectionPolicy } from "@claudemesh/protocol/features";
 import type { Destination } from "@claudemesh/protocol/messages/addresses";
 import type { SpaceRef } from "@claudemesh/spaces/ports/rows";

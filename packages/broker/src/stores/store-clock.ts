@@ -1,6 +1,7 @@
 // The time of a store that one broker has alone. Leases, pauses and expiries in it are moments, and a moment only means
 // something while time passes evenly: a wall clock that is set back would hold every one of them until it has caught up.
 // So this clock goes on with the time that has passed, whatever the wall clock says, and comes back to it gently.
+// Why: docs/decisions/0140.
 import { underWayMs } from "@claudemesh/messages/claim-time";
 
 export type TimeSources = {

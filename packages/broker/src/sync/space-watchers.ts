@@ -1,5 +1,6 @@
 // Everybody on this broker who holds a session of a space, and how they hear that something was committed or that their
 // session was taken: at once from this broker, by a signal from others, and by looking now and then where that got lost.
+// Why: docs/decisions/0029.
 
 import type { CommitNotice, SpacesStore } from "@claudemesh/spaces/ports";
 import type { SpaceRef } from "@claudemesh/spaces/ports/rows";

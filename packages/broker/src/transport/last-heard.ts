@@ -1,6 +1,7 @@
 // When a connection was last heard, by the wall clock, which goes on while a machine sleeps. A peer is pinged every few
 // seconds, so that a longer silence means that one of the two slept: what arrives behind it was sent before, and its sender
 // has long given it up or asked again. Were it read after ids have been forgotten, it would take effect twice (MSG-24).
+// Why: docs/decisions/0082.
 import { isOutdated } from "@claudemesh/messages/claim-time";
 
 export class LastHeard {

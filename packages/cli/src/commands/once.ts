@@ -1,6 +1,7 @@
 // `claudemesh once <key> -- command`: runs a command at most once for all members of a mesh, and gives everybody who asks
 // later what it printed and how it ended. Also shows a key and resolves one that is uncertain, by options, so that no
 // word is taken from the keys.
+// Why: docs/decisions/0016.
 import type { BrokerCall } from "@claudemesh/client/broker";
 import type { MeshPaths } from "@claudemesh/client/home";
 import { createOnce } from "@claudemesh/client/once";

@@ -1,5 +1,6 @@
 // Puts a planned service in place, or takes it away. Doing either again changes nothing more. Where the service manager
 // is not there, nothing is run, and the report says what to type where it is.
+// Why: docs/decisions/0080.
 import type { ServiceCommand, ServicePlan } from "./service-plan.ts";
 
 export type ServicePorts = {

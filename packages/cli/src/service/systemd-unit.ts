@@ -1,5 +1,6 @@
 // The systemd unit of one of our programs, which shuts it in as far as a Node process can be that must write its home and reach a
 // broker anywhere. A user's manager needs user namespaces for that; where a host has none, the basic unit starts.
+// Why: docs/decisions/0080.
 import { checkWritable, type ServiceSpec, serviceEnvironment } from "./service-spec.ts";
 
 export function systemdUnitName({ program }: Pick<ServiceSpec, "program">): string {

@@ -1,5 +1,6 @@
 // Certificates of our own making (RFC 5280), for a broker that is shared without a certificate of its operator's: an
 // authority that signs, and the server certificates that it signs. Pure: no files, no clock.
+// Why: docs/decisions/0155.
 import {
   createHash,
   createPublicKey,

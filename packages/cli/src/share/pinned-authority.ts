@@ -1,5 +1,6 @@
 // Trust by an invite's fingerprint: asks the broker for its certificates, in a TLS handshake after which nothing is sent,
 // and takes the one that the invite names. Everything afterwards is an ordinary, verified connection that trusts it.
+// Why: docs/decisions/0155.
 import { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { connect, type DetailedPeerCertificate, type TLSSocket } from "node:tls";

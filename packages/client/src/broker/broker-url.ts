@@ -1,4 +1,5 @@
 // From the one address of a broker that people write down to the addresses that programs call: WebSocket and HTTP.
+// Why: docs/decisions/0004.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { connectPath } from "@claudemesh/protocol/wire/frames";
 

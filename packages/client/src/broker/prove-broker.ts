@@ -1,5 +1,6 @@
 // Before a secret goes to a broker over HTTP: it signs a nonce, and must hold the key that the caller knows it by.
 // That tells a stranger from our broker. A relay on an unencrypted way it does not tell: only TLS keeps the secret from it.
+// Why: docs/decisions/0120.
 import { randomBytes } from "node:crypto";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type ProveRequest, provePath } from "@claudemesh/protocol/wire/frames";

@@ -1,5 +1,6 @@
 // Many sends through the daemon: split into requests that it takes, and asked again under the same ids while they have no
 // final answer. Each send has an outcome of its own; nothing that the daemon says or leaves unsaid is thrown.
+// Why: docs/decisions/0088.
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ErrorBody, isErrorBody } from "@claudemesh/protocol/errors";

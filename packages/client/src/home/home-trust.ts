@@ -1,5 +1,6 @@
 // Which broker a home believes, as its config.toml says. A home that was made before brokers had keys keeps the first
 // one that it meets; from then on that one and no other, until somebody changes it on purpose.
+// Why: docs/decisions/0035.
 import type { BrokerTrust } from "../link/broker-trust.ts";
 import { findMeshConfig, type MeshConfig, type MeshPaths, writeMeshConfig } from "./home.ts";
 import { LocalFileError } from "./private-files.ts";

@@ -1,5 +1,6 @@
 // Which broker a link goes to, of several that share a store: the one that it has, until that is away, then the next one.
 // Addresses that were given stay; those that brokers tell of are as they told them last. Pure.
+// Why: docs/decisions/0143.
 import { brokerHttpUrl } from "../broker/broker-url.ts";
 
 /** Where a link is, where else it could go, and when it tries again while it is down. */

@@ -1,5 +1,6 @@
 // Which broker a link believes: the one that proves to hold a key that is known here. Where none is known, the first key
 // that is proven is kept, once its broker has taken this member, and no other one is believed after that.
+// Why: docs/decisions/0120.
 
 export type BrokerTrust = {
   /** The key that the broker must prove to hold, asked at each connection; undefined: none is known yet. */

@@ -1,6 +1,7 @@
 // A link that stays up: one connection after another, with backoff between them, until it is closed or the broker says
 // that coming back would be wrong. Also the one-shot form for commands, which fails instead of retrying. What happens
 // on a socket is in connection.ts.
+// Why: docs/decisions/0122.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type BackoffBounds, backoffDelayMs, defaultReconnect } from "@claudemesh/protocol/messages/backoff";
 import { brokerSocketUrl } from "../broker/broker-url.ts";

@@ -1,5 +1,6 @@
 // Sealing direct messages end to end: nonce ‖ crypto_box between two members' keys. The same request always seals to
 // the same bytes, because its nonce follows from what is sealed. libsodium is loaded on first use, not on import.
+// Why: docs/decisions/0125.
 import { decodeHex } from "@claudemesh/protocol/encoding/hex";
 import { encodeUtf8 } from "@claudemesh/protocol/encoding/utf8";
 import { MeshError } from "@claudemesh/protocol/errors";

@@ -1,5 +1,6 @@
 // Runs a transaction's function until its commit is accepted: loads what it asks for, builds, submits, and on a conflict
 // builds anew on what is there by then, so many times. Every end but acceptance is an error with a name.
+// Why: docs/decisions/0027.
 import { NotLoaded, Transaction, type Tx } from "./building/transaction.ts";
 import type { Replica } from "./replica.ts";
 import type { Branch } from "./session/branches.ts";

@@ -1,6 +1,7 @@
 // Stands between a daemon and its broker, as a WebSocket server to one and a client to the other. It passes frames on
 // until a scenario tells it otherwise: to swallow one, to answer in the broker's place, to change what the broker says,
 // to cut the connection, or to be away.
+// Why: docs/decisions/0041.
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

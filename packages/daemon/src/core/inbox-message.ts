@@ -1,5 +1,6 @@
 // A message as it arrives, as it is kept, and as the local API shows it. Opening a sealed body needs keys and comes in
 // from outside; storing is the inbox store's.
+// Why: docs/decisions/0102.
 
 import type { InboxItem } from "@claudemesh/client/daemon";
 import type { Sealer } from "@claudemesh/client/seal";

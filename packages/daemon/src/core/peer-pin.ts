@@ -1,5 +1,6 @@
 // What a pinned name promises: sends to it go to the key that it stood for when it was first used, whatever the broker says
 // later. Storing pins and asking for the list of members is done elsewhere.
+// Why: docs/decisions/0126.
 import { MeshError } from "@claudemesh/protocol/errors";
 
 export type PeerPin = {

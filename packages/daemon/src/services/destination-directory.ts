@@ -1,6 +1,7 @@
 // What the broker would say to a send, per destination, so that a message that cannot arrive is refused when it is sent
 // and not found dead later. A destination that takes messages is remembered for a while, and sends to it cost no question.
 // One that does not is never remembered: what was missing a moment ago may exist now, so every such send asks anew.
+// Why: docs/decisions/0135.
 import type { Destination } from "@claudemesh/protocol/messages/addresses";
 import type { BrokerLink, Clock } from "../ports.ts";
 

@@ -1,5 +1,6 @@
 // Letting a dead row go: `POST /v1/outbox/dismiss` without HTTP. It is never tried again and stays for the audit; what ends
 // is the alarm.
+// Why: docs/decisions/0136.
 import type { Dismissed } from "@claudemesh/client/daemon";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { DismissRequest } from "@claudemesh/protocol/messages/local-requests";

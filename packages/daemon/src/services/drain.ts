@@ -2,6 +2,7 @@
 // inflight), trying (frames are out, and new rows may be held behind them), resting (the broker asked for or needs a pause),
 // halted (the broker refuses this member; the next hello ends it). A row is inflight on disk before its first byte leaves,
 // and leaves that state only through a recorded end.
+// Why: docs/decisions/0089.
 import type { RateLimited } from "@claudemesh/client/daemon";
 import type { LinkOutcome } from "@claudemesh/client/link-contract";
 import { type BackoffBounds, backoffDelayMs } from "@claudemesh/protocol/messages/backoff";

@@ -1,4 +1,5 @@
 // What the daemon does when its link comes up, goes down or ends. Each service knows its own part; here is the order.
+// Why: docs/decisions/0122.
 import type { LinkStatus } from "@claudemesh/client/link-contract";
 import type { DestinationGonePush, PushFrame } from "@claudemesh/protocol/wire/frames";
 import type { Log } from "../ports.ts";

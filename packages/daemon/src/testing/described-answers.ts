@@ -1,4 +1,5 @@
 // Holds what a daemon answers in tests against what /openapi.json says that it answers.
+// Why: docs/decisions/0148.
 import { createSchemaCompiler, type Validator } from "@claudemesh/http/validation";
 import { type AnswerSchema, componentSchemas } from "../transport/answer-schemas.ts";
 import { routeAnswers } from "../transport/answers.ts";

@@ -1,5 +1,6 @@
 // What each route answers, for /openapi.json: the name that a generated client calls it by, the chapter that it stands in,
 // and its body by status. A route that is missing here fails a test that says so.
+// Why: docs/decisions/0148.
 import { type AnswerSchema, answerSchemas } from "./answer-schemas.ts";
 
 export const chapters = {

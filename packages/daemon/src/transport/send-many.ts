@@ -1,5 +1,6 @@
 // Many sends in one request: each is read, accepted and answered as if it had come alone. What one of them lacks is told in
 // its own place; only a request that cannot be read at all is refused whole.
+// Why: docs/decisions/0088.
 import type { Validator } from "@claudemesh/http/validation";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { limits } from "@claudemesh/protocol/messages/limits";

@@ -1,5 +1,6 @@
 // What owners set for their mesh, and what holds: read from the store, and remembered for a moment, so that what depends on a
 // setting asks for it at every request and the store is asked once a second at most.
+// Why: docs/decisions/0131.
 import { MeshError } from "@claudemesh/protocol/errors";
 import {
   ceilingOf,

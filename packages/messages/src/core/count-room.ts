@@ -1,5 +1,6 @@
 // How much one page of a list may count. Numbers are counted from rows when somebody looks, so that each has a bound, and a
 // page ends where its rows are used up.
+// Why: docs/decisions/0130.
 
 /** A number that has reached this means "at least so many". */
 export const countedMax = 10_000;

@@ -1,5 +1,6 @@
 // Which messages are old enough to go. History is in commit order, and so is retention: nothing goes before what was
 // accepted ahead of it.
+// Why: docs/decisions/0030.
 import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
 
 /** A row of history, as retention sees it. */

@@ -1,5 +1,6 @@
 // Leases that have run out, as whoever leases next finds them: he writes down what each became, so that nobody after him
 // finds them again. How many he looks at has a bound, for they are his to wait for.
+// Why: docs/decisions/0101.
 import type { LeaseOutcome } from "../ports/queues.ts";
 import { messageAt } from "./queue-message.ts";
 import type { QueueMove, QueueRow } from "./stored-queue-message.ts";

@@ -1,4 +1,5 @@
 // What a call that settles messages does: all of it or nothing, and the first settlement under a token stands.
+// Why: docs/decisions/0031.
 import type { Settlement, SettleOutcome, SettleRequest } from "../ports/queues.ts";
 import { acknowledge, giveBack, type Leased } from "./queue-message.ts";
 import type { QueueMoment, QueueMove, QueueRow } from "./stored-queue-message.ts";

@@ -2,6 +2,7 @@
 // hand for as long as a try may last, and must not fill all hands: whoever has the fewest in hand comes first, a webhook
 // whose last try failed gets one hand, such webhooks together get half of all hands, and the last quarter is for
 // webhooks that do not fail and have nothing in hand.
+// Why: docs/decisions/0034.
 
 export type WebhookHands = {
   /** Of this broker, in all. */

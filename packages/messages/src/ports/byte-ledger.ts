@@ -1,4 +1,5 @@
 // Where it is kept how many bytes a mesh has written in a window, for all brokers on one store and across restarts.
+// Why: docs/decisions/0118.
 
 export type ByteLedger = {
   /**

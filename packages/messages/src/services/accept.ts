@@ -1,5 +1,6 @@
 // Accepts one send: B0, B1, then claim, B2 and B3. B0 precedes every limit, so that a retry of what committed gets its
 // first answer even when limits were lowered, the window is spent, or the limiter is away.
+// Why: docs/decisions/0134.
 import { sha256 } from "@claudemesh/members/sha256";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import { readAcceptRequest } from "@claudemesh/protocol/messages/accept-request";

@@ -1,6 +1,7 @@
 // A budget in bytes per mesh and window, for what is too frequent to ask a ledger about each time: this process counts, and
 // tells the ledger a sixty-fourth of the limit at a time. So brokers side by side, and one that starts again, know what was
 // spent but for the last such part of each, and counting costs a commit nothing.
+// Why: docs/decisions/0118.
 import { type RateLimit, retryAfterSeconds, windowStartMs } from "../core/rate-limit.ts";
 import type { ByteLedger } from "../ports/byte-ledger.ts";
 

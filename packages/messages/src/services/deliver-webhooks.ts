@@ -1,6 +1,7 @@
 // Brings messages to webhooks: writes deliveries from history, takes those that are due, posts them, and settles what
 // came of it. A bounded number at a time, and shared among webhooks so that receivers that are away hold up nobody
 // else. Everything is in the store: whatever a process has in hand when it dies comes due again by the clock.
+// Why: docs/decisions/0034.
 import { judgeWebhookTry, type WebhookRetryRules, type WebhookTry } from "../core/webhook-delivery.ts";
 import { composeWebhookRequest, type WebhookRequest } from "../core/webhook-request.ts";
 import type { ClaimedDelivery, WebhookStore } from "../ports/webhooks.ts";

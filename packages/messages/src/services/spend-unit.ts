@@ -1,5 +1,6 @@
 // One unit of a mesh's budget for something new that has an id, as a closed answer: spent, or the refusal. Whoever asks
 // looks first whether it is new, and again when it is refused: what exists already is not a matter of budget.
+// Why: docs/decisions/0053.
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Limiter } from "../ports/limiter.ts";
 import type { LimitOptions } from "./limit-accepts.ts";

@@ -1,5 +1,6 @@
 // Removes what is older than it has to be, in bounded steps that meshes take in turn. Whoever runs it sets the pace: a
 // worker rests between steps, a command does not.
+// Why: docs/decisions/0032.
 import type { ForgetStep, HousekeepingStore, SweepCounts, SweepTerms } from "../ports/housekeeping.ts";
 import type { PresenceStore } from "../ports/presence.ts";
 

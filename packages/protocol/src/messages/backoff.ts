@@ -1,4 +1,5 @@
 // When to try again. Jitter keeps a fleet from returning in step; the lower bound caps the rate of every retry path.
+// Why: docs/decisions/0006.
 
 export type BackoffBounds = { readonly minMs: number; readonly maxMs: number };
 

@@ -1,5 +1,6 @@
 // What an owner can set for a whole mesh: each key once, with what it may hold, what holds without it, and what it means.
 // A new key is one entry here; the route, the frame, the command, their help and the stored value follow from it.
+// Why: docs/decisions/0131.
 import { MeshError } from "../errors/errors.ts";
 
 export const dmPolicies = ["sealed", "any"] as const;

@@ -1,6 +1,7 @@
 // What lies inside the box of a version "3" direct message: the body, and beside it everything that the broker could
 // otherwise change unseen. This is the layout, the padding, and the comparison with what the broker says; the
 // cryptography is in the client package.
+// Why: docs/decisions/0125.
 import { encodeUtf8 } from "../encoding/utf8.ts";
 import { MeshError } from "../errors/errors.ts";
 import { parseOwnJsonText, StrictJsonError } from "../json/strict-json.ts";

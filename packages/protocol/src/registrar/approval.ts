@@ -1,5 +1,6 @@
 // What an owner signs: a label, and the canonical JSON of everything else in the request together with the mesh, so that an
 // approval cannot be stretched to another mesh, operation, target, artifact, run, window or purpose.
+// Why: docs/decisions/0132.
 import { canonicalJson } from "../canonical/canonical-json.ts";
 import { encodeUtf8 } from "../encoding/utf8.ts";
 import type { JsonObject } from "../json/strict-json.ts";

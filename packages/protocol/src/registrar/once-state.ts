@@ -11,6 +11,7 @@
 //
 // A store reads the epochs that a call is about, asks here, writes what is to be written, and answers. No timer is
 // needed to be right: a lease that has run out holds nothing, whether or not anybody has written that down (REG-10).
+// Why: docs/decisions/0015.
 
 export type OnceEpoch = {
   readonly epoch: number;

@@ -1,5 +1,6 @@
 // Where an operation wrote: what the engine stores with every revision and compares with what others read. What a single
 // patch leaves behind is in touch.ts.
+// Why: docs/decisions/0020.
 import { applyWithFootprint } from "./apply.ts";
 import type { EntityDocument } from "./entity.ts";
 import type { Operation } from "./operations.ts";

@@ -1,6 +1,7 @@
 // What merging one branch into another comes to, entity by entity, from three documents each: the ancestor's at the base
 // and those of source and target now. An entity that both changed differently is a conflict: nobody but its users knows
 // whether two edits of one document go together. Pure; the base and the documents are found by the engine.
+// Why: docs/decisions/0022.
 import type { JsonValue } from "../json/strict-json.ts";
 import type { CommitReads, ConfirmedRead, MergeContext } from "./commit.ts";
 import type { BranchId, EntityDocument, EntityId } from "./entity.ts";

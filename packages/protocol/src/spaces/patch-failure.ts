@@ -1,4 +1,5 @@
 // Why a patch did not fit the document that it found: a PatchError with the operation, the patch and its path.
+// Why: docs/decisions/0021.
 import { MeshError } from "../errors/errors.ts";
 import type { PatchOp } from "./operations.ts";
 

@@ -1,6 +1,7 @@
 // SPC-3, the soundness of pending reads: a read that saw this session's own unconfirmed commits rests on those layers
 // and on the confirmed state under them. Pure: which writes must be looked at, and which may be left out, is decided
 // here; the engine looks. Erring means scanning more, or asking for a basis: that costs a retry, never the data.
+// Why: docs/decisions/0020.
 import type { EntityId, ReadPath } from "./entity.ts";
 import {
   type Footprint,

@@ -1,5 +1,6 @@
 // The touches of many writes, by path, so that many reads are compared with them in the time that their paths take. Says the
 // same as touchOverlaps does for each pair, and a test compares the two.
+// Why: docs/decisions/0117.
 import type { ReadPath } from "./entity.ts";
 import type { Footprint, PathRead, Spot } from "./touch.ts";
 import { type Work, workCosts } from "./work.ts";

@@ -1,6 +1,7 @@
 // How much work a commit makes for the server that decides it, counted while it is done, and its bound. A few bytes of a
 // commit can ask for very much: a splice moves what follows it, a read is compared with every later write. The server is
 // one event loop, so that what takes long stops everyone. A unit is about a nanosecond of an ordinary machine.
+// Why: docs/decisions/0115.
 import { MeshError } from "../errors/errors.ts";
 
 /** What one commit may cost. The most expensive commit that is admitted takes less than a tenth of a second. */

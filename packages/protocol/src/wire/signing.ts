@@ -2,6 +2,7 @@
 // a signature made for one is never good for another. Fields are joined by 0x00. At most one field of each purpose is
 // free text (the secret, the operation's input), and it may not shift the others: their forms exclude 0x00, and canonical
 // JSON writes that character as an escape. So the joined bytes have one reading.
+// Why: docs/decisions/0123.
 import { canonicalJson } from "../canonical/canonical-json.ts";
 import { encodeUtf8 } from "../encoding/utf8.ts";
 import type { AnnouncedFeatures } from "../features/features.ts";

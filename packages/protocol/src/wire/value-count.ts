@@ -1,5 +1,6 @@
 // How many values a JSON text holds, judged before it is parsed: a megabyte of text can be half a million values, each of
 // which costs far more than its bytes, and parsing cannot be interrupted.
+// Why: docs/decisions/0119.
 import { MeshError } from "../errors/errors.ts";
 import { limits } from "../messages/limits.ts";
 

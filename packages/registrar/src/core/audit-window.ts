@@ -1,5 +1,6 @@
 // How much of the audit one member's refusals may fill: so many rows in a window, and from then on a count, which
 // becomes one row when the window is over. No refusal is lost, and none can fill a disk.
+// Why: docs/decisions/0011.
 
 export const auditWindowMs = 60_000;
 export const auditRowsPerWindow = 60;

@@ -1,5 +1,6 @@
 // Whether a nonce authorises something now: the checks of an approval, in the order in which they answer. A nonce never
 // decides whether an effect exists; that is asked before and after.
+// Why: docs/decisions/0014.
 import { sameFingerprint } from "@claudemesh/protocol/messages/fingerprint";
 import type { ApprovalTerms } from "@claudemesh/protocol/registrar/approval";
 import type { Effect } from "@claudemesh/protocol/registrar/digests";

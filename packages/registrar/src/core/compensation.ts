@@ -1,5 +1,6 @@
 // Compensation as a pure decision: once per key, only where verification has failed, under an approval for exactly that.
 // It records that a failed registration was made good; the key and the effect stay taken.
+// Why: docs/decisions/0012.
 import { isCompensable } from "@claudemesh/protocol/registrar/registration-state";
 import { type AuthorityFacts, judgeAuthority, type UnboundReason } from "./authority.ts";
 import type { Compensation, StoredRequest } from "./records.ts";

@@ -1,5 +1,6 @@
 // A verifier that is a program of the operator's: the registration as one JSON object on its standard input; exit status
 // 0 passes, any other fails. One that cannot be run, is killed or does not end in time has said nothing.
+// Why: docs/decisions/0013.
 import { spawn } from "node:child_process";
 import process from "node:process";
 import type { Verifier, VerifierVerdict } from "./verify-registration.ts";

@@ -1,5 +1,6 @@
 // One registration: look whether the key is consumed, decide and consume in one transaction, verify. A retry of what
 // committed is answered by one read, whatever became of its approval since; its nonce is not looked at.
+// Why: docs/decisions/0010.
 import { hashSecret } from "@claudemesh/members/credentials";
 import type { PlainMember } from "@claudemesh/members/ports";
 import { sha256 } from "@claudemesh/members/sha256";

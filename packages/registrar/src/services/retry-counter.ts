@@ -1,5 +1,6 @@
 // Counts retries without making them wait: they are added up in memory and written together a moment later, or when
 // somebody asks. A crash may lose the counts of that moment; nothing is decided by them.
+// Why: docs/decisions/0011.
 import type { Retry } from "../core/records.ts";
 import type { AttemptStore } from "../ports.ts";
 

@@ -1,5 +1,6 @@
 // What a call of `once` hears before it may change something: the answer that committed rows give, or that nothing speaks
 // against it. Only what would begin a new epoch has to be admitted; a retry is one read.
+// Why: docs/decisions/0053.
 import type { OnceDecision } from "@claudemesh/protocol/registrar/once-state";
 import type { Admit, OnceOutcome } from "../ports/once-store.ts";
 

@@ -1,6 +1,7 @@
 // What a run will do, all of it written down before it begins: how the mesh is set up, which operations are asked for
 // and which faults happen, each at its moment. A run adds nothing to its plan but the order of what races; so a plan
 // with fewer operations or faults is a run as well, and a failure can be made small.
+// Why: docs/decisions/0045.
 import type { AgentOperation } from "./agent-operations.ts";
 
 export type Settings = {

@@ -1,6 +1,7 @@
 // What the space has ever accepted, held against the naive space as it comes: every commit's reads were true just before
 // it, those that it declared and those that its author really made; nothing is accepted twice; and messages that a commit
 // carries are there with it or not at all.
+// Why: docs/decisions/0060.
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import { type ClientCommit, type EncodedCommit, readCommit } from "@claudemesh/protocol/spaces/commit";
 import { NaiveSpace, type ObservedRead } from "../../../../tests/support/naive-space.ts";

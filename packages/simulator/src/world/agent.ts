@@ -1,6 +1,7 @@
 // An agent as an actor: a program with a replica of the space, a registrar client and `once`, all of the SDK, over
 // simulated links. It keeps nothing on disk: a new process begins with a new session, and what the old one had under
 // way may have been carried out or not.
+// Why: docs/decisions/0060.
 import { callOver } from "@claudemesh/client/broker";
 import { type MemberKeys, signerOf } from "@claudemesh/client/keys";
 import type { Link } from "@claudemesh/client/link-contract";

@@ -1,6 +1,7 @@
 // What a process remembers of a space between its commits: the present state of the entities that it wrote or read last,
 // their latest writes, and branches. All of it is as of one seq. Every change of an entity or branch has a seq of its own, so that
 // a space whose last seq is this one is as it is remembered, whoever commits to it. Pure, and bounded.
+// Why: docs/decisions/0056.
 import type { Footprint } from "@claudemesh/protocol/spaces/footprint";
 import type { Branch } from "./branch-lineage.ts";
 import type { EntityState } from "./entity-history.ts";

@@ -1,5 +1,6 @@
 // The state from which two branches have gone different ways: what the last merge between them brought over, else the
 // point where they parted. Pure.
+// Why: docs/decisions/0026.
 
 import type { MergeRow } from "../ports/rows.ts";
 import { type Branch, forkPointOf } from "./branch-lineage.ts";

@@ -1,4 +1,5 @@
 // The rules of sessions: whom a token belongs to, when it is still good, and how it is made. Pure.
+// Why: docs/decisions/0023.
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 import type { OpenRow, SessionRow } from "../ports/rows.ts";
 

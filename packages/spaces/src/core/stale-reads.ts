@@ -1,4 +1,5 @@
 // Whether a read still holds: no write that it does not know of overlaps it. Pure; the writes come from the store.
+// Why: docs/decisions/0117.
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import { type Footprint, footprintOverlaps, type PathRead } from "@claudemesh/protocol/spaces/footprint";
 import { TouchIndex } from "@claudemesh/protocol/spaces/touch-index";

@@ -1,5 +1,6 @@
 // One transaction body for two kinds of database. SQLite answers at once and PostgreSQL after a round trip; a body
 // written as steps runs on both: where an answer is on its way it yields the promise, and its runner waits for it.
+// Why: docs/decisions/0025.
 import assert from "node:assert/strict";
 
 /** Call with `yield*`. On SQLite nothing is ever yielded. */

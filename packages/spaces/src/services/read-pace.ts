@@ -1,5 +1,6 @@
 // Reads that belong together and may be large: how many entities are read at once follows from what the last read cost, and
 // others have a turn before the next one.
+// Why: docs/decisions/0116.
 import { Work } from "@claudemesh/protocol/spaces/work";
 
 export type NextTurn = (run: () => void) => void;

@@ -1,5 +1,6 @@
 // What the bodies of one transaction have decided and a store has not written yet. Whoever comes later in the transaction
 // sees the space, the sessions and the verdicts as they will be. No I/O.
+// Why: docs/decisions/0057.
 import type { SessionRow, SpaceRow, VerdictRow } from "../ports/rows.ts";
 import type { AcceptedWrites } from "../ports.ts";
 

@@ -1,4 +1,5 @@
 // What a store remembers of the spaces that were committed to last.
+// Why: docs/decisions/0056.
 import { KnownSpace } from "../core/known-space.ts";
 import type { SpaceRef } from "../ports/rows.ts";
 

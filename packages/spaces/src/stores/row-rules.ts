@@ -2,6 +2,7 @@
 // one rule more, which reads commits' texts, is in commit-revisions.ts.
 // Rules that a table keeps by itself are not here, and neither is what only reading a whole history could tell: that a
 // snapshot is what the revisions before it make. Whoever doubts snapshots can delete them all.
+// Why: docs/decisions/0078.
 import { hash } from "node:crypto";
 import { exists, lacks, type RowDialect, type RowRule, type RowValue, rule } from "@claudemesh/storage/row-rules";
 import { branchDepthMax, type Segment } from "../core/branch-lineage.ts";

@@ -1,6 +1,7 @@
 // Moves the log into the main file in a thread of its own. SQLite does that at the end of a commit otherwise, on the event
 // loop: where keys are scattered it is a thousand writes all over the file and two flushes, in which nobody is answered.
 // What is durable is not decided here: a commit is in the log, and flushed, before anybody hears of it.
+// Why: docs/decisions/0097.
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { Sqlite } from "./sqlite.ts";

@@ -1,6 +1,7 @@
 // The order in which frames, loaded entities and verdicts take effect (SPC-15): a frame that may hold own work
 // waits for the verdicts of that work and takes effect with them in one step, so that nothing shows twice or not at all;
 // a verdict takes effect once this connection has caught up, so that what explains it is there. No I/O.
+// Why: docs/decisions/0028.
 import type { BranchId, EntityId } from "@claudemesh/protocol/spaces/entity";
 import { ownError, type SpaceError } from "../space-errors.ts";
 import type { EntityRecord, SyncFrame } from "../sync-frame.ts";

@@ -1,5 +1,6 @@
 // A wire whose writes carry their member's signature, for spaces that take no others. Signing waits, so that requests queue
 // here to leave in the order of the calls; one whose connection ended meanwhile does not leave at all.
+// Why: docs/decisions/0058.
 import { encodeUtf8 } from "@claudemesh/protocol/encoding/utf8";
 import type { EncodedCommit } from "@claudemesh/protocol/spaces/commit";
 import {

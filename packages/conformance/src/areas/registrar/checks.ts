@@ -1,4 +1,5 @@
 // 4.3: phase 1: the checks in their order, of which the first that fails answers, and all or nothing.
+// Why: docs/decisions/0063.
 import { expectAnswer, expectEqual, expectRefusal, expectThat } from "../../frame/expect.ts";
 import { aList, aTime, oneOf } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";

@@ -1,4 +1,5 @@
 // Dismissing on SQLite: a mark on a dead row, set once. The row's state stays what it is.
+// Why: docs/decisions/0136.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { DismissOrder } from "../../core/outbox-row.ts";
 import type { DismissStore } from "../../ports.ts";

@@ -1,5 +1,6 @@
 // The inbox on SQLite: one row per message, and a tombstone once retention has removed it. Opening bodies and acking
 // deliveries are the services' business; taking messages in is in inbox-arrivals.ts, reading rows in inbox-reading.ts.
+// Why: docs/decisions/0102.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { InboxStore } from "../../ports.ts";
 import { readKept, takeArrival } from "./inbox-arrivals.ts";

@@ -1,5 +1,6 @@
 // The outbox on SQLite: the one place that changes a row. Each transition is one function here and a compare-and-set;
 // reading rows for people is in outbox-reading.ts. Which transitions exist is the protocol's list.
+// Why: docs/decisions/0048.
 import assert from "node:assert/strict";
 import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
 import type { Priority } from "@claudemesh/protocol/messages/envelope";

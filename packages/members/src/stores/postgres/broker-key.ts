@@ -1,4 +1,5 @@
 // The broker's key on PostgreSQL: one row that the first broker of the store makes and all of them share.
+// Why: docs/decisions/0121.
 import type { Postgres } from "@claudemesh/storage/postgres";
 
 /** The seed of the store's key in hex. Of brokers that start at once one makes it, and the others read that one. */

@@ -1,5 +1,6 @@
 // Forgetting ids whose time is over, on PostgreSQL, with what was kept for their sake: fences, places in history,
 // deliveries, leases and settlements. Inside the caller's transaction, a bounded number of each.
+// Why: docs/decisions/0030.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { SweepTally } from "../sweep-tally.ts";
 

@@ -1,4 +1,5 @@
 // Reading history on PostgreSQL: what one reader may see, in commit order, a bounded amount per call.
+// Why: docs/decisions/0104.
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import { PageRoom } from "../../core/page-room.ts";
 import { type StoredItem, toHistoryItem } from "../../core/stored-item.ts";

@@ -1,4 +1,5 @@
 // The queues of a mesh with what waits in each, on PostgreSQL. Every number is counted in an index that holds nothing else.
+// Why: docs/decisions/0141.
 import { beforeNul } from "@claudemesh/storage/postgres-text";
 import { CountRoom, countedMax } from "../../core/count-room.ts";
 import type { ParkedCount, QueueListPage, QueueSummary } from "../../ports/queues.ts";

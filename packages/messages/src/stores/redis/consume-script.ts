@@ -1,4 +1,5 @@
 // The budget of one mesh in one window, spent by a batch of ids in one atomic step and one round trip.
+// Why: docs/decisions/0098.
 import { type CommandParser, defineScript } from "redis";
 
 // KEYS: the ids that this window covers, and those of the window before the last. ARGV: the limit, how many seconds a

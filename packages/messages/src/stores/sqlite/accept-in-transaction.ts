@@ -1,5 +1,6 @@
 // Claim, B2 and B3 on SQLite, inside a transaction that the caller opened with BEGIN IMMEDIATE. That one write lock
 // is the mesh's lock: fences, revocations and history ids are all read and written under it. No limiter, no batching.
+// Why: docs/decisions/0005.
 import type { AcceptRefusal } from "@claudemesh/protocol/messages/accept-result";
 import { StorageError } from "@claudemesh/storage/errors";
 import type { Sqlite } from "@claudemesh/storage/sqlite";

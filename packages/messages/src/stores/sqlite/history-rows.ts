@@ -1,4 +1,5 @@
 // Reading stored messages back on SQLite: by recipient (what is still to be delivered) and by reader (history).
+// Why: docs/decisions/0095.
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { PageRoom } from "../../core/page-room.ts";

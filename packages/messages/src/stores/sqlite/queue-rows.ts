@@ -1,5 +1,6 @@
 // Rows of queue_message on SQLite: finding them by what they are, and moving them from a state to the next.
 // What the next state is, is decided in core/queue-message.ts.
+// Why: docs/decisions/0095.
 import assert from "node:assert/strict";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { Leased } from "../../core/queue-message.ts";

@@ -1,5 +1,6 @@
 // What a commit says about the merge that it is: the branches exist, and the base is the one that the server finds. A
 // base that was right when the merge was proposed and is not any more makes the proposal stale, not false.
+// Why: docs/decisions/0026.
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { MergeContext } from "@claudemesh/protocol/spaces/commit";
 import type { Branch } from "../../core/branch-lineage.ts";

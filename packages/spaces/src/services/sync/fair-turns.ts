@@ -1,5 +1,6 @@
 // Turns of the event loop for those who would each take a while: one of them has each turn, and whoever has asked for many
 // does not keep the others waiting for all of its own.
+// Why: docs/decisions/0116.
 import type { NextTurn } from "../read-pace.ts";
 
 export class FairTurns {

@@ -1,6 +1,7 @@
 // What one holder of a session is told: for each watched branch the latest state of what changed, in the order of seq.
 // Nothing is queued: a round reads what is newer than what was told, and the next one begins when the receiver has taken
 // the frames of the last; so a slow receiver costs a commit nothing, and gets the latest state when it is ready (SPC-12).
+// Why: docs/decisions/0029.
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { SyncPush } from "@claudemesh/protocol/wire/spaces-operations";
 import type { Watched } from "../../core/watched.ts";

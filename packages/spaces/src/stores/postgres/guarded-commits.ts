@@ -1,5 +1,6 @@
 // Commits of one session that are decided before anything is asked, on what is remembered, and written by one statement that
 // takes effect only if all of that still holds: one round trip. Whatever is not remembered is left to a transaction that asks.
+// Why: docs/decisions/0070.
 import { transactionWorkMax } from "@claudemesh/protocol/spaces/work";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { KnownDraft } from "../../core/known-space.ts";

@@ -1,5 +1,6 @@
 // What commits of one session leave behind on PostgreSQL where they were decided on rows that were only remembered: one
 // statement, which takes the space's lock itself and writes all of it or nothing.
+// Why: docs/decisions/0070.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { SessionRow, SpaceRef, SpaceRow } from "../../ports/rows.ts";
 import type { AcceptedWrites } from "../../ports.ts";

@@ -1,5 +1,6 @@
 // The rows of a space that change without a seq, as this store's last transaction left them: what a commit may be decided on
 // before anything is asked. Nobody believes it: the statement that writes what was decided holds it against the rows (SPC-18).
+// Why: docs/decisions/0070.
 import type { SessionRow, SpaceRow } from "../../ports/rows.ts";
 import type { Guard } from "./guarded-rows.ts";
 import type { LeftRows } from "./shared-transaction.ts";

@@ -1,6 +1,7 @@
 // One transaction on one space for many commits: the space is locked once, sessions and members are asked for together, and
 // what is decided is held back and written in one go. A commit sees what those before it decided: sessions and verdicts
 // from here, and whatever else is asked of the database after what is held back was written there.
+// Why: docs/decisions/0057.
 import assert from "node:assert/strict";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { KnownDraft } from "../../core/known-space.ts";

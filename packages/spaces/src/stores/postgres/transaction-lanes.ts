@@ -1,5 +1,6 @@
 // Which transaction bodies of one space share a transaction on PostgreSQL, and in which order they run: one lane for
 // each space, first come, first served, so that commits that a session pipelines are decided in the order it sent them.
+// Why: docs/decisions/0024.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { transactionWorkMax } from "@claudemesh/protocol/spaces/work";
 import { StorageError } from "@claudemesh/storage/errors";
