@@ -85,9 +85,9 @@ describe("refuses a check that examined nothing", () => {
     expect(exitCode).toBe(1);
   });
 
-  it("words", () => {
+  it.each(["words", "decisions"])("%s", (name) => {
     const empty = mkdtempSync(join(tmpdir(), "claudemesh-check-"));
-    const { exitCode, output } = check(empty, "words");
+    const { exitCode, output } = check(empty, name);
     rmSync(empty, { recursive: true });
     expect(output).toMatch(/it examined nothing/);
     expect(exitCode).toBe(1);

@@ -6,6 +6,7 @@ import { parseArgs } from "node:util";
 import type { Check, CheckReport } from "./checks/check-report.ts";
 import { collectedTestsCheck } from "./checks/collected-tests.ts";
 import { deadCodeCheck } from "./checks/dead-code.ts";
+import { decisionsCheck } from "./checks/decisions.ts";
 import { importsCheck } from "./checks/imports.ts";
 import { lockedPackagesCheck } from "./checks/locked-packages.ts";
 import { styleCheck } from "./checks/style.ts";
@@ -20,6 +21,7 @@ const checks: readonly Check[] = [
   collectedTestsCheck,
   wordsCheck,
   lockedPackagesCheck,
+  decisionsCheck,
 ];
 
 const usage = `Usage: npm run check -- [--only <name>]… [--root <folder>]

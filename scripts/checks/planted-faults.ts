@@ -295,6 +295,83 @@ const lockedPackages: readonly PlantedFault[] = [
   { fault: "a decision about a script that is gone", files: {}, says: /decided is in allowScripts .* no script/ },
 ];
 
+const decision = (title: string, status: string, headings = "## Context\n\n## Decision\n\n## Consequences\n") =>
+  `# ${title}\n\n**Status:** ${status}\n\n${headings}`;
+
+const decisionAt = (name: string) => `docs/decisions/${name}`;
+
+// Mentions are put together here, so that the check does not find them in this file.
+const decisions: readonly PlantedFault[] = [
+  {
+    fault: "a title without its number",
+    files: { [decisionAt("0002-ids-grow.md")]: decision("Ids grow", "accepted") },
+    says: /0002-ids-grow\.md does not begin with "# 0002 "/,
+  },
+  {
+    fault: "a decision without a status",
+    files: { [decisionAt("0003-no-status.md")]: decision("0003 It has no status", "").replace(/\*\*.*\n/, "") },
+    says: /0003-no-status\.md has the status "", not "accepted"/,
+  },
+  {
+    fault: "a status that is no word of ours",
+    files: { [decisionAt("0004-maybe.md")]: decision("0004 It may be", "proposed") },
+    says: /0004-maybe\.md has the status "proposed"/,
+  },
+  {
+    fault: "a decision that is superseded by none",
+    files: { [decisionAt("0005-over.md")]: decision("0005 It is over", "superseded by 0999") },
+    says: /0005-over\.md has a status that names 0999/,
+  },
+  {
+    fault: "a decision without consequences",
+    files: { [decisionAt("0006-half.md")]: decision("0006 It is a half", "accepted", "## Context\n\n## Decision\n") },
+    says: /0006-half\.md does not have exactly the headings/,
+  },
+  {
+    fault: "a decision that the index leaves out and no file names",
+    files: { [decisionAt("0007-alone.md")]: decision("0007 It is alone", "accepted") },
+    says: /0007-alone\.md is named by no file[\s\S]*0007-alone\.md has no row in docs\/decisions\/README\.md/,
+  },
+  {
+    fault: "a number that is given twice",
+    files: { [decisionAt("0007-another.md")]: decision("0007 It is another", "accepted") },
+    says: /0007-another\.md has a number that another decision has/,
+  },
+  {
+    fault: "an index that is older than its decision",
+    files: { [decisionAt("0001-ids-are-even.md")]: decision("0001 Ids are odd", "accepted") },
+    says: /0001-ids-are-even\.md has another title or status than its row/,
+  },
+  {
+    fault: "an index that names a decision that is not there",
+    files: {
+      [decisionAt("README.md")]: [
+        ["0001", "0001-ids-are-even.md", "Ids are even", "`packages/broker/src/serve.ts`"],
+        ["0888", "0888-gone.md", "It is gone", ""],
+      ]
+        .map(([number, name, title, explains]) => `| [${number}](${name}) | ${title} | accepted | ${explains} |\n`)
+        .join(""),
+    },
+    says: /README\.md has a row for 0888-gone\.md/,
+  },
+  { fault: "a file that does not name what explains it", files: {}, says: /serve\.ts does not name decision 0001/ },
+  {
+    fault: "a header that names a decision that is not there",
+    files: { "packages/daemon/src/stale-why.ts": "// Why: docs/decisions/".concat("0888.\nexport const why = 1;\n") },
+    says: /stale-why\.ts names a decision that is not there: "decisions\/0888"/,
+  },
+  {
+    fault: "a sentence that names a decision that is not there",
+    files: { "docs/stale.md": "It follows from ".concat("decision", " 0888.\n") },
+    says: /docs\/stale\.md names a decision that is not there: "decision .888"/,
+  },
+  {
+    fault: "a link to a section of the tuning log that is not there",
+    files: { "docs/anchor.md": "[why](tuning-log.md".concat("#odd-ids)\n") },
+    says: /docs\/anchor\.md names a section that is not there/,
+  },
+];
+
 /** check → the faults it must refuse. */
 export const plantedFaults: Readonly<Record<string, readonly PlantedFault[]>> = {
   imports,
@@ -304,4 +381,5 @@ export const plantedFaults: Readonly<Record<string, readonly PlantedFault[]>> = 
   "collected-tests": collectedTests,
   words,
   "locked-packages": lockedPackages,
+  decisions,
 };

