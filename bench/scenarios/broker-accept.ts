@@ -1,5 +1,6 @@
 // How many sends the broker accepts durably, in process and through its API, against the layers that such an accept
 // cannot do without: the same rows in a bare loop, the limiter's script, and the transports without anything behind them.
+// Why: docs/tuning-log.md#what-the-brokers-figures-stand-beside.
 import { join } from "node:path";
 import { countWalFlushes, findStores, type StoreMaker } from "../broker/store-pair.ts";
 import { judgeBar } from "../method/bars.ts";

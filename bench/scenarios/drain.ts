@@ -1,6 +1,7 @@
 // Does a daemon keep up with its broker? Sends come at seven tenths of the rate at which the broker accepts them over its
 // own socket, one by one or many in a request; two seconds after the last one the outbox must be empty. And a backlog, from
 // a time without a broker, has to leave at that rate too.
+// Why: docs/tuning-log.md#what-the-drain-bar-judges.
 import { judgeBar } from "../method/bars.ts";
 import { readMachineFacts } from "../method/machine.ts";
 import { cleanRounds, type RoundOutcome, runRounds } from "../method/rounds.ts";

@@ -29,7 +29,9 @@ const shape = "Context, Decision, Consequences";
 
 /** A path as in a header comment, a link from another page, or a mention in a sentence. */
 const citation = /\bdecisions\/(\d{4})\b|\]\((\d{4})-[a-z]|\bdecision (\d{4})\b/gi;
+/** From anywhere, or within the log itself. */
 const anchor = /tuning-log\.md#([\w-]+)/g;
+const ownAnchor = /\]\(#([\w-]+)\)/g;
 
 function readDecision(root: string, path: string): Decision {
   const text = readFileSync(join(root, path), "utf8");
@@ -104,7 +106,7 @@ function followMentions(root: string, files: readonly string[], numbers: Readonl
       if (!numbers.has(number)) problems.push(`${path} names a decision that is not there: "${mention}"`);
       if (!path.startsWith(`${folder}/`)) citedBy.set(number, (citedBy.get(number) ?? new Set()).add(path));
     }
-    for (const [mention, name = ""] of text.matchAll(anchor)) {
+    for (const [mention, name = ""] of text.matchAll(path === tuningLog ? ownAnchor : anchor)) {
       if (!anchors.has(name)) problems.push(`${path} names a section that is not there: "${mention}"`);
     }
   }

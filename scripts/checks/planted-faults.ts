@@ -370,6 +370,11 @@ const decisions: readonly PlantedFault[] = [
     files: { "docs/anchor.md": "[why](tuning-log.md".concat("#odd-ids)\n") },
     says: /docs\/anchor\.md names a section that is not there/,
   },
+  {
+    fault: "a link within the tuning log to a section that is not there",
+    files: { "docs/tuning-log.md": "# Tuning log\n\n## Even ids\n\n[below](#odd-ids)\n" },
+    says: /docs\/tuning-log\.md names a section that is not there/,
+  },
 ];
 
 /** check → the faults it must refuse. */

@@ -1,6 +1,7 @@
 // What an operation will look up first, begun by a transport while it still asks who calls: where the store is across a
 // network, a retry then takes one round trip instead of two. Decides nothing: the handler looks up for itself what was
 // not begun here, and refuses what is wrong in its own words.
+// Why: docs/tuning-log.md#an-id-is-looked-up-beside-its-token.
 import { beginLookUp } from "@claudemesh/messages/services/accept";
 import { isClientMessageId } from "@claudemesh/protocol/messages/client-message-id";
 import { checkRegistrarText } from "@claudemesh/protocol/registrar/registrar-text";

@@ -1,5 +1,6 @@
 // Asks at once for what the bodies of one transaction are expected to ask for, behind the space's lock and in the same round
 // trip, and lets them know it. Else each would wait for an answer of its own, and everybody for the space.
+// Why: docs/tuning-log.md#what-commits-will-ask-for-is-asked-at-once.
 import { assemble, charactersOf } from "../core/entity-history.ts";
 import { readFootprint } from "../core/stale-reads.ts";
 import type { RowBound, Tail } from "../ports/rows.ts";

@@ -1,5 +1,6 @@
 // A connection that is checked out once for whoever comes while somebody has it, and goes back to the pool with the last of
 // them. What they do on it, and in which order, is the session's business.
+// Why: docs/tuning-log.md#a-meshs-transactions-share-a-connection.
 import type { PostgresSession } from "./postgres-session.ts";
 
 export type CheckedOut = { readonly session: PostgresSession; readonly release: () => void };

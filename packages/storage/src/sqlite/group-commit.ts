@@ -1,5 +1,6 @@
 // Natural batching: every job submitted before the event loop comes round shares one transaction and one flush, and
 // every read one snapshot. Knows nothing about what they do; a job works on the database alone, because it may run twice.
+// Why: docs/tuning-log.md#accepts-share-a-turn.
 import assert from "node:assert/strict";
 import process from "node:process";
 import { StorageError } from "../storage-error.ts";

@@ -1,5 +1,6 @@
 // Which sends share a transaction on PostgreSQL: those of one mesh that arrive while two others are on their way. An id
 // is in one of them at most; whoever offers it meanwhile is answered from the outcome of the one ahead.
+// Why: docs/tuning-log.md#a-meshs-transactions-share-a-connection.
 import { StorageError } from "@claudemesh/storage/errors";
 import { settleEach } from "@claudemesh/storage/keyed-batches";
 import { NaturalBatches } from "@claudemesh/storage/natural-batches";

@@ -8,6 +8,7 @@
 // Each comes in two forms. Sends come here after a look-up that found their ids free, and nearly always they still are: then
 // the claims are plain inserts, which fail where an id was taken meanwhile, and nobody asks whose claim it is. For the rare
 // batch that failed so, and inside a larger transaction that must not fail, the contested form finds out id by id.
+// Why: docs/tuning-log.md#ids-that-were-free-are-claimed-as-free.
 import type { AcceptRefusal } from "@claudemesh/protocol/messages/accept-result";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { float8Array, int4Array, textArray, uuidArray } from "@claudemesh/storage/postgres-arrays";

@@ -1,4 +1,5 @@
 // Deliveries on PostgreSQL: what a recipient has not confirmed, confirming it, and who has something waiting.
+// Why: docs/tuning-log.md#recipients-of-a-message-are-read-together.
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import { NaturalBatches } from "@claudemesh/storage/natural-batches";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";

@@ -1,5 +1,6 @@
 // Who leases from one queue, or settles there, while others do shares a transaction with them: all of them need the queue's
 // row, and would wait for each other's round trips and flushes.
+// Why: docs/tuning-log.md#consumers-share-a-transaction.
 import { KeyedBatches } from "@claudemesh/storage/keyed-batches";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
 import { lookForMessages } from "../../core/run-out-leases.ts";

@@ -1,5 +1,6 @@
 // What accepts that follow each other in one transaction have in common: who is a member, what a topic is and who reads
 // it, where history stands. Read once and kept for as long as nobody else writes in between, which is one run.
+// Why: docs/tuning-log.md#accepts-share-a-turn.
 import { isLiveMember } from "@claudemesh/members/sqlite";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { PostPolicy } from "../../ports.ts";

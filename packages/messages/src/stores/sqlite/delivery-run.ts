@@ -1,5 +1,6 @@
 // The deliveries of accepts that follow each other in one transaction. Messages that stand side by side in history and
 // have the same recipients get their rows by one statement per recipient, from the history that was written just before.
+// Why: docs/tuning-log.md#neighbours-share-their-deliveries.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 
 export class DeliveryRun {

@@ -1,4 +1,5 @@
 // Reading what stands under a consumed key on SQLite: one statement, every table by its primary key or one unique index.
+// Why: docs/tuning-log.md#a-retry-reads-the-consumed-key-alone.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { StoredRequest } from "../../core/records.ts";
 import { consumedValues, type StoredValues, storedValues, toStoredRequest } from "../rows.ts";

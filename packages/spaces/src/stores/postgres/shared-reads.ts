@@ -1,6 +1,7 @@
 // Reading spaces outside of transactions. Every read begins with the space's row and a branch, and most go on with
 // documents: whoever asks for such while others' questions are on their way shares the next one. A question leaves after it
 // was asked, so that its answer is no older than one of its own would be.
+// Why: docs/tuning-log.md#readers-share-questions.
 import { KeyedBatches } from "@claudemesh/storage/keyed-batches";
 import type { Branch, SpaceRef, SpaceRow, Tail, TailAsk } from "../../ports/rows.ts";
 import { answerOf } from "../../ports/steps.ts";

@@ -1,6 +1,7 @@
 // Many commits to one space that follow each other in one SQLite transaction: space, members and sessions are read once, and
 // what is decided is held back and written in one go. A commit sees what those before it decided: sessions and verdicts from
 // here, and whatever else is asked of the database after what is held back was written there.
+// Why: docs/tuning-log.md#sqlite-commits-are-written-together.
 import assert from "node:assert/strict";
 import { isLiveMember } from "@claudemesh/members/sqlite";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
