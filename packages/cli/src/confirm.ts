@@ -1,5 +1,6 @@
 // Asking before what cannot be undone. Only a person at a terminal is asked: a script has nobody to answer, and those
 // that exist call these commands without --yes.
+// Why: docs/decisions/0160.
 import type { Command } from "commander";
 import { neutraliseLine } from "./output/printable.ts";
 import type { Shell } from "./shell.ts";

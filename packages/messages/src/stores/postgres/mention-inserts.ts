@@ -1,5 +1,6 @@
 // Writing who is mentioned in the messages of a batch, on PostgreSQL: a statement of its own, so that a mention index that
 // refuses a row is known for what it is, and sends that mention nobody do not even ask it.
+// Why: docs/decisions/0156.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { textArray, uuidArray } from "@claudemesh/storage/postgres-arrays";
 import type { SendToAccept } from "../../ports.ts";
