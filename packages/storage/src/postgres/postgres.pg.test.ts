@@ -4,7 +4,7 @@ import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { type FaultyProxy, startFaultyProxy } from "../../../../tests/support/faulty-proxy.ts";
 import { createTestDatabase } from "../../../../tests/support/services.ts";
-import { type ConformanceStore, describeStorageConformance, type Row } from "../conformance.ts";
+import { describeStorageSuite, type Row, type SuiteStore } from "../database.suite.ts";
 import { type OpenPostgresOptions, openPostgres, type Postgres, type PostgresTransaction } from "./postgres.ts";
 import { migratePostgres } from "./postgres-migrations.ts";
 
@@ -29,7 +29,7 @@ async function startProxy(): Promise<FaultyProxy> {
   return proxy;
 }
 
-function toConformanceStore(): ConformanceStore {
+function toSuiteStore(): SuiteStore {
   const postgres = openPostgres({ url, poolSize: 4, retry: { attempts: 1000 }, onIdleError: () => undefined });
   return {
     transaction(body) {
@@ -84,9 +84,9 @@ suite("PostgreSQL", () => {
   afterAll(() => admin.end());
 
   describe("conformance", () => {
-    describeStorageConformance({
+    describeStorageSuite({
       reset,
-      open: async () => toConformanceStore(),
+      open: async () => toSuiteStore(),
       table: (name) => `conformance.${name}`,
       ledger: "claudemesh.schema_migration",
     });
@@ -121,7 +121,7 @@ suite("PostgreSQL", () => {
     test("does not write outside a transaction", async () => {
       const postgres = open();
       const writing = postgres.read("INSERT INTO conformance.event (id) VALUES (1)");
-      await expect(writing).rejects.toMatchObject({ kind: "statement" });
+      await expect(writing).rejects.toMatchObject({ kind: "unavailable" });
       expect(await selectIds()).toEqual([]);
     });
 
