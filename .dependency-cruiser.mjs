@@ -25,7 +25,7 @@ const mayImport = {
 
 const testFile = "\\.test\\.ts$";
 /** Suites that several backends run, and what a package's own tests share: beside the source, but test code. */
-const testSupport = ["(^|/)conformance\\.ts$", "^packages/.*/testing/"];
+const testSupport = ["\\.suite\\.ts$", "^packages/.*/(suites|testing)/"];
 const testCode = [testFile, ...testSupport, "^packages/simulator/", "^(tests|bench)/"];
 const coreRoom = "^packages/[^/]+/src/core/";
 /** Built-in modules that compute and touch nothing outside the process. */

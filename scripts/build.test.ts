@@ -21,7 +21,7 @@ const read = (path: string) => readFileSync(built(path), "utf8");
 beforeAll(() => {
   workspace = createPlantedWorkspace();
   workspace.plant("packages/daemon/src/stores/migrations/0001-rows.sql", "CREATE TABLE rows (id);\n");
-  workspace.plant("packages/daemon/src/stores/conformance.ts", 'export { it } from "vitest";\n');
+  workspace.plant("packages/daemon/src/stores/rows.suite.ts", 'export { it } from "vitest";\n');
   workspace.plant("packages/daemon/src/testing/wait.ts", 'export { expect } from "vitest";\n');
   workspace.plant("packages/daemon/bin/daemon.js", "#!/bin/sh\n");
   workspace.plant("packages/protocol/vectors/ids.json", "[1]\n");
@@ -90,7 +90,7 @@ describe("npm run build", () => {
     expect(read("broker/dist/serve.d.ts")).toMatch(/from "\.\/shape\.js"/);
     for (const absent of [
       "protocol/dist/ids.test.js",
-      "daemon/dist/stores/conformance.js",
+      "daemon/dist/stores/rows.suite.js",
       "daemon/dist/testing",
       "daemon/src",
       ".emitted",
@@ -177,7 +177,7 @@ describe("a published manifest", () => {
         "./ids": "./src/ids.ts",
         "./wire/*": "./src/wire/*.ts",
         "./vectors/*": "./vectors/*",
-        "./conformance": "./src/stores/conformance.ts",
+        "./rows-suite": "./src/stores/rows.suite.ts",
       },
     };
     expect(publishManifest(source)).toEqual({

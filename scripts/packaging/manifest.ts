@@ -21,7 +21,7 @@ const engines = { node: ">=24" };
 
 /** Tests, the suites that several backends run and what tests share: they need the workspace and are not published. */
 export function isTestCode(path: string): boolean {
-  return /\.test\.[mc]?ts$/.test(path) || /(?:^|\/)src\/(?:.*\/)?(?:conformance\.ts$|testing\/)/.test(path);
+  return /\.test\.[mc]?ts$/.test(path) || /(?:^|\/)src\/(?:.*\/)?(?:[^/]+\.suite\.ts$|(?:suites|testing)\/)/.test(path);
 }
 
 /** Where a file of the source package is in the built one: `src/` becomes `dist/`, TypeScript becomes JavaScript. */

@@ -4,8 +4,8 @@ import pg from "pg";
 import { afterAll, describe } from "vitest";
 import { makeTemporaryFolder, startTestBroker } from "../../../../tests/support/broker-harness.ts";
 import { createTestDatabase, findRedis } from "../../../../tests/support/services.ts";
-import { describeRegistrarOverNetwork, type StartBroker } from "./suites/registrar/conformance.ts";
-import { describeUnfitRegistrar } from "./suites/unfit-registrar/conformance.ts";
+import { describeRegistrarOverNetwork, type StartBroker } from "./suites/registrar.suite.ts";
+import { describeUnfitRegistrar } from "./suites/unfit-registrar.suite.ts";
 
 const database = await createTestDatabase("registrar_network");
 const damaged = await createTestDatabase("registrar_unfit");

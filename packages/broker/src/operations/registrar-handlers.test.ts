@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { makeTemporaryFolder, startTestBroker } from "../../../../tests/support/broker-harness.ts";
-import { describeRegistrarOverNetwork } from "./suites/registrar/conformance.ts";
-import { describeUnfitRegistrar } from "./suites/unfit-registrar/conformance.ts";
+import { describeRegistrarOverNetwork } from "./suites/registrar.suite.ts";
+import { describeUnfitRegistrar } from "./suites/unfit-registrar.suite.ts";
 
 describe("the registrar over the network, on SQLite", () => {
   describeRegistrarOverNetwork((flags = {}, env = {}) => startTestBroker({ flags, env }));

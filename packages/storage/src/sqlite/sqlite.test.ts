@@ -7,7 +7,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, describe, expect, test } from "vitest";
-import { type ConformanceStore, describeStorageConformance, type Row } from "../conformance.ts";
+import { describeStorageSuite, type Row, type SuiteStore } from "../database.suite.ts";
 import { StorageError } from "../storage-error.ts";
 import { makeTemporaryFolder, startStorageProcess } from "../testing/storage-processes.ts";
 import { openSqlite, openSqliteReadOnly, type Sqlite } from "./sqlite.ts";
@@ -50,7 +50,7 @@ function failureOf(work: () => unknown): unknown {
   throw new Error("it did not fail");
 }
 
-function toConformanceStore(db: Sqlite): ConformanceStore {
+function toSuiteStore(db: Sqlite): SuiteStore {
   return {
     async transaction(body) {
       return db.transaction(() => {
@@ -71,11 +71,11 @@ describe("SQLite", async () => {
   let databases = 0;
   const folder = await mkdtemp(join(tmpdir(), "claudemesh-conformance-"));
   afterAll(() => rm(folder, { recursive: true }));
-  describeStorageConformance({
+  describeStorageSuite({
     async reset() {
       databases += 1;
     },
-    open: async () => toConformanceStore(openSqlite({ path: join(folder, `${databases}.db`) })),
+    open: async () => toSuiteStore(openSqlite({ path: join(folder, `${databases}.db`) })),
     table: (name) => name,
     ledger: "schema_migration",
   });

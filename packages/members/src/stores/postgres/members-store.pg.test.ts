@@ -9,7 +9,7 @@ import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
-import { describeMembersConformance, type OpenMembers } from "../conformance.ts";
+import { describeMembersSuite, type OpenMembers } from "../suites/members.suite.ts";
 import { createPostgresBrokersStore } from "./brokers-store.ts";
 import { createPostgresMembersStore, postgresMembersMigrations } from "./members-store.ts";
 
@@ -43,7 +43,7 @@ describe.skipIf(database === undefined)("members on PostgreSQL", () => {
   });
   afterAll(() => admin.end());
 
-  describeMembersConformance(openMembers);
+  describeMembersSuite(openMembers);
 
   describe("particulars", () => {
     let members: Awaited<ReturnType<typeof openMembers>>;

@@ -9,7 +9,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { hashSecret } from "../../core/credentials.ts";
 import { createInvite } from "../../services/join-mesh.ts";
 import { createToken } from "../../services/member-tokens.ts";
-import { describeMembersConformance, type OpenMembers } from "../conformance.ts";
+import { describeMembersSuite, type OpenMembers } from "../suites/members.suite.ts";
 import { createSqliteBrokersStore } from "./brokers-store.ts";
 import { createSqliteMembersStore, membersMigrations } from "./members-store.ts";
 
@@ -38,7 +38,7 @@ async function openMembers(): Promise<OpenMembers & { readonly path: string }> {
   };
 }
 
-describe("members on SQLite", () => describeMembersConformance(openMembers));
+describe("members on SQLite", () => describeMembersSuite(openMembers));
 
 describe("an invite from before invites had ids", () => {
   test("gets one of its own, and is what it was", async () => {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import { until } from "../../../../../tests/support/world.ts";
 import type { MessagesStore } from "../../ports.ts";
-import { ampleRate, dm, send, World } from "../conformance-world.ts";
+import { ampleRate, dm, send, World } from "../suites/world.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
 const database = await createTestDatabase("accept_costs");

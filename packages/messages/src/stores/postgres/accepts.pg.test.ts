@@ -7,7 +7,7 @@ import { startFaultyProxy } from "../../../../../tests/support/faulty-proxy.ts";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import { until } from "../../../../../tests/support/world.ts";
 import type { MessagesStore, OfferedSend } from "../../ports.ts";
-import { ampleRate, dm, noEffects, send, topic, World } from "../conformance-world.ts";
+import { ampleRate, dm, noEffects, send, topic, World } from "../suites/world.ts";
 import type { TransactionProbe } from "./accept-batches.ts";
 import { uuidOf } from "./testing/named-ids.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";

@@ -2,7 +2,7 @@
 import { openPostgres } from "@claudemesh/storage/postgres";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
-import { ampleRate, dm, send, topic, World } from "../conformance-world.ts";
+import { ampleRate, dm, send, topic, World } from "../suites/world.ts";
 import { selectUnsettledOf } from "./deliveries.ts";
 import type { Reading } from "./stored-accepts.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";

@@ -3,9 +3,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import { sweepAll } from "../../services/sweep.ts";
-import { dm, send, World } from "../conformance-world.ts";
-import { describeBreaking } from "../suites/orphans/conformance.ts";
-import { describeSweepUnderLoad } from "../suites/sweep-under-load/conformance.ts";
+import { describeBreaking } from "../suites/orphans.suite.ts";
+import { describeSweepUnderLoad } from "../suites/sweep-under-load.suite.ts";
+import { dm, send, World } from "../suites/world.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
 const database = await createTestDatabase("orphans");

@@ -9,9 +9,9 @@ import type { RateLimit } from "../../core/rate-limit.ts";
 import type { Limiter } from "../../ports/limiter.ts";
 import type { AcceptStore } from "../../ports.ts";
 import { limitAccepts } from "../../services/limit-accepts.ts";
-import { createBarrier, dm, noEffects, send, topic, World } from "../conformance-world.ts";
 import { RedisConnection } from "../redis/redis-connection.ts";
 import { createRedisLimiter } from "../redis/redis-limiter.ts";
+import { createBarrier, dm, noEffects, send, topic, World } from "../suites/world.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
 const database = await createTestDatabase("limited");

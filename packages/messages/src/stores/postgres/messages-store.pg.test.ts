@@ -2,8 +2,8 @@
 // models run in accept-model.pg.deep.test.ts.
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
-import { messagesSuites } from "../conformance.ts";
-import { ampleRate, World } from "../conformance-world.ts";
+import { messagesSuites } from "../suites/messages.suite.ts";
+import { ampleRate, World } from "../suites/world.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
 const database = await createTestDatabase("messages");

@@ -7,11 +7,11 @@ import { until } from "../../../../../tests/support/world.ts";
 import type { RateLimit } from "../../core/rate-limit.ts";
 import type { AcceptStore } from "../../ports.ts";
 import { limitAccepts } from "../../services/limit-accepts.ts";
-import { ampleRate, World } from "../conformance-world.ts";
 import { RedisConnection } from "../redis/redis-connection.ts";
 import { createRedisLimiter } from "../redis/redis-limiter.ts";
-import { describeModel, modelRate } from "../suites/model/conformance.ts";
-import { describeQueueModel } from "../suites/queue-model/conformance.ts";
+import { describeModel, modelRate } from "../suites/model.suite.ts";
+import { describeQueueModel } from "../suites/queue-model.suite.ts";
+import { ampleRate, World } from "../suites/world.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
 const database = await createTestDatabase("models");

@@ -1,8 +1,8 @@
 // Every rule of the orphan check, broken by hand on SQLite, and a large sweep under load.
 import { afterAll, afterEach, beforeEach, describe } from "vitest";
-import { World } from "../conformance-world.ts";
-import { describeBreaking } from "../suites/orphans/conformance.ts";
-import { describeSweepUnderLoad } from "../suites/sweep-under-load/conformance.ts";
+import { describeBreaking } from "../suites/orphans.suite.ts";
+import { describeSweepUnderLoad } from "../suites/sweep-under-load.suite.ts";
+import { World } from "../suites/world.ts";
 import { SqliteHarness } from "./testing/sqlite-harness.ts";
 
 describe("housekeeping on SQLite", () => {

@@ -4,14 +4,14 @@ import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { RateLimit } from "../../core/rate-limit.ts";
 import type { CommittedAccept } from "../../ports.ts";
-import { describeMessagesConformance } from "../conformance.ts";
-import { dm, queue, send, topic, World } from "../conformance-world.ts";
+import { describeMessagesSuite } from "../suites/messages.suite.ts";
+import { dm, queue, send, topic, World } from "../suites/world.ts";
 import { openMessages, SqliteHarness } from "./testing/sqlite-harness.ts";
 
 const harness = new SqliteHarness();
 afterAll(() => harness.end());
 
-describe("messages on SQLite", () => describeMessagesConformance(harness));
+describe("messages on SQLite", () => describeMessagesSuite(harness));
 
 async function startWatched(rate?: RateLimit): Promise<{ world: World; db: Sqlite }> {
   let db: Sqlite | undefined;

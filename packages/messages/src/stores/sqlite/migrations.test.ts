@@ -4,7 +4,7 @@ import { GroupCommit } from "@claudemesh/storage/group-commit";
 import { openSqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import { expect, test } from "vitest";
-import { ampleRate } from "../conformance-world.ts";
+import { ampleRate } from "../suites/world.ts";
 import { createSqliteMessagesStore, messagesMigrations } from "./messages-store.ts";
 
 const [alice, bob] = ["a".repeat(64), "b".repeat(64)];

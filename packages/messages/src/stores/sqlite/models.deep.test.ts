@@ -1,6 +1,6 @@
 // Random interleavings on SQLite against the naive models.
 import { afterAll, describe } from "vitest";
-import { describeMessagesModels } from "../conformance.ts";
+import { describeMessagesModels } from "../suites/messages.suite.ts";
 import { SqliteHarness } from "./testing/sqlite-harness.ts";
 
 const harness = new SqliteHarness();

@@ -3,7 +3,7 @@
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { webhookDeliveryStates } from "../../core/webhook-delivery.ts";
-import { dm, queue, send, topic, World } from "../conformance-world.ts";
+import { dm, queue, send, topic, World } from "../suites/world.ts";
 import { openMessages, SqliteHarness } from "./testing/sqlite-harness.ts";
 
 /** Notes every statement that its stores prepare. */

@@ -7,7 +7,7 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import { appendOnlyTables, proveSurface, surfaceTables } from "../../core/surface.ts";
-import { RegistrarWorld } from "../conformance-world.ts";
+import { RegistrarWorld } from "../suites/world.ts";
 import { inspectSurface } from "./inspect-surface.ts";
 import { postgresRegistrarMigrations } from "./registrar-migrations.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";

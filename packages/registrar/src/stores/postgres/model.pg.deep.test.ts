@@ -1,7 +1,7 @@
 // Random schedules of the registrar on PostgreSQL: a slice.
 import { afterAll, describe, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
-import { playSchedules } from "../suites/model/conformance.ts";
+import { playSchedules } from "../suites/model.suite.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
 const database = await createTestDatabase("registrar_model");

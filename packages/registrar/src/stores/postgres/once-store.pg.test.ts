@@ -7,8 +7,8 @@ import pg from "pg";
 import { afterAll, beforeAll, describe } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import type { OnceStore } from "../../ports/once-store.ts";
-import { describeOnce, type OnceHarness } from "../suites/once/conformance.ts";
-import { describeOnceModel } from "../suites/once-model/conformance.ts";
+import { describeOnce, type OnceHarness } from "../suites/once.suite.ts";
+import { describeOnceModel } from "../suites/once-model.suite.ts";
 import { createPostgresOnceStore } from "./once-store.ts";
 import { postgresRegistrarMigrations } from "./registrar-migrations.ts";
 

@@ -1,11 +1,11 @@
 // PostgreSQL through the registrar's suites, and what retries cost there.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
-import { RegistrarWorld } from "../conformance-world.ts";
-import { describeRecords } from "../suites/records/conformance.ts";
-import { describeReplay } from "../suites/replay/conformance.ts";
-import { describeRules } from "../suites/rules/conformance.ts";
-import { describeSurface } from "../suites/surface/conformance.ts";
+import { describeRecords } from "../suites/records.suite.ts";
+import { describeReplay } from "../suites/replay.suite.ts";
+import { describeRules } from "../suites/rules.suite.ts";
+import { describeSurface } from "../suites/surface.suite.ts";
+import { RegistrarWorld } from "../suites/world.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
 const database = await createTestDatabase("registrar");

@@ -1,6 +1,6 @@
 // A slice of the random schedules on SQLite in memory; the full count is in model.soak.test.ts.
 import { test } from "vitest";
-import { playSchedules } from "../suites/model/conformance.ts";
+import { playSchedules } from "../suites/model.suite.ts";
 import { SqliteHarness } from "./testing/sqlite-harness.ts";
 
 test("random schedules answer as the naive model does and keep every invariant (REG-1 to REG-7)", async () => {

@@ -9,8 +9,8 @@ import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { OnceStore } from "../../ports/once-store.ts";
-import { describeOnce, type OnceHarness, OnceWorld } from "../suites/once/conformance.ts";
-import { describeOnceModel } from "../suites/once-model/conformance.ts";
+import { describeOnce, type OnceHarness, OnceWorld } from "../suites/once.suite.ts";
+import { describeOnceModel } from "../suites/once-model.suite.ts";
 import { createSqliteOnceStore } from "./once-store.ts";
 import { registrarMigrations } from "./registrar-migrations.ts";
 

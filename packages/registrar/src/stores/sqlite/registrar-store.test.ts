@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { RegistrarWorld } from "../conformance-world.ts";
-import { describeRecords } from "../suites/records/conformance.ts";
-import { describeReplay } from "../suites/replay/conformance.ts";
-import { describeRules } from "../suites/rules/conformance.ts";
-import { describeSurface } from "../suites/surface/conformance.ts";
+import { describeRecords } from "../suites/records.suite.ts";
+import { describeReplay } from "../suites/replay.suite.ts";
+import { describeRules } from "../suites/rules.suite.ts";
+import { describeSurface } from "../suites/surface.suite.ts";
+import { RegistrarWorld } from "../suites/world.ts";
 import { SqliteHarness } from "./testing/sqlite-harness.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "claudemesh-registrar-"));

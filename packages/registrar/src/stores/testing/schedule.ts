@@ -11,7 +11,7 @@ import {
   type Person,
   type RegistrarHarness,
   RegistrarWorld,
-} from "../conformance-world.ts";
+} from "../suites/world.ts";
 
 export type Met = Map<string, number>;
 

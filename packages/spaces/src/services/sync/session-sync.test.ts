@@ -3,8 +3,8 @@ import type { SyncPush } from "@claudemesh/protocol/wire/spaces-operations";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Watched } from "../../core/watched.ts";
 import type { SpacesStore } from "../../ports.ts";
-import { alice, bob, remove, type Session, set, World } from "../../stores/conformance-world.ts";
 import { SqliteHarness } from "../../stores/sqlite/testing/sqlite-harness.ts";
+import { alice, bob, remove, type Session, set, World } from "../../stores/suites/world.ts";
 import { SessionSync } from "./session-sync.ts";
 import { SpaceFeed } from "./space-feed.ts";
 

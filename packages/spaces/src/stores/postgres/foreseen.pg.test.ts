@@ -3,7 +3,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import type { SpacesStore } from "../../ports.ts";
-import { patch, read, type Session, set, World } from "../conformance-world.ts";
+import { patch, read, type Session, set, World } from "../suites/world.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
 const database = await createTestDatabase("foreseen");

@@ -6,7 +6,7 @@ import type { SpacesStore } from "../../ports.ts";
 import { deleteBranch } from "../../services/branches.ts";
 import { openSession } from "../../services/open-session.ts";
 import { setSignedWrites } from "../../services/spaces.ts";
-import { alice, brief, patch, read, refusal, type Session, set, World } from "../conformance-world.ts";
+import { alice, brief, patch, read, refusal, type Session, set, World } from "../suites/world.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
 const database = await createTestDatabase("guarded");

@@ -6,7 +6,7 @@ import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import { openSession } from "../../services/open-session.ts";
-import { alice, bob, brief, refusal, type Session, send, set, World } from "../conformance-world.ts";
+import { alice, bob, brief, refusal, type Session, send, set, World } from "../suites/world.ts";
 import { createPostgresSpacesStore } from "./spaces-store.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 

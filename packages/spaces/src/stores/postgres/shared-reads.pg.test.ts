@@ -5,7 +5,7 @@ import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import type { SpacesStore } from "../../ports.ts";
 import { readMany } from "../../services/query.ts";
 import { createSpace } from "../../services/spaces.ts";
-import { alice, set, World } from "../conformance-world.ts";
+import { alice, set, World } from "../suites/world.ts";
 import { createPostgresSpacesStore } from "./spaces-store.ts";
 import { acceptSends, PostgresHarness } from "./testing/postgres-harness.ts";
 

@@ -1,9 +1,9 @@
 // Services on PostgreSQL: killed around their commits, and several at once.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
-import { World } from "../conformance-world.ts";
-import { describeConcurrency } from "../suites/concurrency/conformance.ts";
-import { describeCrashes } from "../suites/crashes/conformance.ts";
+import { describeConcurrency } from "../suites/concurrency.suite.ts";
+import { describeCrashes } from "../suites/crashes.suite.ts";
+import { World } from "../suites/world.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
 const database = await createTestDatabase("crashes");

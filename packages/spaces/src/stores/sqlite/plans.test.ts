@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sessionUnusedMs } from "../../core/session.ts";
 import { readLog } from "../../services/query.ts";
 import { sweepAllSessions } from "../../services/spaces.ts";
-import { alice, patch, read, remove, set, World } from "../conformance-world.ts";
+import { alice, patch, read, remove, set, World } from "../suites/world.ts";
 import { SqliteHarness, spacesOn } from "./testing/sqlite-harness.ts";
 
 /** Notes every statement that its stores prepare. */

@@ -2,14 +2,14 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { sessionUnusedMs } from "../../core/session.ts";
 import { sweepAllSessions, sweepSessions } from "../../services/spaces.ts";
-import { describeSpacesConformance } from "../conformance.ts";
-import { alice, set, World } from "../conformance-world.ts";
+import { describeSpacesSuite } from "../suites/spaces.suite.ts";
+import { alice, set, World } from "../suites/world.ts";
 import { SqliteHarness } from "./testing/sqlite-harness.ts";
 
 const harness = new SqliteHarness();
 afterAll(() => harness.removeFiles());
 
-describe("spaces on SQLite", () => describeSpacesConformance(harness));
+describe("spaces on SQLite", () => describeSpacesSuite(harness));
 
 test("a retry of a decided commit writes nothing", async () => {
   const world = await World.start(harness);

@@ -1,8 +1,8 @@
 // Services on SQLite: killed around their commits, and several at once.
 import { afterAll, afterEach, beforeEach, describe } from "vitest";
-import { World } from "../conformance-world.ts";
-import { describeConcurrency } from "../suites/concurrency/conformance.ts";
-import { describeCrashes } from "../suites/crashes/conformance.ts";
+import { describeConcurrency } from "../suites/concurrency.suite.ts";
+import { describeCrashes } from "../suites/crashes.suite.ts";
+import { World } from "../suites/world.ts";
 import { SqliteHarness } from "./testing/sqlite-harness.ts";
 
 describe("under stress on SQLite", () => {

@@ -7,7 +7,7 @@ import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import pg from "pg";
 import type { RateLimit } from "../../../core/rate-limit.ts";
 import type { AcceptStore } from "../../../ports.ts";
-import type { MessagesHarness, OpenMessages } from "../../conformance-world.ts";
+import type { MessagesHarness, OpenMessages } from "../../suites/world.ts";
 import type { TransactionProbe } from "../accept-batches.ts";
 import { createPostgresMessagesStore, type MessagesPools, postgresMessagesMigrations } from "../messages-store.ts";
 import { NamedIds } from "./named-ids.ts";

@@ -7,7 +7,7 @@ import { membersMigrations } from "@claudemesh/members/sqlite";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
-import { ampleRate, type MessagesHarness, type OpenMessages } from "../../conformance-world.ts";
+import { ampleRate, type MessagesHarness, type OpenMessages } from "../../suites/world.ts";
 import { createSqliteMessagesStore, messagesMigrations } from "../messages-store.ts";
 
 export class SqliteHarness implements MessagesHarness {

@@ -5,7 +5,7 @@ import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import type { RuleStore } from "@claudemesh/storage/row-rules";
 import pg from "pg";
-import type { CrashPoints, OpenedRegistrar, RegistrarHarness, Row } from "../../conformance-world.ts";
+import type { CrashPoints, OpenedRegistrar, RegistrarHarness, Row } from "../../suites/world.ts";
 import { postgresRegistrarMigrations } from "../registrar-migrations.ts";
 import { createPostgresRegistrarStore } from "../registrar-store.ts";
 import { createPostgresRegistrarRules } from "../rules.ts";

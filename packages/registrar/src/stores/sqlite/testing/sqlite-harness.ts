@@ -5,7 +5,7 @@ import { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { RuleStore } from "@claudemesh/storage/row-rules";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
-import type { CrashPoints, OpenedRegistrar, RegistrarHarness, Row } from "../../conformance-world.ts";
+import type { CrashPoints, OpenedRegistrar, RegistrarHarness, Row } from "../../suites/world.ts";
 import { registrarMigrations } from "../registrar-migrations.ts";
 import { createSqliteRegistrarStore } from "../registrar-store.ts";
 import { createSqliteRegistrarRules } from "../rules.ts";

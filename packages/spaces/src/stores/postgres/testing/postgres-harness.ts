@@ -12,7 +12,7 @@ import pg from "pg";
 import type { PreparedSends, SendsOutcome, SpacesStore } from "../../../ports.ts";
 import type { ScheduleRuns } from "../../../testing/run-schedules.ts";
 import { ScheduleServices } from "../../../testing/schedule-services.ts";
-import { type OpenSpaces, type Row, refusalOf, type SpacesHarness, toTestSends } from "../../conformance-world.ts";
+import { type OpenSpaces, type Row, refusalOf, type SpacesHarness, toTestSends } from "../../suites/world.ts";
 import { createPostgresSpaceRules } from "../rules.ts";
 import { createPostgresSpacesStore, postgresSpacesMigrations } from "../spaces-store.ts";
 import type { LaneProbe } from "../transaction-lanes.ts";

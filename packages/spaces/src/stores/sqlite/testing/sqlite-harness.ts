@@ -9,7 +9,7 @@ import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { PreparedSends, SendsOutcome, SpacesStore } from "../../../ports.ts";
 import type { ScheduleRuns } from "../../../testing/run-schedules.ts";
 import { ScheduleServices } from "../../../testing/schedule-services.ts";
-import { type OpenSpaces, refusalOf, type SpacesHarness, toTestSends } from "../../conformance-world.ts";
+import { type OpenSpaces, refusalOf, type SpacesHarness, toTestSends } from "../../suites/world.ts";
 import { createSqliteSpaceRules } from "../rules.ts";
 import { createSqliteSpacesStore, spacesMigrations } from "../spaces-store.ts";
 
