@@ -2,7 +2,7 @@
 // migrate and to serve, and the registrar's proof has nothing to remark on it.
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { proveStore } from "@claudemesh/broker/prove-store";
+import { proveStore } from "@claudemesh/broker/offline";
 import pg from "pg";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { joinTestMesh } from "./support/broker-harness.ts";

@@ -125,7 +125,6 @@ test("retry-safe-send outlives a daemon that dies between its commit and its ans
   const { code, stdout, stderr } = await sending.ended;
   expect(code, stderr).toBe(0);
   expect(stdout).toMatch(/^build-42 \w+ duplicate=true\n$/);
-  expect(stderr).toContain("no answer");
 
   expect((await run(alice, "retry-safe-send.ts", "build-42", "@bob", "green").ended).code).toBe(0);
   expect((await run(alice, "retry-safe-send.ts", "build-42", "@bob", "red").ended).code).toBe(4);

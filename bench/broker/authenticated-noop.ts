@@ -3,9 +3,9 @@
 // it. Argument: the store as JSON; answers one order with the port it listens on.
 import type { AddressInfo } from "node:net";
 import process from "node:process";
-import { createBrokerMetrics } from "@claudemesh/broker/metrics";
-import { registerOperationRoutes } from "@claudemesh/broker/operation-routes";
-import { compileInputs, type RunOperation } from "@claudemesh/broker/run-operation";
+import { createBrokerMetrics } from "@claudemesh/broker/testing/metrics";
+import { registerOperationRoutes } from "@claudemesh/broker/testing/operation-routes";
+import { compileInputs, type RunOperation } from "@claudemesh/broker/testing/run-operation";
 import { createHttpServer } from "@claudemesh/http/server";
 import { Strangers } from "@claudemesh/http/strangers";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";

@@ -2,9 +2,9 @@
 // backend with its limiter, the limit raised, and nothing logged.
 
 import { copyFileSync } from "node:fs";
-import type { Backend, BackendSurroundings } from "@claudemesh/broker/backend";
 import { readBrokerConfig } from "@claudemesh/broker/config";
-import { openBackend } from "@claudemesh/broker/open-backend";
+import type { Backend, BackendSurroundings } from "@claudemesh/broker/testing/backend";
+import { openBackend } from "@claudemesh/broker/testing/open-backend";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 

@@ -37,7 +37,7 @@ async function resolve(paths: MeshPaths, to: string, self: string, call: BrokerC
   const [only, ...others] = candidates;
   if (only === undefined) throw new MeshError("destination_not_found", `There is no member called ${address.name}.`);
   if (others.length > 0) throw new MeshError("destination_ambiguous", undefined, { candidates });
-  const { usePeerKey } = await import("@claudemesh/daemon/peer-pins");
+  const { usePeerKey } = await import("@claudemesh/daemon/offline");
   await usePeerKey(paths, address.name, only);
   return { kind: "dm", ref: only };
 }

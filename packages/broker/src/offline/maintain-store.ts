@@ -1,8 +1,11 @@
-// What can be done with a broker's store from outside: check, sweep, count, migrate, back up.
+// What can be done with a broker's store from outside: check, prove, sweep, count, migrate, back up.
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { MeshStats } from "@claudemesh/messages/ports/stats";
 import { checkAllOrphans, type OrphanReport } from "@claudemesh/messages/services/check-orphans";
+import { inspectPostgresSurface } from "@claudemesh/registrar/postgres";
+import { inspectSqliteSurface } from "@claudemesh/registrar/sqlite";
+import { proveSurface, type SurfaceProof } from "@claudemesh/registrar/surface";
 import type { Migration } from "@claudemesh/storage/migrations";
 import { migratePostgres, pendingPostgresMigrations } from "@claudemesh/storage/postgres-migrations";
 import { openSqlite } from "@claudemesh/storage/sqlite";
@@ -20,6 +23,18 @@ export function checkStore(store: StoreConfig): Promise<OrphanReport> {
   return withOfflineStore(store, "read", ({ messages, otherRules: others }) =>
     checkAllOrphans({ store: messages, others, nowMs: Date.now }),
   );
+}
+
+/**
+ * The registrar's proof for a store that is named and not served: looks at the live schema, changes nothing, and takes no
+ * lock, so that it may run beside a broker.
+ */
+export async function proveStore(store: StoreConfig): Promise<SurfaceProof> {
+  const facts =
+    store.kind === "sqlite"
+      ? await withSqlite(placeOf(store), async (db) => inspectSqliteSurface(db))
+      : await withPostgres(store.url, inspectPostgresSurface);
+  return proveSurface(facts);
 }
 
 export function sweepStore(config: Pick<BrokerConfig, "store" | "dedupe" | "messageRetention">): Promise<Swept> {

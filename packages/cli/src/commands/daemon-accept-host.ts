@@ -1,5 +1,5 @@
 // `claudemesh daemon accept-host`: this is the right host for the keys of this home. The daemon must not be running.
-import type { AcceptedHost } from "@claudemesh/daemon/accept-host";
+import type { AcceptedHost } from "@claudemesh/daemon/offline";
 import type { Command } from "commander";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -7,7 +7,7 @@ import { pathsFor, type Shell } from "../shell.ts";
 export function define(command: Command, shell: Shell): void {
   withMesh(command).action((options: CommonOptions) =>
     run(shell, options, async () => {
-      const { acceptHost } = await import("@claudemesh/daemon/accept-host");
+      const { acceptHost } = await import("@claudemesh/daemon/offline");
       const value = await acceptHost(pathsFor(shell, options));
       return { value, text: describe(value) };
     }),

@@ -12,7 +12,7 @@ export function define(command: Command, shell: Shell): void {
     .option("--with-keys", "the member's secret keys too: whoever has the backup is then this member")
     .action((folder: string, options: Options) =>
       run(shell, options, async () => {
-        const { backUpDaemon } = await import("@claudemesh/daemon/back-up");
+        const { backUpDaemon } = await import("@claudemesh/daemon/offline");
         const withKeys = options.withKeys === true;
         const value = await backUpDaemon(pathsFor(shell, options), { folder: resolve(folder), withKeys });
         const inbox = value.inbox_rows === null ? "no inbox" : `the inbox (messages: ${value.inbox_rows})`;

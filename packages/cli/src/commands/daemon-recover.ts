@@ -1,6 +1,6 @@
 // `claudemesh daemon recover`: saves what can be read of a damaged outbox. Never runs by itself, because somebody should
 // know what it says. The daemon must not be running.
-import type { Recovery } from "@claudemesh/daemon/recover-outbox";
+import type { Recovery } from "@claudemesh/daemon/offline";
 import type { Command } from "commander";
 import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -11,7 +11,7 @@ const shownIds = 20;
 export function define(command: Command, shell: Shell): void {
   withMesh(command).action((options: CommonOptions) =>
     run(shell, options, async () => {
-      const { recoverOutbox } = await import("@claudemesh/daemon/recover-outbox");
+      const { recoverOutbox } = await import("@claudemesh/daemon/offline");
       const recovery = await recoverOutbox(pathsFor(shell, options));
       return { value: showRecovery(recovery), text: describe(recovery) };
     }),

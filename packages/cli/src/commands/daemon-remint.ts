@@ -1,6 +1,6 @@
 // `claudemesh daemon remint`: new keys for this home, which make a new member of the mesh. The daemon must not be
 // running.
-import type { Remint } from "@claudemesh/daemon/remint";
+import type { Remint } from "@claudemesh/daemon/offline";
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import type { Command } from "commander";
 import { examples, run, withMesh } from "../command.ts";
@@ -25,7 +25,7 @@ export function define(command: Command, shell: Shell): void {
           options,
           "This home will have new keys, and be a new member: what was sealed for the old ones is not readable any more.",
         );
-        const { remintKeys } = await import("@claudemesh/daemon/remint");
+        const { remintKeys } = await import("@claudemesh/daemon/offline");
         const { name } = options;
         const text = readInviteText(shell, { given: options.invite, file: options.inviteFile });
         const order = { invite: decodeInvite(text), ...(name === undefined ? {} : { name }) };

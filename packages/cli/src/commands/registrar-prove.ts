@@ -28,7 +28,7 @@ export function define(command: Command, shell: Shell): void {
 async function prove(shell: Shell, options: Options) {
   const toml = options.config ?? (existsSync("broker.toml") ? "broker.toml" : undefined);
   const config = readBrokerConfig({ store: options.store }, shell.env, toml);
-  const { proveStore } = await import("@claudemesh/broker/prove-store");
+  const { proveStore } = await import("@claudemesh/broker/offline");
   const proof = await proveStore(config.store);
   if (!proof.fit) process.exitCode = exitCodes.failed;
   const rows = proof.criteria.map(({ criterion, title, holds }) => [`(${criterion})`, holds ? "ok" : "FAIL", title]);

@@ -2,7 +2,7 @@
 import type { Finding, FindingCode } from "@claudemesh/client/daemon";
 import type { BrokerSaid } from "@claudemesh/client/findings";
 import type { LastRun } from "@claudemesh/client/last-run";
-import type { FolderFindings } from "@claudemesh/daemon/examine";
+import type { FolderFindings } from "@claudemesh/daemon/offline";
 
 export type FileFinding = {
   readonly path: string;

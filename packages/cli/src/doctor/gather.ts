@@ -13,7 +13,7 @@ import { identityOf, type MemberKeys, readKeyFile } from "@claudemesh/client/key
 import { readLastRun } from "@claudemesh/client/last-run";
 import { probeLoopback } from "@claudemesh/client/loopback-probe";
 import { LocalFileError } from "@claudemesh/client/private-files";
-import { examineFolder } from "@claudemesh/daemon/examine";
+import { examineFolder } from "@claudemesh/daemon/offline";
 import { isErrorBody, MeshError } from "@claudemesh/protocol/errors";
 import { callDaemon } from "../daemon-access.ts";
 import type { Shell } from "../shell.ts";

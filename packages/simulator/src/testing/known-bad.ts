@@ -1,7 +1,7 @@
 // Faults in the code itself, each with the oracles that may name it. They stand between a service and what it works
 // on, and do what a careless change could do.
 
-import type { DaemonStores } from "@claudemesh/daemon/stores";
+import type { DaemonStores } from "@claudemesh/daemon/testing/stores";
 import type { MessagesStore } from "@claudemesh/messages/ports";
 import type { OracleName } from "../oracles/violation.ts";
 import type { Disk } from "../world/disk.ts";

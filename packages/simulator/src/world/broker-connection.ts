@@ -1,11 +1,11 @@
 // One connection as the broker has it: hello, requests and replies, pushes by the real delivery pump and the real
 // sessions of spaces. The same order of steps as the broker's own connection, without a socket and without signatures.
-import type { RegisteredConnection } from "@claudemesh/broker/connection-registry";
-import { ConnectionSessions } from "@claudemesh/broker/connection-sessions";
-import type { BrokerContext } from "@claudemesh/broker/context";
-import { DeliveryPump } from "@claudemesh/broker/delivery-pump";
-import { LastHeard } from "@claudemesh/broker/last-heard";
-import { isOperationName, type RunOperation } from "@claudemesh/broker/run-operation";
+import type { RegisteredConnection } from "@claudemesh/broker/testing/connection-registry";
+import { ConnectionSessions } from "@claudemesh/broker/testing/connection-sessions";
+import type { BrokerContext } from "@claudemesh/broker/testing/context";
+import { DeliveryPump } from "@claudemesh/broker/testing/delivery-pump";
+import { LastHeard } from "@claudemesh/broker/testing/last-heard";
+import { isOperationName, type RunOperation } from "@claudemesh/broker/testing/run-operation";
 import type { Mesh } from "@claudemesh/members/ports";
 import { announceFeatures } from "@claudemesh/protocol/features";
 import type { Life } from "./host.ts";

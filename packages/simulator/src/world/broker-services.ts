@@ -1,16 +1,17 @@
 // The services of one life of a broker, wired as the server wires them: real stores on the disk that survives it, real
 // operations, watchers, registrar and housekeeping. Limiter trouble and the verifier's moods are what is simulated.
-import { type BrokerRegistrar, openRegistrar } from "@claudemesh/broker/broker-registrar";
+
 import type { BrokerConfig } from "@claudemesh/broker/config";
-import { ConnectionRegistry } from "@claudemesh/broker/connection-registry";
-import type { BrokerContext } from "@claudemesh/broker/context";
-import { Housekeeping } from "@claudemesh/broker/housekeeping";
-import { MeshCaps } from "@claudemesh/broker/mesh-caps";
-import type { RunOperation } from "@claudemesh/broker/run-operation";
-import { SharedConnections } from "@claudemesh/broker/shared-connections";
-import { createSpacePorts } from "@claudemesh/broker/space-ports";
-import { SpaceWatchers } from "@claudemesh/broker/space-watchers";
-import { createSqliteSpaces, sqliteRules } from "@claudemesh/broker/sqlite-backend";
+import { type BrokerRegistrar, openRegistrar } from "@claudemesh/broker/testing/broker-registrar";
+import { ConnectionRegistry } from "@claudemesh/broker/testing/connection-registry";
+import type { BrokerContext } from "@claudemesh/broker/testing/context";
+import { Housekeeping } from "@claudemesh/broker/testing/housekeeping";
+import { MeshCaps } from "@claudemesh/broker/testing/mesh-caps";
+import type { RunOperation } from "@claudemesh/broker/testing/run-operation";
+import { SharedConnections } from "@claudemesh/broker/testing/shared-connections";
+import { createSpacePorts } from "@claudemesh/broker/testing/space-ports";
+import { SpaceWatchers } from "@claudemesh/broker/testing/space-watchers";
+import { createSqliteSpaces, sqliteRules } from "@claudemesh/broker/testing/sqlite-backend";
 import { verifySignature } from "@claudemesh/members/credentials";
 import { MeshSettingsService } from "@claudemesh/members/services/mesh-settings";
 import { createSqliteMembersStore } from "@claudemesh/members/sqlite";

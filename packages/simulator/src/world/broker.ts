@@ -1,9 +1,9 @@
 // A broker as an actor: the real services on a disk that survives it, and that a second one may share. Only its sockets
 // and its clock are simulated. A planted fault may stand between it and its stores.
 import type { BrokerConfig } from "@claudemesh/broker/config";
-import type { BrokerContext } from "@claudemesh/broker/context";
-import { compileInputs, createOperationRunner, type RunOperation } from "@claudemesh/broker/run-operation";
-import { SharedConnections } from "@claudemesh/broker/shared-connections";
+import type { BrokerContext } from "@claudemesh/broker/testing/context";
+import { compileInputs, createOperationRunner, type RunOperation } from "@claudemesh/broker/testing/run-operation";
+import { SharedConnections } from "@claudemesh/broker/testing/shared-connections";
 import type { Mesh } from "@claudemesh/members/ports";
 import type { MessagesStore } from "@claudemesh/messages/ports";
 import { limits } from "@claudemesh/protocol/messages/limits";

@@ -1,7 +1,7 @@
 // A machine with its clocks, and the lives of the process on it. A life that has ended gets no turn, no timer and no
 // frame any more: whatever it was waiting for never comes, which is what death at an await means.
-import type { Chance, Timer } from "@claudemesh/daemon/ports";
-import type { TimeSources } from "@claudemesh/daemon/system-clock";
+import type { Chance, Timer } from "@claudemesh/daemon/testing/ports";
+import type { TimeSources } from "@claudemesh/daemon/testing/system-clock";
 import { bytesFrom, type Random, streamOf } from "../core/chance.ts";
 import type { EventLog } from "./event-log.ts";
 import type { Owner, Scheduler } from "./scheduler.ts";

@@ -2,7 +2,7 @@
 // with time-outs and late answers, pings, reconnection with backoff.
 // Why: docs/decisions/0045.
 import type { Link, LinkOutcome, LinkStatus, RequestOptions } from "@claudemesh/client/link-contract";
-import type { Timer } from "@claudemesh/daemon/ports";
+import type { Timer } from "@claudemesh/daemon/testing/ports";
 import { type AnnouncedFeatures, negotiate } from "@claudemesh/protocol/features";
 import { backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
 import type { HelloReplyBody, PushFrame } from "@claudemesh/protocol/wire/frames";

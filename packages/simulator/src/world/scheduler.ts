@@ -1,6 +1,6 @@
 // Simulated time and the one loop that moves it: the next event runs, everything that it made ready runs to its end,
 // then comes the next. Nothing else decides what runs when.
-import type { Timer } from "@claudemesh/daemon/ports";
+import type { Timer } from "@claudemesh/daemon/testing/ports";
 
 /** Whose event it is. Events of the dead are dropped; those of a sleeper wait. */
 export type Owner = {

@@ -1,6 +1,6 @@
 // Redis as brokers side by side use it: signals between them, in order and late, or lost while it is away. What the
 // limiter finds there is in broker-services.ts.
-import type { Signal } from "@claudemesh/broker/signal";
+import type { Signal } from "@claudemesh/broker/testing/signal";
 import { type Random, streamOf } from "../core/chance.ts";
 import type { Life, Surroundings } from "./host.ts";
 

@@ -1,7 +1,7 @@
 // A mesh in one process: brokers, daemons, agents, the network between them, and time. Whatever has a host lives on it,
 // and its disk outlives it.
 
-import { sqliteMigrations } from "@claudemesh/broker/sqlite-backend";
+import { sqliteMigrations } from "@claudemesh/broker/testing/sqlite-backend";
 import { type MemberKeys, memberKeysFromSeed } from "@claudemesh/client/keys";
 import { loadSealer } from "@claudemesh/client/seal";
 import type { Mesh } from "@claudemesh/members/ports";

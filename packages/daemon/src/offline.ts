@@ -1,0 +1,7 @@
+// What can be done with a daemon's folder while no daemon runs in it, and how to look into one: the door for commands.
+export { usePeerKey } from "./read-peer-pins.ts";
+export { type AcceptedHost, acceptHost } from "./services/accept-host.ts";
+export { backUpDaemon } from "./services/back-up.ts";
+export { examineFolder, type FolderFindings } from "./services/examine.ts";
+export { type Recovery, recoverOutbox } from "./services/recover-outbox.ts";
+export { type Remint, remintKeys } from "./services/remint.ts";
