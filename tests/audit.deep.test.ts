@@ -86,7 +86,7 @@ describe("claudemesh audit", () => {
     expect(report).toMatchObject({ balanced: true, complete: true, imbalances: [] });
     expect(code).toBe(0);
     expect(classesOf(report, 0, "outbox")).toMatchObject({ stored: 5, dead_refused: 1, aborted: 1, tombstones: 1 });
-    expect(classesOf(report, 0, "broker")).toEqual({ committed: 5 });
+    expect(classesOf(report, 0, "broker")).toEqual({ committed: 5, tombstones: 1 });
     expect(classesOf(report, 0, "deliveries")).toEqual({ settled: 4, unsettled: 1, expired: 0 });
     expect(classesOf(report, 0, "inbox")).toMatchObject({ settled: 1 });
     expect(classesOf(report, 1, "inbox")).toMatchObject({ settled: 5 });
@@ -101,7 +101,7 @@ describe("claudemesh audit", () => {
     await alice.start();
     await untilOnline(alice);
     const { code, report } = await audit();
-    expect([code, classesOf(report, 0, "broker")]).toEqual([0, { committed: 5, direct: 1 }]);
+    expect([code, classesOf(report, 0, "broker")]).toEqual([0, { committed: 5, direct: 1, tombstones: 1 }]);
   });
 
   test("says that it is not complete while the broker is away, exit code 3", async () => {
