@@ -55,7 +55,7 @@ export function renderPerformancePage(
   const unmeasured = missing.map(({ name, summary }) => `- ${name}: ${summary}`).join("\n");
   const text = [
     "# Performance",
-    "What was measured, beside what the layers below allow on the same machine in the same minutes. The figures hold for the machine and versions named with them; the tables are all that is claimed.",
+    "What was measured, beside what the layers below allow on the same machine in the same minutes. The figures hold for the machine and versions named with them; the tables are all that is claimed. A line that begins with **pass** or **miss** is a promise, judged on the median; there are few of them, and each holds with room. Every other figure is reported and may move.",
     ...sections.map((section) => section.text),
     ...(missing.length === 0 ? [] : [`## Without a full run\n\nNothing is claimed of these:\n\n${unmeasured}`]),
     method,

@@ -10,7 +10,6 @@ import {
   type Callers,
   type Figures,
   httpSegment,
-  latencyRow,
   manyCallers,
   oneCaller,
   oursSegment,
@@ -34,7 +33,6 @@ import { measureRounds } from "./measured-rounds.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
 
 const throughputBar = { name: "accepts/s at 64 callers ÷ D", kind: "at_least", limit: 0.75 } as const;
-const latencyBar = { name: "p50 at 1 caller ÷ (commit + HTTP round trip)", kind: "at_most", limit: 1.8 } as const;
 
 export const acceptScenario: Scenario = {
   name: "accept",
@@ -93,10 +91,7 @@ function segmentsFor(variants: readonly SendVariant[], segmentMs: number): Segme
 }
 
 function judgeBars(rounds: readonly RoundFigures[] | undefined) {
-  return [
-    judgeBar(throughputBar, rounds && throughputRow(rounds, topicInOrder).ratios),
-    judgeBar(latencyBar, rounds && latencyRow(rounds, topicInOrder).ratios),
-  ];
+  return [judgeBar(throughputBar, rounds && throughputRow(rounds, topicInOrder).ratios)];
 }
 
 async function describeDurability(settings: RunSettings, load: LoadProcess): Promise<string[]> {

@@ -13,7 +13,6 @@ import type { Figures, RoundFigures } from "./accept-figures.ts";
 import {
   apiRow,
   apiSegment,
-  inProcessRow,
   limiterSegment,
   oursSegment,
   outstandings,
@@ -27,7 +26,6 @@ import { brokerAcceptTables } from "./broker-accept-tables.ts";
 import { type AnsweredFigures, type ApiLoad, BrokerAcceptWorld, startApiLoad } from "./broker-accept-world.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
 
-const inProcessLimit = 0.8;
 const apiLimit = 0.7;
 
 export const brokerAcceptScenario: Scenario = {
@@ -101,36 +99,15 @@ function segmentsFor(kinds: readonly Store[], segmentMs: number): WorldSegment[]
 }
 
 function judgeBars(rounds: readonly RoundFigures[] | undefined, kinds: readonly Store[]) {
-  const inProcess = kinds.flatMap((kind) =>
-    shapes.map((shape) =>
+  return kinds.flatMap((kind) =>
+    outstandings.map((outstanding) =>
       judgeBar(
-        {
-          name: `${kind}, in process, ${shape.outstanding} outstanding, ${meshesText(shape.meshes)}: accepts/s ÷ raw`,
-          kind: "at_least",
-          limit: inProcessLimit,
-        },
-        rounds && inProcessRow(rounds, kind, shape).ratios,
+        { name: `${kind}, WebSocket, ${outstanding} outstanding: accepts/s ÷ D`, kind: "at_least", limit: apiLimit },
+        rounds && apiRow(rounds, kind, "websocket", { outstanding, meshes: 1 }).ratios,
       ),
     ),
   );
-  const api = kinds.flatMap((kind) =>
-    transports.flatMap((transport) =>
-      shapes.map((shape) =>
-        judgeBar(
-          {
-            name: `${kind}, ${transport}, ${shape.outstanding} outstanding, ${meshesText(shape.meshes)}: accepts/s ÷ D`,
-            kind: "at_least",
-            limit: apiLimit,
-          },
-          rounds && apiRow(rounds, kind, transport, shape).ratios,
-        ),
-      ),
-    ),
-  );
-  return [...inProcess, ...api];
 }
-
-const meshesText = (meshes: number) => (meshes === 1 ? "1 mesh" : `${meshes} meshes`);
 
 async function describeDurability(settings: RunSettings, stores: StoreMaker, load: ApiLoad): Promise<string[]> {
   const world = await BrokerAcceptWorld.open(settings, stores, load, join(settings.folder, "flushes"));

@@ -6,6 +6,7 @@ import { addMeshes, wishMeshes } from "../broker/bench-meshes.ts";
 import { rowsMesh } from "../broker/rows-order.ts";
 import { findStores, type StoreMaker } from "../broker/store-pair.ts";
 import type { JobsOrder, JobsResult } from "../load/job-workers.ts";
+import { judgeBar } from "../method/bars.ts";
 import { readMachineFacts } from "../method/machine.ts";
 import { cleanRounds, runRounds } from "../method/rounds.ts";
 import { summarise } from "../method/statistics.ts";
@@ -27,7 +28,9 @@ const shapes: readonly Shape[] = [
   { workers: 64, jobsAtOnce: 1 },
   { workers: 16, jobsAtOnce: 10 },
 ];
-/** More than anybody does in a second. */
+const promised: Shape = { workers: 16, jobsAtOnce: 1 };
+const queuesBar = { name: "jobs/s on PostgreSQL ÷ pg-boss, 16 workers", kind: "at_least", limit: 2 } as const;
+/** More than any party does in a second. */
 const jobsPerSecond = 8_000;
 
 const nameOf = (party: Party, { workers, jobsAtOnce }: Shape) => `${party}, ${workers} workers, ${jobsAtOnce} at once`;
@@ -73,8 +76,13 @@ async function runBrokerQueues(settings: RunSettings): Promise<ScenarioReport> {
     segmentMs: settings.segmentMs,
     outcomes,
     tables: rounds === undefined ? [] : [jobsTable(rounds, there)],
-    bars: [],
+    bars: there.includes("pg-boss") ? [judgeBar(queuesBar, rounds && ratiosToBoss(rounds))] : [],
   };
+}
+
+function ratiosToBoss(rounds: readonly RoundFigures[]): number[] {
+  const perSecond = (round: RoundFigures, party: Party) => figuresOf(round, nameOf(party, promised)).perSecond;
+  return rounds.map((round) => perSecond(round, "claudemesh, PostgreSQL") / perSecond(round, "pg-boss"));
 }
 
 function jobsTable(rounds: readonly RoundFigures[], there: readonly Party[]): MarkdownTable {

@@ -19,7 +19,6 @@ import { describeRound, formatRate } from "../report.ts";
 import type { Figures, RoundFigures } from "./accept-figures.ts";
 import { type ApiLoad, startApiLoad } from "./broker-accept-world.ts";
 import {
-  growth,
   type Ids,
   idOrders,
   noopSegment,
@@ -39,9 +38,6 @@ const largeRowsFull = 5_000_000;
 const largeRowsLook = 500_000;
 const lookSegmentMs = 2_000;
 const retryLimit = 0.7;
-/** A retry's growth is judged where the same sentence judges it against a no-op route; in process it is shown. */
-const judgedWorks = works.filter((work) => work !== "retry");
-const growthLimits: Readonly<Record<Ids, number>> = { time_ordered: 1.3, random: 2 };
 
 export const brokerRetryScenario: Scenario = {
   name: "broker-retry",
@@ -94,27 +90,12 @@ async function runBrokerRetry(settings: RunSettings): Promise<ScenarioReport> {
 }
 
 function judgeBars(rounds: readonly RoundFigures[] | undefined, kinds: readonly StoreKind[]) {
-  const retry = kinds.map((kind) =>
+  return kinds.map((kind) =>
     judgeBar(
       { name: `${kind}: retries/s ÷ authenticated no-ops/s`, kind: "at_least", limit: retryLimit },
       rounds && retryRatios(rounds, kind),
     ),
   );
-  const sizes = kinds.flatMap((kind) =>
-    idOrders.flatMap((ids) =>
-      judgedWorks.map((work) =>
-        judgeBar(
-          {
-            name: `${kind}: ${work}, ${ids === "random" ? "random" : "time-ordered"} ids, small ÷ large per second`,
-            kind: "at_most",
-            limit: growthLimits[ids],
-          },
-          rounds && growth(rounds, kind, work, ids),
-        ),
-      ),
-    ),
-  );
-  return [...retry, ...sizes];
 }
 
 function segmentsFor(kinds: readonly StoreKind[], segmentMs: number): Segment<RetryWorld, Figures>[] {

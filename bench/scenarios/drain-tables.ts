@@ -1,7 +1,7 @@
 // What the rounds of the drain scenario come to, as ratios and as a table of each way to drain.
 import { combineRates, summarise } from "../method/statistics.ts";
 import { formatMs, formatRate, formatRatio, formatSummary } from "../report.ts";
-import { type BacklogFigures, type LiveFigures, manyAtOnce, share } from "./drain-world.ts";
+import { type BacklogFigures, type LiveFigures, manyAtOnce } from "./drain-world.ts";
 
 export type DrainRound = {
   /** Sends that come one by one. */
@@ -11,21 +11,12 @@ export type DrainRound = {
   readonly backlog: BacklogFigures;
 };
 
-export type Feed = "live" | "many";
-
-/** Of what the bar asks for. */
-export const takenRatios = (rounds: readonly DrainRound[], feed: Feed) =>
-  rounds.map(({ [feed]: { taken, broker } }) => taken / (broker * share));
-export const leftRows = (rounds: readonly DrainRound[], feed: Feed) => rounds.map(({ [feed]: { left } }) => left);
-export const drainedRatios = (rounds: readonly DrainRound[]) =>
-  rounds.map(({ backlog }) => backlog.drained / backlog.broker);
-
 /** Each had the machine to itself, senders included; where both share it, their times add up. */
 const boundOf = ({ live, backlog }: DrainRound) => combineRates([backlog.acceptAlone, live.broker]);
 
 const none = "–";
 
-export const feeds = [
+const feeds = [
   { feed: "live", name: "one by one" },
   { feed: "many", name: `${manyAtOnce.sendsPerRequest} in a request` },
 ] as const;

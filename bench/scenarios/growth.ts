@@ -1,5 +1,5 @@
 // Does it matter how much is there already? Accepts, retries, commits to a space and reads of its past with a thousand rows,
-// ten thousand, and so on; each beside the smallest in the same round. Figures and curves without a bar.
+// ten thousand, and so on; each beside the smallest in the same round. What is promised of the largest stores is judged.
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { addMeshes, type BenchMesh, wishMeshes } from "../broker/bench-meshes.ts";
@@ -9,14 +9,16 @@ import { seedAccepts } from "../broker/seed-accepts.ts";
 import { findStores, type MadeStore, type StoreMaker } from "../broker/store-pair.ts";
 import type { StoreKind } from "../broker/store-place.ts";
 import type { SpaceOrder, SpaceResult } from "../growth/in-process-spaces.ts";
+import { judgeBar } from "../method/bars.ts";
 import { readMachineFacts } from "../method/machine.ts";
 import { cleanRounds, mergeOutcomes, type RoundOutcome, type Segment } from "../method/rounds.ts";
 import { MeasuringProcess } from "../processes/measuring-process.ts";
 import { formatRate } from "../report.ts";
-import type { Figures } from "./accept-figures.ts";
+import type { Figures, RoundFigures } from "./accept-figures.ts";
 import {
   type GrowthWork,
   growthCurves,
+  growthRatios,
   growthSegment,
   growthSizes,
   growthTables,
@@ -27,6 +29,7 @@ import type { RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
 
 const callers = 64;
 const committers = 16;
+const growthLimit = 1.3;
 const retriedAmong = 1_000;
 /** Larger stores are made once and kept for all rounds; what a segment adds to them is little beside what is there. */
 const remadeUpTo = 10_000;
@@ -66,8 +69,25 @@ async function runGrowth(settings: RunSettings): Promise<ScenarioReport> {
     outcomes,
     tables: rounds === undefined ? [] : growthTables(rounds, stores.kinds, sizes),
     ...(rounds === undefined ? {} : { plots: [growthCurves(rounds, stores.kinds, sizes)] }),
-    bars: [],
+    bars: judgeBars(rounds, stores.kinds, sizes),
   };
+}
+
+/** Accepts and retries, at the most rows that were measured; a look measures fewer and promises nothing. */
+function judgeBars(rounds: readonly RoundFigures[] | undefined, kinds: readonly StoreKind[], sizes: readonly number[]) {
+  const largest = sizes.at(-1) ?? 0;
+  return kinds.flatMap((kind) =>
+    (["accept", "retry"] as const).map((work) =>
+      judgeBar(
+        {
+          name: `${kind}: ${work} with ${formatRate(largest)} rows, how many times as long as with 1,000`,
+          kind: "at_most",
+          limit: growthLimit,
+        },
+        rounds && growthRatios(rounds, kind, work, largest),
+      ),
+    ),
+  );
 }
 
 async function measureStore(

@@ -3,7 +3,6 @@
 import { DatabaseSync } from "node:sqlite";
 import type { Peer } from "../../tests/support/world.ts";
 import { until } from "../../tests/support/world.ts";
-import { judgeBar } from "../method/bars.ts";
 import { readMachineFacts } from "../method/machine.ts";
 import type { Segment } from "../method/rounds.ts";
 import { summarise } from "../method/statistics.ts";
@@ -59,12 +58,7 @@ async function runMillion(settings: RunSettings): Promise<ScenarioReport> {
     segmentMs: settings.segmentMs,
     outcomes,
     tables: clean === undefined ? [] : [tableOf(clean)],
-    bars: works.map((work) =>
-      judgeBar(
-        { name: `${work}: empty ÷ million, per second`, kind: "at_most", limit: 1.3 },
-        clean && ratios(clean, work),
-      ),
-    ),
+    bars: [],
   };
 }
 

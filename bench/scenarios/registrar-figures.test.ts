@@ -4,8 +4,6 @@ import {
   elsewhereSegment,
   growth,
   growthTable,
-  judgeGrowth,
-  judgeRegistrar,
   noopSegment,
   registerSegment,
   registrarTables,
@@ -30,19 +28,6 @@ function round(alone: number, registered: number, noop: number, retried: number)
 describe("the registrar's figures", () => {
   const rounds = [round(1_000, 800, 10_000, 9_000), round(100, 70, 1_000, 600), round(100, 75, 1_000, 650)];
 
-  it("hold registrations against the statements, and retries against the no-op, of their own round", () => {
-    const bars = judgeRegistrar(rounds, [store]);
-    expect(bars.map(({ ratio, verdict }) => [ratio?.median, verdict])).toEqual([
-      [0.75, "pass"],
-      [0.65, "miss"],
-    ]);
-  });
-
-  it("conclude nothing without clean rounds", () => {
-    const verdicts = [...judgeRegistrar(undefined, [store]), ...judgeGrowth(undefined, [store])];
-    expect(new Set(verdicts.map(({ verdict }) => verdict))).toEqual(new Set(["inconclusive"]));
-  });
-
   it("show what was approved elsewhere beside what was approved here", () => {
     const [registered] = registrarTables(rounds, [store]);
     expect(registered?.rows.map((cells) => cells.slice(1, 3))).toEqual([
@@ -61,7 +46,6 @@ describe("the registrar's figures", () => {
       [sizeSegment(store, "retry in process", "large"), figures(100)],
     ]);
     expect(growth([sized], store, "register")).toEqual([1.3]);
-    expect(judgeGrowth([sized], [store]).map(({ verdict }) => verdict)).toEqual(["pass", "miss"]);
     const table = growthTable([sized], [store], { small: "1,000", large: "50,000" });
     expect(table.rows.map((cells) => cells.at(-1))).toEqual([
       "1.30 (1.30–1.30)",

@@ -1,7 +1,6 @@
 // Names of the segments of the registrar's scenarios, and their rows: registrations beside their statements alone, a retry
 // beside a route that does nothing, and a large store beside a small one. Ratios are formed within a round. No measuring
 // here.
-import { type JudgedBar, judgeBar } from "../method/bars.ts";
 import { summarise } from "../method/statistics.ts";
 import { formatMs, formatRate, formatRatio, formatSummary } from "../report.ts";
 import type { RoundFigures } from "./accept-figures.ts";
@@ -10,8 +9,6 @@ import type { MarkdownTable } from "./scenario.ts";
 
 export const works = ["register", "retry over HTTP", "retry in process"] as const;
 export type Work = (typeof works)[number];
-/** The others are there for information. */
-const judgedWorks = ["register", "retry over HTTP"] as const satisfies readonly Work[];
 export const sizes = ["small", "large"] as const;
 export type Size = (typeof sizes)[number];
 
@@ -22,13 +19,6 @@ export const elsewhereSegment = (store: Store) => `register what was approved el
 export const noopSegment = (store: Store) => `no-op over HTTP, ${store}`;
 export const retrySegment = (store: Store) => `retry over HTTP, ${store}`;
 export const sizeSegment = (store: Store, work: Work, size: Size) => `${work}, ${store}, ${size}`;
-
-const ratioLimit = 0.7;
-const growthLimit = 1.3;
-
-function registerRatios(rounds: readonly RoundFigures[], store: Store): number[] {
-  return ratios(rounds, registerSegment(store), statementsSegment(store));
-}
 
 function retryRatios(rounds: readonly RoundFigures[], store: Store): number[] {
   return ratios(rounds, retrySegment(store), noopSegment(store));
@@ -110,29 +100,4 @@ export function growthTable(
       ]),
     ),
   };
-}
-
-export function judgeRegistrar(rounds: readonly RoundFigures[] | undefined, kinds: readonly Store[]): JudgedBar[] {
-  const atLeast = { kind: "at_least", limit: ratioLimit } as const;
-  return kinds.flatMap((kind) => [
-    judgeBar(
-      { name: `${kind}: registrations/s ÷ their statements alone`, ...atLeast },
-      rounds && registerRatios(rounds, kind),
-    ),
-    judgeBar(
-      { name: `${kind}: exact retries/s ÷ authenticated no-ops/s`, ...atLeast },
-      rounds && retryRatios(rounds, kind),
-    ),
-  ]);
-}
-
-export function judgeGrowth(rounds: readonly RoundFigures[] | undefined, kinds: readonly Store[]): JudgedBar[] {
-  return kinds.flatMap((kind) =>
-    judgedWorks.map((work) =>
-      judgeBar(
-        { name: `${kind}: ${work}, small ÷ large per second`, kind: "at_most", limit: growthLimit },
-        rounds && growth(rounds, kind, work),
-      ),
-    ),
-  );
 }

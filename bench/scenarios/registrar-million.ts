@@ -14,7 +14,7 @@ import type { RegistrarOrder, RegistrarResult } from "../registrar/registrar-ord
 import { describeRound, formatRate } from "../report.ts";
 import type { Figures } from "./accept-figures.ts";
 import { type ApiLoad, startApiLoad } from "./broker-accept-world.ts";
-import { growthTable, judgeGrowth, type Size, sizeSegment, sizes, type Work, works } from "./registrar-figures.ts";
+import { growthTable, type Size, sizeSegment, sizes, type Work, works } from "./registrar-figures.ts";
 import { callers, makeSeeded, registrarMesh, serviceScript, shareMesh, smallRows } from "./registrar-world.ts";
 import type { RunSettings, Scenario, ScenarioReport } from "./scenario.ts";
 
@@ -66,7 +66,7 @@ async function runRegistrarMillion(settings: RunSettings): Promise<ScenarioRepor
     segmentMs: settings.segmentMs,
     outcomes,
     tables: rounds === undefined ? [] : [growthTable(rounds, stores.kinds, rows)],
-    bars: judgeGrowth(rounds, stores.kinds),
+    bars: [],
   };
 }
 

@@ -7,7 +7,7 @@ import { figuresOf, type Store } from "./broker-accept-figures.ts";
 import type { MarkdownTable } from "./scenario.ts";
 
 export const manySessions = 64;
-export const oneSession = 1;
+const oneSession = 1;
 export const sessionCounts = [manySessions, oneSession] as const;
 export type Sessions = (typeof sessionCounts)[number];
 export type HistoryLength = "short" | "long";

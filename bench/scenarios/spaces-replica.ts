@@ -7,7 +7,6 @@ import { addMeshes, wishMeshes } from "../broker/bench-meshes.ts";
 import { findStores, type MadeStore, type StoreMaker } from "../broker/store-pair.ts";
 import type { StoreKind } from "../broker/store-place.ts";
 import type { LatencyFigures } from "../load/latencies.ts";
-import { judgeBar } from "../method/bars.ts";
 import { readMachineFacts } from "../method/machine.ts";
 import { summarise } from "../method/statistics.ts";
 import { MeasuringProcess } from "../processes/measuring-process.ts";
@@ -18,7 +17,6 @@ import type { MarkdownTable, RunSettings, Scenario, ScenarioReport } from "./sce
 
 const sizes: Readonly<Record<ReplicaSize, number>> = { small: 100, large: 10_000 };
 const watchers = 1_000;
-const growthLimit = 2;
 const transactSegment = "transactions";
 const tellSegment = (kind: StoreKind) => `last sync, ${kind}`;
 
@@ -63,12 +61,7 @@ async function runSpacesReplica(settings: RunSettings): Promise<ScenarioReport> 
     segmentMs: settings.segmentMs,
     outcomes,
     tables: rounds === undefined ? [] : replicaTables(rounds, stores.kinds),
-    bars: [
-      judgeBar(
-        { name: "p99 from call to notification, 10,000 entities ÷ 100", kind: "at_most", limit: growthLimit },
-        rounds?.map((round) => applied(round, "large").p99Ms / applied(round, "small").p99Ms),
-      ),
-    ],
+    bars: [],
   };
 }
 
