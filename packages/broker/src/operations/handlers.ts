@@ -135,6 +135,8 @@ export const handlers: { readonly [Name in OperationName]: Handler<Name> } = {
   "topic.unsubscribe": async (broker, { member }, input: TopicInput) => {
     const name = checkName(input.name, "name");
     if (!(await broker.messages.topics.unsubscribe(member.meshId, name, member.pubkey))) throw topicNotFound(name);
+    // Where only subscribers may post, what its daemon remembers is no longer so.
+    broker.connections.destinationGone(member.meshId, { kind: "topic", ref: name }, member.pubkey);
     return ok({ name, subscribed: false });
   },
 };

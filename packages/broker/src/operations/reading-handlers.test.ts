@@ -135,6 +135,24 @@ describe("the state of a destination", () => {
     }
   });
 
+  test("is no longer what a member's daemon remembers once the member has left a topic, and others hear nothing", async () => {
+    const { alice, bob } = await start();
+    await alice.call("POST", "/topics", { name: "news", post_policy: "subscribers" });
+    const [own, other] = [await bob.connect(), await alice.connect()];
+    await bob.call("PUT", "/topics/news/subscription");
+    await bob.call("DELETE", "/topics/news/subscription");
+    await bob.call("PUT", "/topics/news/subscription");
+    expect(await own.next((frame) => frame.type === "destination_gone")).toEqual({
+      type: "destination_gone",
+      kind: "topic",
+      ref: "news",
+    });
+    await alice.call("POST", "/topics", { name: "deleted" });
+    await alice.call("DELETE", "/topics/deleted");
+    const heard = await other.next((frame) => frame.type === "destination_gone");
+    expect(heard, "the first that another daemon hears").toMatchObject({ ref: "deleted" });
+  });
+
   test("is asked about kinds that there are, in at most 64 characters", async () => {
     const { bob } = await start();
     expect(await bob.call("GET", "/destinations/house/news")).toMatchObject({ status: 400, body: { field: "kind" } });

@@ -80,6 +80,19 @@ describe("connections of one broker among several", () => {
     ]);
   });
 
+  test("hear on every broker of a topic that one member has left, and no other member does", () => {
+    const log: Log = [];
+    const { a, b, published } = createBrokers(2);
+    a.add(createConnection(log, "at a", "bob"), "allow_concurrent");
+    b.add(createConnection(log, "at b", "bob"), "allow_concurrent");
+    b.add(createConnection(log, "another", "alice"), "allow_concurrent");
+    a.destinationGone("mesh-1", { kind: "topic", ref: "news" }, "bob");
+    expect(log).toEqual(["at a lost topic news", "at b lost topic news"]);
+    expect(published).toEqual([
+      { type: "destination_gone", meshId: "mesh-1", kind: "topic", ref: "news", pubkey: "bob" },
+    ]);
+  });
+
   test("hear of commits and of sessions that changed hands on every broker, and tell what they heard to nobody", () => {
     const log: Log = [];
     const { a, b, published } = createBrokers(3);

@@ -67,9 +67,10 @@ export class SharedConnections extends ConnectionRegistry {
     this.#options.publish({ type: "member_revoked", meshId, pubkey });
   }
 
-  override destinationGone(meshId: string, { kind, ref }: Destination): void {
-    super.destinationGone(meshId, { kind, ref });
-    this.#options.publish({ type: "destination_gone", meshId, kind, ref });
+  override destinationGone(meshId: string, { kind, ref }: Destination, pubkey?: string): void {
+    super.destinationGone(meshId, { kind, ref }, pubkey);
+    const to = pubkey === undefined ? {} : { pubkey };
+    this.#options.publish({ type: "destination_gone", meshId, kind, ref, ...to });
   }
 
   override presenceChanged(meshId: string): void {
@@ -94,13 +95,17 @@ export class SharedConnections extends ConnectionRegistry {
     const { type, meshId } = signal;
     if (type === "deliveries") super.wake(meshId, signal.recipients);
     else if (type === "member_revoked") super.cut(meshId, signal.pubkey);
-    else if (type === "destination_gone") super.destinationGone(meshId, { kind: signal.kind, ref: signal.ref });
+    else if (type === "destination_gone") this.#loseDestination(signal);
     else if (type === "presence_changed") super.presenceChanged(meshId);
     else if (type === "space_changed") super.spaceChanged(signal, signal.seq);
     else if (type === "session_taken") super.sessionTaken(signal, signal.sessionId, signal.epoch);
     else if (type === "daemon_connected") this.#replaceOlder(signal);
     else if (type === "daemon_offered") this.#objectIfOlder(signal);
     else this.#refuse(signal);
+  }
+
+  #loseDestination({ meshId, kind, ref, pubkey }: Extract<Signal, { type: "destination_gone" }>): void {
+    super.destinationGone(meshId, { kind, ref }, pubkey);
   }
 
   /** Its membership was ended through another broker, which may have had no way to tell. */

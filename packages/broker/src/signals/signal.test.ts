@@ -11,6 +11,7 @@ const signals: Signal[] = [
   { type: "member_revoked", meshId: "mesh-1", pubkey: "a" },
   { type: "presence_changed", meshId: "mesh-1" },
   { type: "destination_gone", meshId: "mesh-1", kind: "topic", ref: "news" },
+  { type: "destination_gone", meshId: "mesh-1", kind: "topic", ref: "news", pubkey: "bob" },
   { type: "space_changed", meshId: "mesh-1", spaceId: "plan", seq: 7 },
   { type: "session_taken", meshId: "mesh-1", spaceId: "plan", sessionId: "s", epoch: 2 },
 ];

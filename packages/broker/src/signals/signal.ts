@@ -15,7 +15,14 @@ export type Signal =
   | { readonly type: "daemon_refused"; readonly meshId: string; readonly pubkey: string; readonly stamp: string }
   | { readonly type: "member_revoked"; readonly meshId: string; readonly pubkey: string }
   /** Sends to it are refused from now on. */
-  | { readonly type: "destination_gone"; readonly meshId: string; readonly kind: DestinationKind; readonly ref: string }
+  | {
+      readonly type: "destination_gone";
+      readonly meshId: string;
+      readonly kind: DestinationKind;
+      readonly ref: string;
+      /** For this member alone. */
+      readonly pubkey?: string;
+    }
   /** Somebody may have come, gone, or changed whether it is seen. */
   | { readonly type: "presence_changed"; readonly meshId: string }
   /** The space has reached this seq. */
@@ -75,10 +82,10 @@ function readSignal(value: unknown): Signal | undefined {
   return type === "member_revoked" ? { type, meshId, pubkey } : undefined;
 }
 
-function readDestinationSignal(meshId: string, { kind, ref }: Record<string, unknown>): Signal | undefined {
+function readDestinationSignal(meshId: string, { kind, ref, pubkey }: Record<string, unknown>): Signal | undefined {
   const known = destinationKinds.find((each) => each === kind);
   if (known === undefined || typeof ref !== "string") return undefined;
-  return { type: "destination_gone", meshId, kind: known, ref };
+  return { type: "destination_gone", meshId, kind: known, ref, ...(typeof pubkey === "string" && { pubkey }) };
 }
 
 function readSpaceSignal(

@@ -102,9 +102,13 @@ export class ConnectionRegistry {
     for (const connection of [...(this.#byMember.get(keyOf(meshId, pubkey)) ?? [])]) connection.cut();
   }
 
-  /** A topic was deleted or a member revoked. Rare, and an owner's doing, so that every connection may be looked at. */
-  destinationGone(meshId: string, destination: Destination): void {
-    for (const present of this.#byMember.values()) {
+  /**
+   * A topic was deleted or a member revoked. Rare, and an owner's doing, so that every connection may be looked at.
+   * `pubkey`: it is gone for this member alone, which has left the topic.
+   */
+  destinationGone(meshId: string, destination: Destination, pubkey?: string): void {
+    const concerned = pubkey === undefined ? this.#byMember.values() : [this.#ofMember(meshId, pubkey)];
+    for (const present of concerned) {
       for (const connection of present) {
         if (connection.meshId !== meshId) break;
         connection.destinationGone(destination);
@@ -113,9 +117,11 @@ export class ConnectionRegistry {
   }
 
   wake(meshId: string, pubkeys: readonly string[]): void {
-    for (const pubkey of pubkeys) {
-      for (const connection of this.#byMember.get(keyOf(meshId, pubkey)) ?? []) connection.wake();
-    }
+    for (const pubkey of pubkeys) for (const connection of this.#ofMember(meshId, pubkey)) connection.wake();
+  }
+
+  #ofMember(meshId: string, pubkey: string): Iterable<RegisteredConnection> {
+    return this.#byMember.get(keyOf(meshId, pubkey)) ?? [];
   }
 }
 

@@ -8,6 +8,7 @@ import { ScriptedLink } from "../testing/scripted-link.ts";
 import { DestinationDirectory } from "./destination-directory.ts";
 
 const news: Destination = { kind: "topic", ref: "news" };
+const bob: Destination = { kind: "dm", ref: "b0".repeat(32) };
 const open = { refusal: undefined, hasRecipients: true };
 const missing = { refusal: "destination_not_found", hasRecipients: false };
 
@@ -26,16 +27,20 @@ function setUp() {
 }
 
 describe("a destination that takes messages", () => {
-  it("is asked about once, and again when a minute has passed", async () => {
+  it.each([
+    ["a minute", bob, 60_000],
+    ["five seconds where it is a topic, whose readers leave untold,", news, 5_000],
+  ])("is asked about once, and again when %s has passed", async (_, destination, trustedMs) => {
     const { clock, directory, answer, asked } = setUp();
-    const first = directory.find(news);
+    const first = directory.find(destination);
     await answer(null);
     expect(await first).toEqual(open);
-    expect(await directory.find(news)).toEqual(open);
+    await clock.advance(trustedMs - 1);
+    expect(await directory.find(destination)).toEqual(open);
     expect(asked()).toBe(1);
-    await clock.advance(60_000);
-    expect(directory.known(news)).toBeUndefined();
-    const again = directory.find(news);
+    await clock.advance(1);
+    expect(directory.known(destination)).toBeUndefined();
+    const again = directory.find(destination);
     await answer("destination_not_found");
     expect(await again).toEqual(missing);
   });
@@ -62,6 +67,17 @@ describe("a destination that takes messages", () => {
     expect(await second).toEqual(open);
     expect(directory.known(news)).toBeUndefined();
     expect(asked()).toBe(2);
+  });
+
+  it("is forgotten with every topic when a member is gone, who may have been its last reader", async () => {
+    const { directory, answer } = setUp();
+    for (const destination of [news, bob]) {
+      const found = directory.find(destination);
+      await answer(null);
+      await found;
+    }
+    directory.forget({ kind: "dm", ref: "ca".repeat(32) });
+    expect([directory.known(news), directory.known(bob)]).toEqual([undefined, open]);
   });
 
   it("is asked about anew on every connection", async () => {

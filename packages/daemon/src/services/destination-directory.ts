@@ -18,6 +18,8 @@ export type DestinationPorts = {
 
 /** Deletions and revocations are pushed; this bounds what a push that was lost between brokers can do. */
 const trustedMs = 60_000;
+/** Its readers may leave at any time, and nothing tells us. */
+const topicTrustedMs = 5_000;
 /** Somebody may subscribe at any time, and nothing tells us. */
 const emptyTrustedMs = 1_000;
 const questionTimeoutMs = 2_000;
@@ -66,6 +68,12 @@ export class DestinationDirectory {
   forget(destination: Destination): void {
     this.#forgotten++;
     this.#remembered.delete(keyOf(destination));
+    // A member that is gone may have been the last reader of any topic.
+    if (destination.kind === "dm") this.#forgetTopics();
+  }
+
+  #forgetTopics(): void {
+    for (const key of this.#remembered.keys()) if (key.startsWith("topic ")) this.#remembered.delete(key);
   }
 
   /** A new connection: what was pushed while there was none was not heard, and this broker may be a newer one. */
@@ -108,17 +116,22 @@ export class DestinationDirectory {
       if (outcome.type === "answered" || outcome.type === "timed_out") this.#silentUntilMs = clock.nowMs() + silenceMs;
       return undefined;
     }
-    if (state.refusal === undefined && forgotten === this.#forgotten) this.#remember(key, state);
+    const isWorthIt = state.refusal === undefined && forgotten === this.#forgotten;
+    if (isWorthIt) this.#remember(key, state, clock.nowMs() + trustMs(kind, state));
     return state;
   }
 
-  #remember(key: string, state: DestinationState): void {
-    const untilMs = this.#ports.clock.nowMs() + (state.hasRecipients ? trustedMs : emptyTrustedMs);
+  #remember(key: string, state: DestinationState, untilMs: number): void {
     this.#remembered.delete(key);
     this.#remembered.set(key, { state, untilMs });
     const [oldest] = this.#remembered.keys();
     if (this.#remembered.size > rememberedMax && oldest !== undefined) this.#remembered.delete(oldest);
   }
+}
+
+function trustMs(kind: Destination["kind"], { hasRecipients }: DestinationState): number {
+  if (!hasRecipients) return emptyTrustedMs;
+  return kind === "topic" ? topicTrustedMs : trustedMs;
 }
 
 function keyOf({ kind, ref }: Destination): string {
