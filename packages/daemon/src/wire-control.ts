@@ -9,6 +9,7 @@ import type { DestinationDirectory } from "./services/destination-directory.ts";
 import type { DrainPorts } from "./services/drain.ts";
 import { EventHub } from "./services/event-hub.ts";
 import type { MemberDirectory } from "./services/member-directory.ts";
+import type { Membership } from "./services/membership.ts";
 import type { NegotiatedLimits } from "./services/negotiated-limits.ts";
 import type { PeerPins } from "./services/peer-pins.ts";
 import type { StoredDelivery } from "./services/receive.ts";
@@ -23,6 +24,7 @@ export type ControlWiringOptions = {
   readonly nameOf: MemberDirectory["nameOf"];
   readonly destinations: Pick<DestinationDirectory, "forget">;
   readonly pins: Pick<PeerPins, "counts">;
+  readonly membership: Pick<Membership, "require">;
   readonly limits: Pick<NegotiatedLimits, "inlineBytes" | "expiredAtOrBefore" | "fenceProvesNothingBefore">;
   readonly gauge: Pick<StorageGauge, "usedBytes" | "maxBytes">;
   readonly clock: Clock;
@@ -41,8 +43,8 @@ export type Control = {
 };
 
 export function wireControl(options: ControlWiringOptions): Control {
-  const { mesh, stores, link, nameOf, pins, destinations, limits, gauge, clock, log, maxStreams, requestTimeoutMs } =
-    options;
+  const { mesh, stores, link, nameOf, pins, membership, destinations, limits, gauge, clock, log } = options;
+  const { maxStreams, requestTimeoutMs } = options;
   const { inbox, outbox, negotiated, watchOutbox } = stores;
   const linkStatus = link.status;
   const counters = createDaemonCounters();
@@ -85,7 +87,7 @@ export function wireControl(options: ControlWiringOptions): Control {
       counters,
       metrics: { counters, pins, outbox, inbox, gauge, linkStatus, streams: () => events.streams },
       compat: { linkStatus, lastNegotiated: negotiated.load, limits, nowMs: clock.nowMs },
-      askBroker: createAskBroker(link, requestTimeoutMs),
+      askBroker: createAskBroker({ link, membership, requestTimeoutMs }),
     },
   };
 }

@@ -5,6 +5,7 @@ import type { BrokerLink, Clock, Log } from "./ports.ts";
 import type { AcceptPorts } from "./services/accept-send.ts";
 import { createAudit } from "./services/audit.ts";
 import type { NegotiatedLimits } from "./services/negotiated-limits.ts";
+import { requireReachable } from "./services/resolve-destination.ts";
 import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
 import type { AuditApi } from "./transport/audit-route.ts";
 import type { OperatorApi } from "./transport/operator-routes.ts";
@@ -45,6 +46,10 @@ export function wireOperator(wiring: OperatorWiring): OperatorApi & AuditApi {
       clock,
       log,
       requestTimeoutMs,
+      admitSuccessor: async (destination) => {
+        accept.membership.require();
+        await requireReachable(accept, destination);
+      },
       onDue,
       onDespiteForgotten,
     },

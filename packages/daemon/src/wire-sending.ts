@@ -2,11 +2,13 @@
 // here.
 import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { createUlidGenerator } from "@claudemesh/protocol/ids";
+import type { WayNow } from "./core/message-notes.ts";
 import type { Chance, Clock } from "./ports.ts";
 import type { AcceptPorts, WayFacts } from "./services/accept-send.ts";
 import type { ManagedBrokerLink } from "./services/broker-link.ts";
 import type { Drain } from "./services/drain.ts";
 import type { Expiry } from "./services/expire.ts";
+import type { Membership } from "./services/membership.ts";
 import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
 import type { OperatorWiring } from "./wire-operator.ts";
 
@@ -17,6 +19,7 @@ type Reached = Pick<
 
 export type SendingWiring = Reached & {
   readonly link: ManagedBrokerLink;
+  readonly membership: Membership;
   readonly drain: Drain;
   readonly expiry: Expiry;
   readonly clock: Pick<Clock, "nowMs">;
@@ -41,10 +44,20 @@ export function wireSending(wiring: SendingWiring): Sending {
   return { accept, onDue };
 }
 
-function wayOf({ link, drain }: Pick<SendingWiring, "link" | "drain">): WayFacts {
-  if (link.status().state !== "online") return { broker: "away" };
-  const limited = drain.rateLimited;
-  return limited === undefined ? {} : { rate_limited: limited };
+type WayPorts = Pick<SendingWiring, "link" | "drain"> & { readonly membership: Pick<Membership, "ended"> };
+
+/** What stands between a row and the broker; of a former member, nothing but that. */
+export function wayNow({ link, drain, membership }: WayPorts): WayNow {
+  const membershipEndedAt = membership.ended?.at;
+  if (membershipEndedAt !== undefined) return { membershipEndedAt };
+  return link.status().state === "online" ? { rateLimited: drain.rateLimited } : { brokerAway: true };
+}
+
+function wayOf(ports: WayPorts): WayFacts {
+  const { membershipEndedAt, brokerAway, rateLimited } = wayNow(ports);
+  if (membershipEndedAt !== undefined) return { membership_ended_at: membershipEndedAt };
+  if (brokerAway === true) return { broker: "away" };
+  return rateLimited === undefined ? {} : { rate_limited: rateLimited };
 }
 
 /** Whatever comes into the outbox is carried by the drain and, should it get too old for that, ended by the expiry. */

@@ -34,7 +34,7 @@ import type { LocalApi } from "./transport/routes.ts";
 import { wireControl } from "./wire-control.ts";
 import { wireOperator } from "./wire-operator.ts";
 import { wirePeers } from "./wire-peers.ts";
-import { wireSending } from "./wire-sending.ts";
+import { wayNow, wireSending } from "./wire-sending.ts";
 
 export type WiringOptions = {
   readonly config: DaemonConfig;
@@ -98,11 +98,11 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const { directory, pins, nameOf } = wirePeers(known);
   const destinations = new DestinationDirectory({ link, clock });
   const { maxStreams } = config.ipc;
-  const peers = { nameOf, pins, destinations };
+  const membership = new Membership({ mesh: mesh.name, store: stores.membership, clock, log });
+  const peers = { nameOf, pins, destinations, membership };
   const ownParts = { mesh, stores, link, limits, gauge, clock, log };
   const control = wireControl({ ...ownParts, ...peers, maxStreams, requestTimeoutMs });
   const { events, draining, onDespiteForgotten, onStored, onNotOurBroker } = control;
-  const membership = new Membership({ mesh: mesh.name, store: stores.membership, clock, log });
   const { inlineBytes, expiredAtOrBefore } = limits;
   const drain = new Drain(
     { outbox, link, clock, random, log, failpoints, expiredAtOrBefore, ...draining },
@@ -120,7 +120,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const { accept, onDue } = wireSending({ ...reached, drain, expiry, clock, randomBytes, stores });
   const checkSend = createSchemaCompiler()(sendRequestSchema);
   const ownName = mesh.member_name;
-  const way = () => ({ rateLimited: drain.rateLimited, membershipEndedAt: membership.ended?.at });
+  const way = () => wayNow({ link, drain, membership });
   const operating = { stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs };
   const operator = wireOperator({ ...operating, way, onDespiteForgotten });
   const whoAmI = { mesh, member: { name: ownName, pubkey: ownPubkey }, startedAt };

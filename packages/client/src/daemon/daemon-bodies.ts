@@ -22,6 +22,8 @@ export type SendBody = {
   readonly broker?: "away";
   /** The mesh's budget is spent: what is queued waits, since when and until when. */
   readonly rate_limited?: RateLimited;
+  /** This member was removed from the mesh: the message waits on this host until it is too old. */
+  readonly membership_ended_at?: number;
   /** Nobody but the sender is subscribed to this topic. */
   readonly subscribers?: 0;
 };

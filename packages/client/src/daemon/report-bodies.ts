@@ -107,7 +107,7 @@ export type MessageChainLink = {
 
 /** `code` is stable; `text` is a sentence or two, with the commands that help. */
 export type MessageNote = {
-  readonly code: "dead" | "dismissed" | "no_recipients" | "rate_limited" | "membership_ended";
+  readonly code: "dead" | "dismissed" | "no_recipients" | "broker_away" | "rate_limited" | "membership_ended";
   readonly text: string;
 };
 

@@ -56,6 +56,7 @@ export function showMessageFacts(known: KnownMessage, context: FactsContext): Me
   const { row, entry } = known;
   const state = known.broker.type === "asked" ? known.broker.state : undefined;
   const deliveries = knownDeliveries(known, context);
+  const destination = destinationOf(known, context);
   const sender = row === undefined ? (entry?.envelope ?? state?.message)?.senderPubkey : context.ownPubkey;
   return {
     id: known.askedId,
@@ -65,7 +66,7 @@ export function showMessageFacts(known: KnownMessage, context: FactsContext): Me
     broker_message_id: row?.broker_message_id ?? entry?.brokerMessageId ?? state?.brokerMessageId ?? null,
     history_id: row?.history_id ?? entry?.historyId ?? state?.message?.historyId ?? null,
     to: row?.to_address ?? null,
-    destination: destinationOf(known, context) ?? null,
+    destination: destination ?? null,
     sender_pubkey: sender ?? null,
     sender_name: sender === undefined ? null : (context.nameOf(sender) ?? entry?.envelope?.senderName ?? null),
     state: stateOf(known, context),
@@ -79,7 +80,7 @@ export function showMessageFacts(known: KnownMessage, context: FactsContext): Me
     deliveries: deliveries?.map((delivery) => showDelivery(delivery, context)) ?? null,
     queue: state?.queue === undefined ? null : showQueue(state.queue),
     dismissed: row === undefined ? null : dismissalOf(row),
-    notes: notesOf(row, state?.counts, context.way()),
+    notes: notesOf(row, destination, state?.counts, context.way()),
     chain: known.chain.map(showLink),
   };
 }

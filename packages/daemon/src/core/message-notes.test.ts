@@ -4,7 +4,7 @@ import { notesOf, type WayNow } from "./message-notes.ts";
 import type { MessageState } from "./message-state.ts";
 import type { OutboxRecord } from "./outbox-row.ts";
 
-const calm: WayNow = { rateLimited: undefined, membershipEndedAt: undefined };
+const calm: WayNow = {};
 const topic = { destination_kind: "topic", destination_ref: "news" } as const;
 
 function notes(row: Partial<OutboxRecord>, way = calm, counts?: MessageState["counts"]) {
@@ -17,7 +17,8 @@ function notes(row: Partial<OutboxRecord>, way = calm, counts?: MessageState["co
     ...topic,
     ...row,
   };
-  return notesOf(whole as OutboxRecord, counts, way);
+  const destination = { kind: whole.destination_kind, ref: whole.destination_ref };
+  return notesOf(whole as OutboxRecord, destination, counts, way);
 }
 
 const dead = (last_error: string, row: Partial<OutboxRecord> = {}): string => {
@@ -44,9 +45,9 @@ describe("the advice on a dead row", () => {
 
   it.each([
     ["payload_too_large: The body is larger than the limit.", "requeue m1 --patch-payload"],
-    ["fenced: it was never accepted and never will be", "give it a new one: claudemesh daemon outbox requeue m1"],
-    ["idempotency_key_reused: taken", "give it a new one: claudemesh daemon outbox requeue m1"],
-    ["expired: older than the maximum age", "requeue it: claudemesh daemon outbox requeue m1"],
+    ["fenced: it was never accepted and never will be", "give it a new one with `claudemesh daemon outbox requeue m1`"],
+    ["idempotency_key_reused: taken", "give it a new one with `claudemesh daemon outbox requeue m1`"],
+    ["expired: older than the maximum age", "requeue it: `claudemesh daemon outbox requeue m1`"],
     ["something_new: that nobody here has heard of", "Once the cause is mended"],
   ])("fits %s", (error, advice) => {
     expect(dead(error)).toContain(advice);
@@ -72,6 +73,9 @@ describe("what a sender should know", () => {
       "since 1970-01-01 00:00:00 UTC until 1970-01-01 00:01:00",
     );
     expect(notes({ status: "done" }, spent)).toEqual([]);
+    const [away, ...more] = notes({ status: "pending" }, { brokerAway: true });
+    expect([away?.code, more]).toEqual(["broker_away", []]);
+    expect(away?.text).toContain("claudemesh daemon status");
     expect(notes({ status: "pending" })).toEqual([]);
   });
 
@@ -80,5 +84,7 @@ describe("what a sender should know", () => {
     expect(codes(notes({ status: "done" }, calm, asked(0)))).toEqual(["no_recipients"]);
     expect(notes({ status: "done" }, calm, asked(1))).toEqual([]);
     expect(notes({ status: "done", destination_kind: "queue" }, calm, asked(0))).toEqual([]);
+    const sentDirectly = notesOf(undefined, { kind: "topic", ref: "news" }, asked(0), calm);
+    expect(codes(sentDirectly), "of a message without a row here").toEqual(["no_recipients"]);
   });
 });

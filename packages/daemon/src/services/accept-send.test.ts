@@ -385,7 +385,7 @@ describe("a send that cannot arrive", () => {
     );
     await expect(gone).rejects.toMatchObject({
       code: "destination_not_found",
-      message: expect.stringContaining("called bob"),
+      message: expect.stringMatching(/called bob.*claudemesh mesh members.*Nothing was queued/),
     });
   });
 

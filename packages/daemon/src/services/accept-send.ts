@@ -40,7 +40,7 @@ export type AcceptPorts = ResolvePorts & {
 };
 
 /** Empty where rows leave at once. */
-export type WayFacts = Pick<SendBody, "broker" | "rate_limited">;
+export type WayFacts = Pick<SendBody, "broker" | "rate_limited" | "membership_ended_at">;
 
 /** A request that is sound in itself. */
 type Send = {

@@ -3,6 +3,7 @@
 import { isErrorBody, MeshError } from "@claudemesh/protocol/errors";
 import type { OperationName } from "@claudemesh/protocol/wire/operations";
 import type { BrokerLink } from "../ports.ts";
+import type { Membership } from "./membership.ts";
 
 type BrokerAnswer = {
   readonly status: number;
@@ -12,11 +13,19 @@ type BrokerAnswer = {
 
 export type AskBroker = (operation: OperationName, input: object) => Promise<BrokerAnswer>;
 
-export function createAskBroker(link: Pick<BrokerLink, "request">, requestTimeoutMs: number): AskBroker {
+export type AskBrokerPorts = {
+  readonly link: Pick<BrokerLink, "request">;
+  readonly membership: Pick<Membership, "require">;
+  readonly requestTimeoutMs: number;
+};
+
+export function createAskBroker({ link, membership, requestTimeoutMs }: AskBrokerPorts): AskBroker {
   return async (operation, input) => {
     const outcome = await link.request(operation, input, { timeoutMs: requestTimeoutMs });
     switch (outcome.type) {
       case "not_sent":
+        // The broker of a former member is there, and asking again would not help.
+        membership.require();
         throw new MeshError("broker_unreachable", "The broker is away, and was not asked.", { sent: false });
       case "timed_out":
       case "connection_lost":

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import type { Requeued } from "@claudemesh/client/daemon";
 import type { Sealer } from "@claudemesh/client/seal";
 import { MeshError } from "@claudemesh/protocol/errors";
+import type { Destination } from "@claudemesh/protocol/messages/addresses";
 import { isClientMessageId } from "@claudemesh/protocol/messages/client-message-id";
 import {
   applyPatch,
@@ -31,6 +32,8 @@ export type RequeuePorts = {
   readonly clock: Pick<Clock, "nowMs">;
   readonly log: Log;
   readonly requestTimeoutMs: number;
+  /** Throws where a new row would meet a wall: this member is none any more, or the destination takes no messages. */
+  readonly admitSuccessor: (destination: Destination) => Promise<void>;
   /** A row that was enqueued then may be due: the new one, or the old one again. */
   readonly onDue: (enqueuedAt: number) => void;
   /** The caller had a message sent again that the broker may have taken and forgotten. */
@@ -49,7 +52,10 @@ export async function requeueRow(ports: RequeuePorts, request: RequeueRequest): 
   if (row.status !== "pending" && row.status !== "dead") throw notRequeueable(row);
   if (givenId !== undefined && ports.requeues.isConsumed(givenId)) throw consumed(givenId);
   const newClientMessageId = givenId ?? ports.nextClientMessageId();
-  const patched = composeSuccessor(ports, row, newClientMessageId, contentPatch);
+  const stored = ports.requeues.content(row.id);
+  assert(stored !== undefined, "a row that is not done keeps its payload");
+  const patched = composeSuccessor(ports, row, stored, { clientMessageId: newClientMessageId, patch: contentPatch });
+  await ports.admitSuccessor(stored.destination);
   await admitWithRoom(ports.gauge, patched?.payload.length ?? row.payloadBytes);
   return new Requeue(ports, row, { newClientMessageId, patched, acceptDuplicate }).run();
 }
@@ -61,12 +67,10 @@ export async function requeueRow(ports: RequeuePorts, request: RequeueRequest): 
 function composeSuccessor(
   ports: RequeuePorts,
   row: RequeueTarget,
-  clientMessageId: string,
-  patch: ContentPatch | undefined,
+  stored: StoredContent,
+  { clientMessageId, patch }: { readonly clientMessageId: string; readonly patch: ContentPatch | undefined },
 ): PatchedColumns | undefined {
   if (patch === undefined && row.envelopeVersion !== "3") return undefined;
-  const stored = ports.requeues.content(row.id);
-  assert(stored !== undefined, "a row that is not done keeps its payload");
   const { to, destination, priority, canonicalMeta, replyToId } = stored;
   const body = patch?.body ?? openStored(ports, stored);
   if (body === undefined) throw new MeshError("payload_unreadable", undefined, { outbox_id: row.id });

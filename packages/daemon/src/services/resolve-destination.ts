@@ -2,6 +2,7 @@
 // first; only a name that is not there makes the sender wait for the broker.
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Address, Destination } from "@claudemesh/protocol/messages/addresses";
+import { refuseDestination, refuseMemberName } from "@claudemesh/protocol/messages/destination-refusal";
 import type { BrokerLink } from "../ports.ts";
 import type { DestinationDirectory, DestinationState } from "./destination-directory.ts";
 import type { MemberDirectory } from "./member-directory.ts";
@@ -67,26 +68,27 @@ export async function resolveReachable(ports: ResolvePorts, address: Address): P
   return current;
 }
 
+/** Throws where the broker says that it takes no messages for the destination. */
+export async function requireReachable(
+  ports: Pick<ResolvePorts, "ownPubkey" | "destinations">,
+  destination: Destination,
+): Promise<void> {
+  const state = await findState(ports, destination);
+  if (state?.refusal !== undefined) throw refusalOf(destination, state.refusal);
+}
+
 async function findState(
-  { ownPubkey, destinations }: ResolvePorts,
+  { ownPubkey, destinations }: Pick<ResolvePorts, "ownPubkey" | "destinations">,
   destination: Destination,
 ): Promise<DestinationState | undefined> {
   return destination.ref === ownPubkey ? undefined : destinations.find(destination);
 }
 
-function refusalOf({ kind, ref }: Destination, refusal: NonNullable<DestinationState["refusal"]>): MeshError {
-  const next = nextSteps[refusal === "not_subscribed" ? refusal : kind](ref);
-  return new MeshError(refusal, `${next} Nothing was queued.`, { field: "to", destination: { kind, ref } });
-}
+const notQueued = "Nothing was queued.";
 
-const nextSteps = {
-  topic: (name: string) => `There is no topic ${name}; create it with \`claudemesh topic create ${name}\`.`,
-  queue: (id: string) => `There is no queue ${id}; create it with \`claudemesh queue create ${id}\`.`,
-  dm: (pubkey: string) =>
-    `${pubkey} is no member of this mesh, or no longer one; \`claudemesh mesh members\` lists those that there are.`,
-  not_subscribed: (name: string) =>
-    `Only subscribers may post to ${name}; subscribe with \`claudemesh topic subscribe ${name}\`.`,
-} as const;
+function refusalOf(destination: Destination, refusal: NonNullable<DestinationState["refusal"]>): MeshError {
+  return refuseDestination(refusal, destination, notQueued);
+}
 
 /** Asks the broker about a name that is not known here; throws where nobody, or more than one, has it. */
 async function resolveName(ports: ResolvePorts, address: Address): Promise<Destination> {
@@ -103,11 +105,10 @@ async function resolveName(ports: ResolvePorts, address: Address): Promise<Desti
     case "key_changed":
       throw resolution.refusal;
     case "unknown":
+      if (asked) throw refuseMemberName(resolution.name, notQueued);
       throw new MeshError(
         "destination_not_found",
-        asked
-          ? `No member of this mesh is called ${resolution.name}.`
-          : `No member called ${resolution.name} is known here, and the broker could not be asked.`,
+        `No member called ${resolution.name} is known here, and the broker could not be asked. ${notQueued} Send again when the broker is back, or to dm:<public key>.`,
         { field: "to" },
       );
     case "ambiguous":

@@ -63,6 +63,7 @@ export async function openRequeueWorld(given: { dedupe?: DedupeParameters; inlin
     clock,
     log,
     requestTimeoutMs,
+    admitSuccessor: async () => undefined,
     onDue: () => drain.wake(),
   };
   const inspect = (id: string) => {

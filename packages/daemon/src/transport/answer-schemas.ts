@@ -124,7 +124,12 @@ const messageFacts = object({
   ),
   queue: orNull(object({ state: text, deliveries: count, settled_at: timeOrNull })),
   dismissed: orNull(object({ at: time, by: text, why: text })),
-  notes: listOf(object({ code: word("dead", "dismissed", "no_recipients", "rate_limited", "membership_ended"), text })),
+  notes: listOf(
+    object({
+      code: word("dead", "dismissed", "no_recipients", "broker_away", "rate_limited", "membership_ended"),
+      text,
+    }),
+  ),
   chain: listOf(chainLink),
 });
 
@@ -234,9 +239,13 @@ export const componentSchemas: Readonly<Record<string, AnswerSchema>> = {
         object({ since: time, until: time }),
         "The mesh's budget is spent: what is queued waits.",
       ),
+      membership_ended_at: described(
+        time,
+        "This member was removed from the mesh: the message waits until it is too old.",
+      ),
       subscribers: described(count, "0: nobody but the sender is subscribed to this topic."),
     },
-    ["broker_message_id", "history_id", "broker", "rate_limited", "subscribers"],
+    ["broker_message_id", "history_id", "broker", "rate_limited", "membership_ended_at", "subscribers"],
   ),
   InboxItem: object(inboxFields, inboxFieldsAtTimes),
   OutboxRow: object({

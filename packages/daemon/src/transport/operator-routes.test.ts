@@ -64,6 +64,27 @@ describe("POST /v1/outbox/requeue", () => {
     expect(body.chain.map((row: { accept_duplicate: boolean }) => row.accept_duplicate)).toEqual([true, true]);
   });
 
+  it.each([
+    ["destination_not_found", 404, "claudemesh topic create general"],
+    ["not_subscribed", 403, "claudemesh topic subscribe general"],
+  ])(
+    "is refused with %s where the new row would meet the same wall, and changes nothing",
+    async (refusal, status, next) => {
+      const { daemon } = await withRow("status = 'dead', attempts = 1");
+      daemon.link.automatic.set("destination.state", ({ kind, ref }) => ({
+        type: "answered",
+        status: 200,
+        body: { kind, ref, refusal, has_recipients: false },
+      }));
+      daemon.link.goOnline();
+      const answer = await requeue(daemon, { id: "order-1", new_client_id: "order-2" });
+      expect([answer.status, answer.body.error]).toEqual([status, refusal]);
+      expect(answer.body.message).toContain(next);
+      expect((await daemon.call("GET", "/v1/outbox/order-1")).body.row.status).toBe("dead");
+      expect((await daemon.call("GET", "/v1/outbox/order-2")).status).toBe(404);
+    },
+  );
+
   it("fences over the link, drains the new row, and never sends the old one again", async () => {
     const { daemon } = await withRow("attempts = 1, unanswered = 1, next_attempt_at = 9000000000000");
     daemon.link.goOnline();
