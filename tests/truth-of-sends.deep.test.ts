@@ -64,6 +64,9 @@ describe("with the broker connected", () => {
     });
     const stored = await cli(alice, "send", "#builds", "hello", "--id", "w2", "--wait", "stored");
     expect([stored.code, stored.stdout]).toEqual([0, expect.stringMatching(/^w2 {2}(stored|delivered)/)]);
+    await runJson(["topic", "create", "unread"], { home: alice.home });
+    const unread = await cli(alice, "send", "#unread", "anyone?", "--wait", "stored");
+    expect([unread.code, unread.stdout]).toEqual([0, expect.stringContaining("Nobody else is subscribed")]);
     const later = await cli(alice, "send", "@bob", "x", "--wait", "handled");
     expect([later.code, later.stderr]).toEqual([2, expect.stringContaining("wait for stored or delivered")]);
     const alone = await cli(alice, "send", "@bob", "x", "--timeout", "5s");
@@ -101,6 +104,9 @@ describe("a former member's daemon", () => {
     };
     await ended();
     await expectTold();
+    // This one asks the broker itself.
+    const direct = await refusal(carol, "mesh", "members");
+    expect([direct.code, direct.body.error]).toEqual([1, "membership_ended"]);
     await carol.kill("SIGTERM");
     // No broker is there to say it again.
     await world.broker.kill("SIGTERM");

@@ -10,6 +10,7 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import { type AcceptRequest, writeAcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import { type Destination, parseAddress } from "@claudemesh/protocol/messages/addresses";
 import { isClientMessageId } from "@claudemesh/protocol/messages/client-message-id";
+import { refuseDestination, refuseMemberName } from "@claudemesh/protocol/messages/destination-refusal";
 import { readSendContent, type SendRequest } from "@claudemesh/protocol/messages/send-request";
 import { readAll } from "./member.ts";
 
@@ -28,6 +29,15 @@ export async function buildDirectSend(
   return writeAcceptRequest(clientMessageId, envelope);
 }
 
+const notSent = "Nothing was sent.";
+
+/** The broker's own words are short, and name no next step. */
+export function refusedDirectly(error: unknown, { destination }: AcceptRequest): unknown {
+  const code = error instanceof MeshError ? error.code : undefined;
+  const isDestination = code === "destination_not_found" || code === "not_subscribed";
+  return isDestination ? refuseDestination(code, destination, notSent) : error;
+}
+
 async function resolve(paths: MeshPaths, to: string, self: string, call: BrokerCall): Promise<Destination> {
   const address = parseAddress(to);
   if (address.type === "resolved") return address.destination;
@@ -35,7 +45,7 @@ async function resolve(paths: MeshPaths, to: string, self: string, call: BrokerC
   const members = await readAll<{ pubkey: string; name: string }>(call, "members.list");
   const candidates = members.filter((member) => member.name === address.name).map((member) => member.pubkey);
   const [only, ...others] = candidates;
-  if (only === undefined) throw new MeshError("destination_not_found", `There is no member called ${address.name}.`);
+  if (only === undefined) throw refuseMemberName(address.name, notSent);
   if (others.length > 0) throw new MeshError("destination_ambiguous", undefined, { candidates });
   const { usePeerKey } = await import("@claudemesh/daemon/offline");
   await usePeerKey(paths, address.name, only);

@@ -13,10 +13,18 @@ import { type Command, Option } from "commander";
 import { examples, type Outcome, run, withMesh, withTimes } from "../command.ts";
 import { callDaemon, tellAboutDaemon } from "../daemon-access.ts";
 import { parseWait } from "../duration.ts";
-import { exitCodes, expectBody, Refused } from "../exit-codes.ts";
+import { expectBody, Refused } from "../exit-codes.ts";
 import { hint } from "../hints.ts";
 import { describeWay } from "../output/send-way.ts";
-import { parseStage, type Waiting, waitComplaint, waitExitCodes, waitFor, waitTimeoutMs } from "../send-wait.ts";
+import {
+  parseStage,
+  type WaitBody,
+  type Waiting,
+  waitComplaint,
+  waitExitCodes,
+  waitFor,
+  waitTimeoutMs,
+} from "../send-wait.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 type Options = {
@@ -139,7 +147,11 @@ async function waitUntil(shell: Shell, paths: MeshPaths, sent: SendBody, waiting
   process.exitCode = waitExitCodes[wait.outcome];
   const complaint = waitComplaint(sent.client_message_id, wait, waiting.timeoutMs);
   if (complaint !== undefined) shell.err(hint(shell, `claudemesh: ${complaint}`));
-  const text = [`${sent.client_message_id}  ${wait.state}`, ...(wait.outcome === "reached" ? [] : describeWay(sent))];
+  // What stood in its way does no more once it has come through; that nobody reads it is still so.
+  const { subscribers } = sent;
+  const lasting = subscribers === undefined ? {} : { subscribers };
+  const way = describeWay(wait.outcome === "reached" ? lasting : sent);
+  const text = [`${sent.client_message_id}  ${wait.state}`, ...way];
   return { value: { ...sent, wait }, text: text.join("\n") };
 }
 
@@ -151,26 +163,43 @@ async function sendDirectly(
   waiting: Waiting | undefined,
 ): Promise<Outcome> {
   shell.err("No daemon is running here: sending to the broker directly, without an outbox.");
-  const [{ buildDirectSend }, { asMember }] = await Promise.all([import("../direct-send.ts"), import("../member.ts")]);
-  const stored = (await asMember(shell, paths, async (call) => {
+  const [{ buildDirectSend, refusedDirectly }, { followDirect }, { asMember }] = await Promise.all([
+    import("../direct-send.ts"),
+    import("../direct-delivery.ts"),
+    import("../member.ts"),
+  ]);
+  const { stored, delivery } = await asMember(shell, paths, async (call) => {
     const input = await buildDirectSend(paths, request, call);
-    try {
-      return await call("send", input);
-    } catch (error) {
+    const answer = (await call("send", input).catch((error: unknown) => {
       const isOpen = error instanceof MeshError && error.code === "broker_unreachable" && error.details.sent === true;
-      throw isOpen ? unanswered("broker_unreachable", "The broker", request, error) : error;
-    }
-  })) as { client_message_id: string; broker_message_id: string; history_id: number; duplicate: boolean };
-  const again = stored.duplicate ? " (it was there already)" : "";
-  if (waiting?.stage === "delivered") {
-    process.exitCode = exitCodes.notYet;
-    shell.err("claudemesh: Stored, and without a daemon nothing here can watch its delivery.");
+      throw isOpen ? unanswered("broker_unreachable", "The broker", request, error) : refusedDirectly(error, input);
+    })) as DirectAnswer;
+    return { stored: answer, delivery: await followDirect(call, answer.broker_message_id, waiting) };
+  });
+  const { broker_message_id: id, client_message_id, duplicate } = stored;
+  const { outcome, state, hasRecipients } = delivery;
+  const readers = hasRecipients ? {} : ({ subscribers: 0 } as const);
+  const wait =
+    waiting === undefined
+      ? {}
+      : { wait: { stage: waiting.stage, outcome, state, last_error: null } satisfies WaitBody };
+  if (waiting !== undefined && wait.wait !== undefined) {
+    process.exitCode = waitExitCodes[outcome];
+    // Without an outbox, only the broker's id leads to the message.
+    const complaint = waitComplaint(id, wait.wait, waiting.timeoutMs);
+    if (complaint !== undefined) shell.err(hint(shell, `claudemesh: ${complaint}`));
   }
-  return {
-    value: { ...stored, status: "stored", via: "broker" },
-    text: `${stored.client_message_id}  stored${again}`,
-  };
+  const again = duplicate ? " (it was there already)" : "";
+  const lines = [`${client_message_id}  ${state}${again}`, `At the broker it is ${id}.`, ...describeWay(readers)];
+  return { value: { ...stored, status: "stored", via: "broker", ...readers, ...wait }, text: lines.join("\n") };
 }
+
+type DirectAnswer = {
+  readonly client_message_id: string;
+  readonly broker_message_id: string;
+  readonly history_id: number;
+  readonly duplicate: boolean;
+};
 
 /** The one end that leaves a caller in doubt, so it names the id with which asking again is safe. */
 function unanswered(error: string, who: string, request: IdentifiedSend, cause: Error): Refused {
