@@ -1,12 +1,17 @@
 // When a start has settled: what is waited for where a daemon knows several brokers.
 import { expect, it } from "vitest";
-import { describeBroker, isSettled } from "./daemon-settling.ts";
+import { describeBroker, isHopeless, isSettled } from "./daemon-settling.ts";
 
 it("names the command that mends what waiting does not", () => {
   const away = { state: "offline", reason: "unreachable", detail: "refused" } as const;
-  expect(describeBroker(away)).not.toContain("claudemesh");
   const other = { state: "offline", reason: "not_our_broker", detail: "it has another key" } as const;
-  expect(describeBroker(other)).toContain("claudemesh mesh trust-broker");
+  const settled = (broker: typeof away | typeof other, isFormerMember = false) => ({ broker, isFormerMember });
+  expect(describeBroker(settled(away))).not.toContain("claudemesh");
+  const formerly = describeBroker(settled(away, true));
+  expect(formerly).toContain("claudemesh daemon remint");
+  expect(formerly, "of sends that are refused").not.toContain("kept");
+  expect([isHopeless(settled(away)), isHopeless(settled(away, true))]).toEqual([false, true]);
+  expect(describeBroker(settled(other))).toContain("claudemesh mesh trust-broker");
 });
 
 it("takes the first word of the only broker, and asks all of several before it says that none is there", () => {

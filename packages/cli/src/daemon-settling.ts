@@ -1,6 +1,6 @@
 // Waiting until a daemon that was just started, or told to connect, has agreed with a broker, has said why it waits, or is gone.
 import { setTimeout as sleep } from "node:timers/promises";
-import { type BrokerStatusBody, DaemonUnreachable } from "@claudemesh/client/daemon";
+import { type BrokerStatusBody, DaemonUnreachable, type HealthBody } from "@claudemesh/client/daemon";
 import type { MeshPaths } from "@claudemesh/client/home";
 import { explainAbsence, readLastRun } from "@claudemesh/client/last-run";
 import { callDaemon } from "./daemon-access.ts";
@@ -15,18 +15,26 @@ const callMs = 5_000;
 /** So long it takes at most until the daemon has asked the next of several brokers. */
 const nextBrokerMs = 2_000;
 
+export type Settled = { readonly broker: BrokerStatusBody; readonly isFormerMember: boolean };
+
 /** Throws where the daemon has ended, with the reason that it left. `hasEnded`: its process is known to be gone. */
-export async function waitUntilSettled(paths: MeshPaths, hasEnded: () => boolean): Promise<BrokerStatusBody> {
+export async function waitUntilSettled(paths: MeshPaths, hasEnded: () => boolean): Promise<Settled> {
   const beganMs = performance.now();
   let broker: BrokerStatusBody = { state: "connecting" };
   /** The last reason why there is no connection, where others are still to be asked. */
   let failed: BrokerStatusBody | undefined;
   let isLastLook = false;
+  let isFormerMember = false;
   for (;;) {
     const found = await look(paths);
     if (hasEnded() || found === "gone") throw endedEarly(paths);
-    if (found !== undefined) broker = found;
-    if (isLastLook) return broker.state === "connecting" && failed !== undefined ? failed : broker;
+    if (found !== undefined) {
+      broker = found.broker;
+      isFormerMember = found.membership?.state === "ended";
+    }
+    if (isLastLook) {
+      return { broker: broker.state === "connecting" ? (failed ?? broker) : broker, isFormerMember };
+    }
     if (broker.state === "offline") failed = broker;
     isLastLook = isSettled(broker, performance.now() - beganMs);
     await sleep(isLastLook && broker.state === "online" ? graceMs : pollMs);
@@ -40,10 +48,13 @@ export function isSettled(broker: BrokerStatusBody, waitedMs: number): boolean {
   return broker.state !== "connecting";
 }
 
+/** A daemon of before an upgrade may not tell of its membership. */
+type Health = Pick<HealthBody, "broker"> & { readonly membership?: HealthBody["membership"] };
+
 /** Undefined: it is there and did not say in time. */
-async function look(paths: MeshPaths): Promise<BrokerStatusBody | "gone" | undefined> {
+async function look(paths: MeshPaths): Promise<Health | "gone" | undefined> {
   try {
-    return (await callDaemon(paths, async (daemon) => expectBody(await daemon.health()), callMs)).broker;
+    return await callDaemon(paths, async (daemon) => expectBody(await daemon.health()), callMs);
   } catch (error) {
     if (!(error instanceof DaemonUnreachable)) throw error;
     return error.timedOut ? undefined : "gone";
@@ -60,7 +71,8 @@ function endedEarly(paths: MeshPaths): Refused {
 /** Waiting would not help: an owner, an operator or an upgrade has to. */
 const hopeless: ReadonlySet<string> = new Set(["unauthorized", "member_revoked", "protocol_error", "not_our_broker"]);
 
-export function isHopeless({ state, reason }: BrokerStatusBody): boolean {
+export function isHopeless({ broker: { state, reason }, isFormerMember }: Settled): boolean {
+  if (isFormerMember) return true;
   return state !== "online" && reason !== undefined && hopeless.has(reason);
 }
 
@@ -72,7 +84,11 @@ const advice: Readonly<Record<string, string>> = {
     "Ask an owner whether this member is in the mesh: claudemesh mesh members. `claudemesh doctor` says more.",
 };
 
-export function describeBroker({ state, reason, detail }: BrokerStatusBody): string {
+const formerMember =
+  "This member was removed from the mesh: new sends are refused. Ask an owner for an invite, then: claudemesh daemon remint --invite <invite>";
+
+export function describeBroker({ broker: { state, reason, detail }, isFormerMember }: Settled): string {
+  if (isFormerMember) return `Broker  not connected (${reason ?? state})\n${formerMember}`;
   if (state === "online") return "Broker  connected";
   if (state === "connecting") return "Broker  not reached yet; sends are kept until it is";
   const why = [reason, detail].filter((part) => part !== undefined).join(": ");

@@ -4,6 +4,7 @@ import { startInBackground } from "./background.ts";
 import type { Outcome } from "./command.ts";
 import { describeBroker, isHopeless, waitUntilSettled } from "./daemon-settling.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { hint } from "./hints.ts";
 import type { Shell } from "./shell.ts";
 
 export type BackgroundExtras = {
@@ -18,13 +19,13 @@ export async function startDaemonInBackground(
 ): Promise<Outcome> {
   const args = ["daemon", "up", "--foreground", "--json", "--mesh", paths.mesh, ...extras.args];
   const env = { ...shell.env, ...extras.env };
-  const { ready, settled: broker } = await startInBackground(args, { home: shell.home, env }, paths.log, (hasEnded) =>
+  const { ready, settled } = await startInBackground(args, { home: shell.home, env }, paths.log, (hasEnded) =>
     waitUntilSettled(paths, hasEnded),
   );
   // It runs, and keeps what it has; but that it started is no success.
-  if (isHopeless(broker)) process.exitCode = exitCodes.failed;
+  if (isHopeless(settled)) process.exitCode = exitCodes.failed;
   const daemon = describeDaemon(paths.mesh, String(ready.socket), ready.http_port as number | null);
-  return { value: { ...ready, broker }, text: `${daemon}\n${describeBroker(broker)}` };
+  return { value: { ...ready, broker: settled.broker }, text: hint(shell, `${daemon}\n${describeBroker(settled)}`) };
 }
 
 export function describeDaemon(mesh: string, socket: string, httpPort: number | null | undefined): string {

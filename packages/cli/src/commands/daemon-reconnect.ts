@@ -5,6 +5,7 @@ import { type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { withDaemon } from "../daemon-access.ts";
 import { describeBroker, waitUntilSettled } from "../daemon-settling.ts";
 import { exitCodes, expectBody } from "../exit-codes.ts";
+import { hint } from "../hints.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
 export function define(command: Command, shell: Shell): void {
@@ -12,10 +13,14 @@ export function define(command: Command, shell: Shell): void {
     run(shell, options, async () => {
       const paths = pathsFor(shell, options);
       await withDaemon(shell, paths, async (daemon) => expectBody(await daemon.reconnect()));
-      const broker = await waitUntilSettled(paths, () => false);
+      const settled = await waitUntilSettled(paths, () => false);
+      const { broker } = settled;
       if (broker.state !== "online") process.exitCode = exitCodes.unreachable;
       const { url } = broker;
-      return { value: { broker }, text: `${describeBroker(broker)}${url === undefined ? "" : `\nAt      ${url}`}` };
+      return {
+        value: { broker },
+        text: hint(shell, `${describeBroker(settled)}${url === undefined ? "" : `\nAt      ${url}`}`),
+      };
     }),
   );
   examples(command, "claudemesh daemon reconnect", "claudemesh daemon reconnect --mesh acme --json");

@@ -191,7 +191,7 @@ async function askBroker(
     const { reason, detail } = error.details;
     const said = typeof detail === "string" ? detail : error.message;
     if (error.code === "not_our_broker") return { type: "stranger", detail: said };
-    if (error.code === "unauthorized") return { type: "refused", detail: said };
+    if (error.code === "unauthorized" || error.code === "membership_ended") return { type: "refused", detail: said };
     const isIncompatible =
       typeof reason === "string" &&
       (reason.startsWith("feature_") || reason === "protocol_error" || reason === "broker_too_old");

@@ -85,9 +85,9 @@ export async function followSpace(
 
 /** Waiting would be in vain. */
 function refusedBy(status: LinkStatus): MeshError | undefined {
-  if (status.state === "offline" && (status.reason === "unauthorized" || status.reason === "member_revoked")) {
+  if (status.state === "offline" && status.reason === "member_revoked") return new MeshError("membership_ended");
+  if (status.state === "offline" && status.reason === "unauthorized")
     return new MeshError("unauthorized", status.detail);
-  }
   if (status.state === "offline" && status.reason === "not_our_broker") {
     return new MeshError("not_our_broker", `What answers there is not our broker: ${status.detail}.`);
   }

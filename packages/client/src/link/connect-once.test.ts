@@ -56,6 +56,18 @@ describe("connectOnce", () => {
     await expect(link).rejects.toMatchObject({ name: "MeshError", code: "unauthorized" });
   });
 
+  it("rejects with membership_ended and the next step when the member was removed from the mesh", async () => {
+    const link = connect();
+    const peer = await broker.peers.next();
+    await peer.prove();
+    const body = { error: "unauthorized", message: "no", retryable: false, membership: "ended" };
+    peer.reply(await peer.frames.next(), 401, body);
+    await expect(link).rejects.toMatchObject({
+      code: "membership_ended",
+      message: expect.stringContaining("claudemesh daemon remint"),
+    });
+  });
+
   it("rejects with broker_unreachable when nobody listens", async () => {
     await broker.stop();
     await expect(connect()).rejects.toMatchObject({ name: "MeshError", code: "broker_unreachable" });

@@ -176,10 +176,15 @@ export function connectOnce(options: Omit<LinkOptions, "onStatus" | "backoff" | 
   });
 }
 
+const formerMember =
+  "This member was removed from the mesh. To be a member again, ask an owner for an invite, then: claudemesh daemon remint --invite <invite>";
+
 function connectFailure(ended: EndedStatus, broker: string): MeshError {
   const details = { broker, reason: ended.reason, detail: ended.detail };
-  if (ended.reason === "unauthorized" || ended.reason === "member_revoked") {
-    return new MeshError("unauthorized", `The broker at ${broker} refuses this member: ${ended.detail}.`, details);
+  if (ended.reason === "member_revoked") return new MeshError("membership_ended", formerMember, details);
+  if (ended.reason === "unauthorized") {
+    const why = ended.detail.replace(/\.$/, "");
+    return new MeshError("unauthorized", `The broker at ${broker} refuses this member: ${why}.`, details);
   }
   if (ended.reason === "not_our_broker") {
     const keys = { expected_key: ended.keys?.expected, seen_key: ended.keys?.seen };

@@ -98,6 +98,7 @@ async function checkSettled(paths: MeshPaths): Promise<void> {
   const message = [
     `${rows} ${rows === 1 ? "row of the outbox is" : "rows of the outbox are"} not settled, and new keys could neither send them nor ask what became of them.`,
     `Let the daemon settle them first: claudemesh daemon accept-host --mesh ${paths.mesh}, then daemon up.`,
+    "Where the member was removed from the mesh, they stay until they are too old; to go on before that, put outbox.db with its -wal and -shm aside, and send again what is still wanted.",
     "Where this home is a copy, the original has the same rows and will settle them: move outbox.db away here.",
   ].join(" ");
   throw new OperatorRefused("outbox_unsettled", message, { mesh: paths.mesh, ...unsettled });
