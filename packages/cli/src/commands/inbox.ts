@@ -97,8 +97,10 @@ function showAll(shell: Shell, options: Options, filter: InboxQuery) {
   });
 }
 
-function emptyText({ unread, cursor, before }: Options): string {
+function emptyText({ unread, cursor, before, since, topic, from }: Options): string {
   if (cursor !== undefined || before !== undefined) return "There is nothing more on this side.";
+  const isPart = [since, topic, from].some((given) => given !== undefined);
+  if (isPart) return "Nothing that arrived matches; without --since, --topic and --from you see all of it.";
   return unread === true ? "Nothing is unread." : "Nothing has arrived yet.";
 }
 

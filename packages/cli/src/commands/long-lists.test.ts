@@ -44,6 +44,12 @@ afterEach(() => {
 });
 
 describe("claudemesh inbox", () => {
+  test("does not say that nothing has arrived where nothing matches", async () => {
+    await startWithThings();
+    expect((await runIn("inbox", "--topic", "news")).out).toContain("Nothing that arrived matches");
+    expect((await runIn("inbox", "--from", "stranger")).out).toContain("Nothing that arrived matches");
+  });
+
   test("prints the newest page with the newest at the bottom, and how to see what is older", async () => {
     await startWithThings();
     const { out } = await runIn("inbox", "--limit", "3");
@@ -91,7 +97,7 @@ describe("claudemesh inbox", () => {
     await startWithThings();
     const { items } = await json("inbox");
     expect((await runIn("inbox", "--before", items[0].id)).out).toBe("There is nothing more on this side.");
-    expect((await runIn("inbox", "--unread", "--topic", "none")).out).toBe("Nothing is unread.");
+    expect((await runIn("inbox", "--unread", "--topic", "none")).out).toContain("Nothing that arrived matches");
   });
 });
 
@@ -118,6 +124,7 @@ test("space log shows the newest page, the ones before it, and all", async () =>
   expect(seqsOf(await json("space log", "plan", "--limit", "2", "--before", "4"))).toEqual([2, 3]);
   expect(seqsOf(await json("space log", "plan", "--limit", "2", "--after", "1"))).toEqual([2, 3]);
   expect((await runIn("space log", "plan", "--limit", "2")).out).toMatch(/\n3 older: --before 4, or --all$/);
+  expect((await runIn("space log", "plan", "--before", "1")).out).toBe("There is nothing more on this side.");
   const lines = (await runIn("space log", "plan", "--all", "--json")).out.split("\n").map((line) => JSON.parse(line));
   expect(seqsOf({ items: lines })).toEqual([1, 2, 3, 4, 5]);
 });

@@ -70,7 +70,10 @@ async function log(shell: Shell, space: string, { after, before, limit, ...optio
     const { nextAfter, prevBefore } = page;
     // Every seq from 1 on is a commit.
     const beside = { older: String((prevBefore ?? 1) - 1), before: prevBefore, newer: nextAfter };
-    return showOnePage(shell, page, columns, beside, { newer: "--after", empty });
+    return showOnePage(shell, page, columns, beside, {
+      newer: "--after",
+      empty: after === undefined && before === undefined ? empty : nothingMore,
+    });
   });
 }
 
@@ -80,6 +83,8 @@ function columnsWith(nameOf: NameOf): Columns<Entry> {
 }
 
 const empty = "Nothing was committed.";
+
+const nothingMore = "There is nothing more on this side.";
 
 function describeEntry({ seq, branch, author, committedAt, original }: Entry, nameOf: NameOf): Cell[] {
   const { cmd, operations = [], sends = [] } = original;

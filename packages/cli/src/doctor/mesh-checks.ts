@@ -109,7 +109,7 @@ function judgeOutboxSize({ daemon, folder, mesh }: MeshFindings, fileBytes: numb
     check,
     code: "outbox_full",
     status: isFull ? "fail" : "warn",
-    means: isFull ? `${means} New sends are refused until some of it drains.` : means,
+    means: isFull ? `${means} Done rows make room for new sends, which are refused once none is left.` : means,
     fix: `claudemesh daemon outbox prune --older-than-days 7 --mesh ${mesh}, or raise [outbox] max_bytes`,
   };
 }

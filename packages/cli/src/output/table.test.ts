@@ -67,6 +67,8 @@ describe("a table", () => {
 it.each([
   ["enqueued_at", 1763600000000, "2025-11-20 00:53:20"],
   ["drain.until", 1763600000000, "2025-11-20 00:53:20"],
+  ["membership.since", 1763600000000, "2025-11-20 00:53:20"],
+  ["drain.rate_limited_since", 1763600000000, "2025-11-20 00:53:20"],
   ["pid", 4242, "4242"],
   ["member.pubkey", "ab".repeat(32), "abababababab…"],
   ["meta", { run: 42 }, '{"run":42}'],

@@ -95,6 +95,6 @@ function drawLine(parts: readonly Part[], columns: number | undefined): string {
 
 /** A field as people read it: one that says when, as a time, and a key as its beginning. */
 export function formatField(name: string, value: unknown): string {
-  if (/(?:^|[._])(?:at|until)$/.test(name) && typeof value === "number") return formatTime(value);
+  if (/(?:^|[._])(?:at|until|since)$/.test(name) && typeof value === "number") return formatTime(value);
   return typeof value === "object" ? JSON.stringify(value) : shortenKeys(String(value));
 }

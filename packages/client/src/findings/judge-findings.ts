@@ -152,7 +152,7 @@ function judgeOutboxRoom({ mesh, health }: DaemonFacts): Finding[] {
   const { used_bytes: used, max_bytes: max } = health.outbox;
   if (used < max * 0.8) return [];
   const isFull = used >= max * 0.95;
-  const means = `${Math.round((used / max) * 100)} % of [outbox] max_bytes are used${isFull ? "; new sends are refused" : ""}.`;
+  const means = `${Math.round((used / max) * 100)} % of [outbox] max_bytes are used${isFull ? "; done rows make room for new sends, which are refused once none is left" : ""}.`;
   const fix = `claudemesh daemon outbox prune --older-than-days 7 --mesh ${mesh}, or raise [outbox] max_bytes`;
   return [{ code: "outbox_full", status: isFull ? "fail" : "warn", means, fix }];
 }

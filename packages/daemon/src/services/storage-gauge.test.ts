@@ -29,6 +29,7 @@ describe("the outbox's own limit", () => {
     const { gauge, disk } = setUp(949_000);
     gauge.admit(10);
     disk.usedBytes = 950_000;
+    expect(() => gauge.admit(10)).toThrow(/claudemesh daemon status.*raise \[outbox\] max_bytes/);
     expect(() => gauge.admit(10)).toThrow(
       expect.objectContaining({ code: "insufficient_storage", details: { used_bytes: 950_000, max_bytes: 1_000_000 } }),
     );

@@ -33,6 +33,9 @@ const rowsPerStep = 256;
 /** What one send waits for at most; the next one goes on. */
 const stepsMax = 16;
 
+const fullText =
+  "The outbox has reached its [outbox] max_bytes with rows that are not done; nothing was consumed. `claudemesh daemon status` says what they wait for; or raise [outbox] max_bytes and run `claudemesh daemon reload`.";
+
 export function createStorageGauge({ outbox, maxBytes, clock, log, onPressure }: GaugePorts): StorageGauge {
   let estimateBytes = outbox.usedBytes();
   let sendsSince = 0;
@@ -67,7 +70,7 @@ export function createStorageGauge({ outbox, maxBytes, clock, log, onPressure }:
       sendsSince++;
       if (sendsSince >= sendsPerMeasurement || !hasRoom(payloadBytes)) measure();
       if (!hasRoom(payloadBytes)) {
-        throw new MeshError("insufficient_storage", "The outbox has reached its [outbox] max_bytes.", {
+        throw new MeshError("insufficient_storage", fullText, {
           used_bytes: estimateBytes,
           max_bytes: maxBytes(),
         });

@@ -112,6 +112,6 @@ const conflictMessages: Readonly<Record<OutboxStatus, string>> = {
   pending: "This id is queued with other content; send with a new id.",
   inflight: "This id is being sent with other content; send with a new id.",
   done: "This id was sent with other content; send with a new id.",
-  dead: "This id's send ended dead and is never retried by itself; requeue its row, or send with a new id.",
+  dead: "This id's send ended dead and is never retried by itself; `claudemesh status <id>` says why and what to do, or send with a new id.",
   aborted: "This id was retired by a requeue and is never used again; send with a new id.",
 };
