@@ -181,14 +181,6 @@ describe("the outbox", () => {
     expect(row?.fix === undefined).toBe(status === "ok");
   });
 
-  it("warns of dead rows until they are requeued or dismissed", () => {
-    const outbox = { used_bytes: 1_000, max_bytes: 1_000_000, dead: 2, dismissed: 1 };
-    expect(wrong(withHealth({ outbox }))).toMatchObject([
-      { check: "dead rows", status: "warn", fix: expect.stringContaining("dismiss") },
-    ]);
-    expect(wrong(withHealth({ outbox: { ...outbox, dead: 0 } }))).toEqual([]);
-  });
-
   it("is judged by the size of its file where no daemon runs", () => {
     const found = { ...soundMesh.folder, lock: "free", outbox: { type: "sound", bytes: 990_000 } } as const;
     expect(outboxRow(mesh({ daemon: { type: "absent" }, folder: found }))?.status).toBe("fail");
@@ -263,6 +255,11 @@ describe("what daemon and broker report", () => {
     const full = { code: "disk_low", status: "fail", means: "full", fix: "make room" } as const;
     const rows = wrong(mesh({ findings: [parked, full] }));
     expect(rows).toEqual([{ check: "parked jobs", ...parked }]);
+    const dead = { code: "dead_rows", status: "fail", means: "2 rows", fix: "dismiss each" } as const;
+    const outbox = { used_bytes: 1_000, max_bytes: 1_000_000, dead: 2, dismissed: 0 };
+    const daemon = { type: "answers", version: "1.0.0", pid: 7, health: { ...health, outbox } } as const;
+    const told = wrong(mesh({ daemon, findings: [dead] }));
+    expect(told).toEqual([{ check: "dead rows", ...dead }]);
   });
 
   it("is nothing where neither could be asked", () => {

@@ -13,7 +13,6 @@ export function judgeFolder(found: MeshFindings): Judgement[] {
     judgeKeys(found),
     ...(isEphemeral(found) ? [] : [judgeHost(found)]),
     judgeOutbox(found),
-    ...judgeDead(found),
   ];
 }
 
@@ -112,16 +111,6 @@ function judgeOutboxSize({ daemon, folder, mesh }: MeshFindings, fileBytes: numb
     means: isFull ? `${means} Done rows make room for new sends, which are refused once none is left.` : means,
     fix: `claudemesh daemon outbox prune --older-than-days 7 --mesh ${mesh}, or raise [outbox] max_bytes`,
   };
-}
-
-/** Rows that were not delivered and are not tried any more, less those that were dismissed. */
-function judgeDead({ daemon, mesh }: MeshFindings): Judgement[] {
-  const health = (daemon.type === "answers" ? daemon.health : undefined) as { outbox?: { dead?: unknown } } | undefined;
-  const dead = health?.outbox?.dead;
-  if (typeof dead !== "number" || dead === 0) return [];
-  const means = `${dead === 1 ? "1 row is" : `${dead} rows are`} dead: not delivered, and not tried any more.`;
-  const fix = `claudemesh daemon outbox list --failed --mesh ${mesh}; then requeue each, or dismiss it`;
-  return [{ check: "dead rows", status: "warn", means, fix }];
 }
 
 function readOutboxHealth(health: unknown): { usedBytes: number; maxBytes: number } | undefined {
