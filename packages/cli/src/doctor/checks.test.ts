@@ -179,6 +179,7 @@ describe("the outbox", () => {
     const row = outboxRow(withHealth({ outbox: { used_bytes: used, max_bytes: 1_000_000 } }));
     expect(row?.status).toBe(status);
     expect(row?.fix === undefined).toBe(status === "ok");
+    if (status === "fail") expect(row?.means).toContain("Done rows make room");
   });
 
   it("is judged by the size of its file where no daemon runs", () => {

@@ -120,6 +120,10 @@ describe("a finding", () => {
     expect(findingsBody(findings).ok).toBe(status === "warn");
   });
 
+  it("of a full outbox says that done rows still make room", () => {
+    expect(outbox({ used_bytes: 950 })[0]?.means).toContain("done rows make room");
+  });
+
   it("is there for every code", () => {
     expect(new Set(cases.map(([, , code]) => code))).toEqual(new Set(findingCodes));
   });

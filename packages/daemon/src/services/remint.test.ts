@@ -136,6 +136,7 @@ describe("new keys are refused", () => {
     daemon.outboxDb().exec(`UPDATE outbox SET ${change}`);
     await expect(remintKeys(at.paths, { invite }, portsOf())).rejects.toMatchObject({
       reason: "outbox_unsettled",
+      message: expect.stringMatching(/removed from the mesh.*put outbox\.db with its -wal and -shm aside/),
       body: { error: "outbox_unsettled", ...counts },
     });
     untouched(at);

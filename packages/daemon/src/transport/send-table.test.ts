@@ -113,6 +113,7 @@ describe("the eleven rows of POST /v1/send", () => {
   it("dead, match: 409 with the reason, never retried by itself", async () => {
     const body = await expectConflict("dead", same, "match", { last_error: "not_found: no such topic" });
     expect(body.reason).toBe("not_found: no such topic");
+    expect(body.message).toContain("claudemesh status");
   });
 
   it("dead, mismatch: 409", async () => {
