@@ -376,6 +376,28 @@ const messageFaults: readonly KnownBad[] = [
     ],
   },
   {
+    name: "a-full-disk-fails-whole-batches",
+    harm: "on a full disk a retry that writes nothing hears 507 because new requests came with it",
+    edits: [
+      {
+        file: "packages/storage/src/sqlite/group-commit.ts",
+        find: '(error.kind === "constraint" || error.kind === "disk_full")',
+        replace: 'error.kind === "constraint"',
+      },
+    ],
+  },
+  {
+    name: "recovery-takes-a-failed-read-for-no-row",
+    harm: "a read that failed once while a damaged outbox is saved costs rows that were there",
+    edits: [
+      {
+        file: "packages/daemon/src/stores/sqlite/read-damaged.ts",
+        find: "(errcode & 0xff) !== sqliteIoError) return undefined;",
+        replace: "(errcode & 0xff) !== sqliteIoError || tries > 0) return undefined;",
+      },
+    ],
+  },
+  {
     name: "one-look-is-damage",
     harm: "a read that failed once costs the inbox its read marks, or stops the start as damage",
     edits: [

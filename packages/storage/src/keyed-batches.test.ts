@@ -38,6 +38,16 @@ test("one that the store refuses leaves its neighbours in peace", async () => {
   expect(ran).toEqual([["x", "bad", "y"], ["x"], ["bad"], ["y"]]);
 });
 
+test("one for which the disk has no room leaves those in peace that write nothing", async () => {
+  const full = new StorageError("disk_full", "no room");
+  const { batches } = createBatches((items) => (items.includes("large") ? full : undefined));
+  const told = await Promise.allSettled(["retry", "large"].map((item) => batches.submit("a", item)));
+  expect(told).toEqual([
+    { status: "fulfilled", value: "RETRY" },
+    { status: "rejected", reason: full },
+  ]);
+});
+
 test("what would hit everybody is tried once and told to everybody", async () => {
   const away = new StorageError("unavailable", "away");
   const { batches, ran } = createBatches(() => away);

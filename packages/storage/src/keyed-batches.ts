@@ -9,7 +9,7 @@ export type KeyedBatchesOptions<Item, Result> = Pick<
 > & {
   /** One result per item, in their order, all or nothing: a rejection has left nothing behind. */
   readonly run: (items: readonly Item[]) => Promise<readonly Result[]>;
-  /** Refusals of the store unless told. */
+  /** Refusals of the store and want of room unless told. */
   readonly isOneItemsFault?: (error: unknown) => boolean;
 };
 
@@ -46,7 +46,7 @@ export class KeyedBatches<Item, Result> {
 export async function settleEach<Item, Result>(
   items: readonly Item[],
   run: (items: readonly Item[]) => Promise<readonly Result[]>,
-  isOneItemsFault: (error: unknown) => boolean = isRefusal,
+  isOneItemsFault: (error: unknown) => boolean = isRefusalOrFull,
 ): Promise<PromiseSettledResult<Result>[]> {
   try {
     const results = await run(items);
@@ -60,6 +60,11 @@ export async function settleEach<Item, Result>(
     settled.push(alone.status === "rejected" ? alone : { status: "fulfilled", value: alone.value[0] as Result });
   }
   return settled;
+}
+
+/** Of what writes nothing, as a retry does, a full disk is no concern. */
+function isRefusalOrFull(error: unknown): boolean {
+  return isRefusal(error) || (error instanceof StorageError && error.kind === "disk_full");
 }
 
 /** The database refused a row or a statement; everything else would hit the neighbours just as well. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { StorageError } from "../storage-error.ts";
 import { makeTemporaryFolder, startStorageProcess } from "../testing/storage-processes.ts";
 import { type CommitJobs, GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import { findIntegrityProblems } from "./integrity.ts";
@@ -277,6 +278,28 @@ describe("a job that fails", () => {
     expect(outcomes[0]).toMatchObject({ status: "fulfilled" });
     expect(outcomes[1]).toMatchObject({ reason: { kind: "constraint", constraint: "foreign_key" } });
     expect(committedIds()).toEqual([1]);
+  });
+
+  test("only at COMMIT, for want of room, leaves those alone that write nothing or little", async () => {
+    const { db, commits, committedIds } = setUp();
+    await commits.submit(insert(1));
+    const fillsTheDisk = 100;
+    const isFull = () => db.sql<{ n: number }>("SELECT count(*) AS n FROM event WHERE id >= ?").get(fillsTheDisk)?.n;
+    const full = new GroupCommit(db, {
+      beforeCommit: () => {
+        if (isFull() !== 0) throw new StorageError("disk_full", "no room");
+      },
+    });
+    const retry = (tx: Sqlite) => tx.sql("SELECT id FROM event WHERE id = 1").get();
+    const outcomes = await Promise.allSettled([
+      full.submit(retry),
+      full.submit(insert(fillsTheDisk)),
+      full.submit(insert(2)),
+    ]);
+    expect(outcomes[0]).toMatchObject({ status: "fulfilled", value: { id: 1 } });
+    expect(outcomes[1]).toMatchObject({ reason: { kind: "disk_full" } });
+    expect(outcomes[2]).toMatchObject({ status: "fulfilled" });
+    expect(committedIds()).toEqual([1, 2]);
   });
 
   test("by being asynchronous changes nothing", async () => {

@@ -262,9 +262,9 @@ function endOfJobs(batch: readonly QueuedJob[], start: number): number {
   return end;
 }
 
-// A job that threw, or a COMMIT that found a row breaking a deferred rule. A BEGIN that waited in vain or a flush that
-// failed concerns all of them.
+// A job that threw, or a COMMIT that found a row breaking a deferred rule, or no room for what some of them write: one that
+// writes nothing, as a retry, needs none. A BEGIN that waited in vain or a flush that failed concerns all of them.
 function isOneJobsFault(phase: CommitPhase, error: unknown): boolean {
-  if (phase === "commit") return error instanceof StorageError && error.kind === "constraint";
-  return phase === "jobs";
+  if (phase !== "commit") return phase === "jobs";
+  return error instanceof StorageError && (error.kind === "constraint" || error.kind === "disk_full");
 }
