@@ -9,7 +9,8 @@ import { findIntegrityProblems, type IntegrityDepth } from "@claudemesh/storage/
 /** One problem in words each; none: as far as could be seen it is sound. Throws where it cannot be told. */
 export type Look = (path: string, depth: IntegrityDepth) => string[];
 
-const looksMax = 6;
+/** How often a disk may fail before it counts as one that cannot be read. */
+export const readTriesMax = 6;
 const chunkBytes = 1_048_576;
 
 export function findProblemsReadOnly(
@@ -20,7 +21,7 @@ export function findProblemsReadOnly(
 ): string[] {
   let seen: string | undefined;
   let failure: unknown;
-  for (let looks = 0; looks < looksMax; looks++) {
+  for (let looks = 0; looks < readTriesMax; looks++) {
     try {
       const problems = look(path, depth);
       if (problems.length === 0) return [];
@@ -35,8 +36,12 @@ export function findProblemsReadOnly(
     }
   }
   const why = failure instanceof Error ? failure.message : "each look finds something else";
-  const message = `${path} could not be read in ${looksMax} tries (${why}). That says nothing about what is in it, and nothing was changed: look after the disk, then start again`;
-  throw new StorageError("io", message, { cause: failure });
+  throw unreadable(path, why, failure);
+}
+
+export function unreadable(path: string, why: string, cause: unknown): StorageError {
+  const message = `${path} could not be read in ${readTriesMax} tries (${why}). That says nothing about what is in it, and nothing was changed: look after the disk, then try again`;
+  return new StorageError("io", message, { cause });
 }
 
 /** Read-only, so that looking at a damaged file leaves it and its log as they are. */

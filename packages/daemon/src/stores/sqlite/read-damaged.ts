@@ -1,9 +1,14 @@
 // Reading what can still be read of a table in a damaged database. A broken page ends a scan, so a table is entered from
-// both ends and through every whole index, and each row is then looked up on its own. Nothing is ever written.
+// both ends and through every whole index, and each row is then looked up on its own. Nothing is ever written. A read that
+// the disk failed is no broken page: it is tried again, and a disk that goes on failing ends the reading.
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { readTriesMax, unreadable } from "./look-for-damage.ts";
 
 /** Another process may be reading the file. */
 const busyTimeoutMs = 5_000;
+
+/** SQLITE_IOERR; what kind of one stands above the low byte. */
+const sqliteIoError = 10;
 
 export type DamagedTable = {
   readonly name: string;
@@ -144,11 +149,14 @@ function wholeIndexes(db: DatabaseSync, table: string): { readonly name: string;
 
 /** Undefined where the database could not do it: whatever SQLite says of a damaged page, it is one thing here. */
 function attempt<R>(read: () => R): R | undefined {
-  try {
-    return read();
-  } catch (error) {
-    const { code } = (error ?? {}) as { code?: unknown };
-    if (code === "ERR_SQLITE_ERROR" || code === "ERR_OUT_OF_RANGE") return undefined;
-    throw error;
+  for (let tries = 1; ; tries++) {
+    try {
+      return read();
+    } catch (error) {
+      const { code, errcode } = (error ?? {}) as { code?: unknown; errcode?: unknown };
+      if (code !== "ERR_SQLITE_ERROR" && code !== "ERR_OUT_OF_RANGE") throw error;
+      if (typeof errcode !== "number" || (errcode & 0xff) !== sqliteIoError) return undefined;
+      if (tries === readTriesMax) throw unreadable("The damaged outbox", (error as Error).message, error);
+    }
   }
 }
