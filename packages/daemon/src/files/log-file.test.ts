@@ -1,4 +1,14 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import {
+  closeSync,
+  fstatSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -34,6 +44,26 @@ describe("daemon.log", () => {
       log.write("after the end\n");
     }
     expect(readFileSync(path, "utf8")).toBe("one\ntwo\n");
+  });
+
+  it("that cannot be turned over stays open, so that no line ends up in another file, and goes on when it can be", () => {
+    const { folder, path } = temporaryLog();
+    const inTheWay = `${path}.1`;
+    const log = openLogFile({ path, maxBytes: 20, keep: 1 });
+    log.write("12345678901234567\n");
+    mkdirSync(join(inTheWay, "full"), { recursive: true });
+    log.write("lost\n");
+    // Files that are opened now get the lowest numbers that are free.
+    const others = ["a", "b"].map((name) => openSync(join(folder, name), "w"));
+    log.write("lost too\n");
+    for (const other of others) expect(fstatSync(other).size).toBe(0);
+    rmSync(inTheWay, { recursive: true });
+    log.write("after\n");
+    log.close();
+    expect(readFileSync(path, "utf8")).toBe("after\n");
+    expect(readFileSync(inTheWay, "utf8")).toContain('"lines":2');
+    for (const other of others) closeSync(other);
+    expect(readdirSync(folder).sort()).toEqual(["a", "b", "daemon.log", "daemon.log.1"]);
   });
 
   it("is readable by its owner alone, whatever the umask", () => {

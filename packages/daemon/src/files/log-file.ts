@@ -23,13 +23,23 @@ export function openLogFile({ path, maxBytes = defaultMaxBytes, keep = defaultKe
   let lost = 0;
   let closed = false;
 
+  // Nothing is given up before there is a file to write to: the number of a closed one soon stands for another file, such as a
+  // database, and a line written to it, or a second close, would harm that.
   const rotate = () => {
-    closeSync(file);
-    for (let number = keep; number > 0; number--) {
-      const from = number === 1 ? path : `${path}.${number - 1}`;
-      renameIfPresent(from, `${path}.${number}`);
+    const next = `${path}.next`;
+    const fresh = openPrivateAppend(next);
+    try {
+      for (let number = keep; number > 0; number--) {
+        const from = number === 1 ? path : `${path}.${number - 1}`;
+        renameIfPresent(from, `${path}.${number}`);
+      }
+      renameSync(next, path);
+    } catch (error) {
+      closeSync(fresh);
+      throw error;
     }
-    file = openPrivateAppend(path);
+    closeSync(file);
+    file = fresh;
     bytes = fstatSync(file).size;
   };
   const append = (line: string) => {
