@@ -398,6 +398,17 @@ const messageFaults: readonly KnownBad[] = [
     ],
   },
   {
+    name: "a-failed-read-ends-the-start",
+    harm: "a read that failed once after the look at the files stops the start, and calls them malformed",
+    edits: [
+      {
+        file: "packages/daemon/src/start.ts",
+        find: "if (isReadFailure(error) && triesLeft > 0",
+        replace: "if (isReadFailure(error) && triesLeft > startTriesMax",
+      },
+    ],
+  },
+  {
     name: "one-look-is-damage",
     harm: "a read that failed once costs the inbox its read marks, or stops the start as damage",
     edits: [

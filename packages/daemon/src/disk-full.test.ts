@@ -4,7 +4,10 @@ import { once } from "node:events";
 import { Agent } from "node:http";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { MeshError } from "@claudemesh/protocol/errors";
+import { StorageError } from "@claudemesh/storage/errors";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { readHostFacts } from "./files/this-host.ts";
 import { toMeshError } from "./storage-failure.ts";
 import { ManualClock } from "./testing/manual-clock.ts";
 import { callHttp, startTestDaemon, type TestHome, temporaryHome } from "./testing/test-daemon.ts";
@@ -166,5 +169,34 @@ it("a start on a full disk says which disk, how much it needs, and what to do", 
     message: expect.stringMatching(
       /acme is full: \d+ KiB are free.*needs about 4096 KiB.*claudemesh daemon up --mesh acme/,
     ),
+  });
+});
+
+describe("a read that the disk fails while a daemon starts", () => {
+  const failures = [
+    Object.assign(new Error("EIO: i/o error, read"), { code: "EIO" }),
+    new StorageError("io", "disk I/O error"),
+    new StorageError("corrupt", "database disk image is malformed"),
+    new MeshError("storage_unavailable", undefined, {}, new StorageError("io", "disk I/O error")),
+  ];
+
+  it.each(failures)("costs no start where the next one succeeds: $message", async (failure) => {
+    let failing = 2;
+    const readHost = () => {
+      if (failing-- > 0) throw failure;
+      return readHostFacts();
+    };
+    const { call } = await startTestDaemon({ at: temporaryHome(), readHost });
+    expect((await call("GET", "/v1/health")).status).toBe(200);
+  });
+
+  it.each(failures)("again and again refuses the start, and calls nothing damaged: $message", async (failure) => {
+    const readHost = () => {
+      throw failure;
+    };
+    await expect(startTestDaemon({ at: temporaryHome(), readHost })).rejects.toMatchObject({
+      reason: "storage_unavailable",
+      message: expect.stringMatching(/acme cannot be read: .*nothing was changed.*claudemesh daemon up --mesh acme/),
+    });
   });
 });

@@ -10,7 +10,7 @@ import { readKnownBrokers, writeLearnedBrokers } from "@claudemesh/client/known-
 import { type LastRun, writeLastRun } from "@claudemesh/client/last-run";
 import { openLink } from "@claudemesh/client/link";
 import type { Link, LinkOptions } from "@claudemesh/client/link-contract";
-import { LocalFileError } from "@claudemesh/client/private-files";
+import { hasCode, LocalFileError } from "@claudemesh/client/private-files";
 import { isInClear } from "@claudemesh/protocol/wire/in-clear";
 import { StorageError } from "@claudemesh/storage/errors";
 import { type DaemonConfig, type DaemonSettings, readDaemonConfig } from "./config.ts";
@@ -67,19 +67,27 @@ export type RunningDaemon = {
 /** How long open requests may take to be answered once the daemon stops. */
 const requestGraceMs = 2_000;
 
+/** A disk that fails one read may not fail the next, and until a start is through it has changed nothing that counts. */
+const startTriesMax = 3;
+
 /** Rejects with StartRefused, or with what the home has to say about the mesh's name. */
 export async function startDaemon(options: StartOptions): Promise<RunningDaemon> {
   // Everything this process ever makes is for its owner alone.
   process.umask(0o077);
   const paths = meshPaths(options.home, options.mesh);
-  const resources = new ReleaseStack();
-  try {
-    return await startWith(options, paths, resources);
-  } catch (error) {
-    await resources.releaseAll();
-    const refusal = asStartRefused(error, paths);
-    noteRefusal(refusal, options, paths);
-    throw refusal;
+  for (let triesLeft = startTriesMax; ; ) {
+    const resources = new ReleaseStack();
+    try {
+      return await startWith(options, paths, resources);
+    } catch (error) {
+      await resources.releaseAll();
+      triesLeft--;
+      // An ephemeral member has used up its invite.
+      if (isReadFailure(error) && triesLeft > 0 && options.ephemeral === undefined) continue;
+      const refusal = asStartRefused(error, paths);
+      noteRefusal(refusal, options, paths);
+      throw refusal;
+    }
   }
 }
 
@@ -229,6 +237,7 @@ function linkOptions(
 
 function asStartRefused(error: unknown, paths: MeshPaths): unknown {
   if (isDiskFull(error)) return diskFull(error, paths);
+  if (isReadFailure(error)) return readFailure(error, paths);
   if (error instanceof LocalFileError) return new StartRefused("files_unusable", error.message, error);
   if (!(error instanceof StorageError)) return error;
   if (error.kind === "locked") {
@@ -251,10 +260,29 @@ function diskFull(error: unknown, { dir, mesh }: MeshPaths): StartRefused {
 }
 
 function isDiskFull(error: unknown): boolean {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (cause instanceof StorageError && cause.kind === "disk_full") return true;
-    const { code } = cause as NodeJS.ErrnoException;
-    if (code === "ENOSPC" || code === "EDQUOT") return true;
-  }
+  return someCause(error, (cause) =>
+    cause instanceof StorageError ? cause.kind === "disk_full" : hasCode(cause, "ENOSPC") || hasCode(cause, "EDQUOT"),
+  );
+}
+
+/** What SQLite calls malformed while it opens a file that was just found sound is a read that failed, too. */
+function isReadFailure(error: unknown): boolean {
+  return someCause(error, (cause) =>
+    cause instanceof StorageError ? cause.kind === "io" || cause.kind === "corrupt" : hasCode(cause, "EIO"),
+  );
+}
+
+function readFailure(error: unknown, { dir, mesh }: MeshPaths): StartRefused {
+  let why = error;
+  while (why instanceof Error && why.cause instanceof Error) why = why.cause;
+  const message = [
+    `The files in ${dir} cannot be read: ${why instanceof Error ? why.message : why}. That alone says nothing about what is in them, and nothing was changed.`,
+    `Look after the disk, then run: claudemesh daemon up --mesh ${mesh}.`,
+  ].join(" ");
+  return new StartRefused("storage_unavailable", message, error);
+}
+
+function someCause(error: unknown, test: (cause: Error) => boolean): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) if (test(cause)) return true;
   return false;
 }
