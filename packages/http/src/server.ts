@@ -90,7 +90,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     keepAliveTimeout: 72_000,
     forceCloseConnections: "idle",
     routerOptions: { caseSensitive: true, ignoreTrailingSlash: false, maxParamLength },
-    exposeHeadRoutes: false,
+    exposeHeadRoutes: true,
     // The framework's own compilers are never asked, and loading them would be a good part of a start.
     schemaController: { compilersFactory: { buildValidator: refuseCompiler, buildSerializer: refuseCompiler } },
     // The framework's own refusal has another shape than every other error; refuseWhileStopping answers instead.

@@ -85,7 +85,7 @@ describe("GET /metrics", () => {
 });
 
 describe("HEAD", () => {
-  test.for(["/healthz", "/readyz"])("of %s answers as GET does, without the body", async (url) => {
+  test.for(["/healthz", "/readyz", "/metrics"])("of %s answers as GET does, without the body", async (url) => {
     const unready: Readiness = { ...ready, store: "unavailable", refusal: new MeshError("storage_unavailable") };
     for (const readiness of [ready, unready]) {
       const server = serve({ readiness });

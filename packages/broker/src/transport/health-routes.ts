@@ -6,14 +6,14 @@ import { requireAdmin } from "./http-routes.ts";
 type Watched = Pick<BrokerContext, "metrics" | "checkReady" | "adminToken" | "nowMs">;
 
 export function registerHealthRoutes(server: FastifyInstance, broker: Watched): void {
-  server.get("/healthz", { exposeHeadRoute: true }, async () => ({ status: "ok" }));
+  server.get("/healthz", async () => ({ status: "ok" }));
   server.get("/metrics", async (request, reply) => {
     if (!isFromThisHost(request)) requireAdmin(broker, request);
     // A failure is answered in the one error shape, for which another serializer would have no words.
     const text = await broker.metrics.render();
     return reply.type(broker.metrics.contentType).serializer(String).send(text);
   });
-  server.get("/readyz", { exposeHeadRoute: true }, async (_request, reply) => {
+  server.get("/readyz", async (_request, reply) => {
     const { store, limiter, refusal } = await broker.checkReady();
     const facts = { store, limiter, time: broker.nowMs() };
     if (refusal === undefined) return { status: "ready", ...facts };

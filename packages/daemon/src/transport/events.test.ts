@@ -29,6 +29,12 @@ describe("GET /v1/events", () => {
     expect(reader.of("message").map(({ id }) => id)).toEqual(body.items.map((item: { id: string }) => item.id));
   });
 
+  it("has no head to ask for alone, since its answer goes on", async () => {
+    const daemon = await startTestDaemon();
+    expect((await daemon.call("HEAD", "/v1/events")).status).toBe(405);
+    expect(await daemon.call("HEAD", "/v1/health")).toMatchObject({ status: 200, body: undefined });
+  });
+
   it("begins with how the broker is, so that every reader has an id to resume from at once", async () => {
     const daemon = await startTestDaemon();
     deliver(daemon.link, delivery(1));

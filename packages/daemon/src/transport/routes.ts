@@ -40,6 +40,8 @@ export function registerRoutes(server: FastifyInstance, api: LocalApi, onError: 
     server.route({
       method,
       url,
+      // An answer that goes on has no end at which its head could be sent alone.
+      exposeHeadRoute: !("stream" in route),
       schema: looserBody === undefined ? schema : { ...schema, body: looserBody },
       config: { unixSocketOnly, longLived: "stream" in route, ...(jsonDepth === undefined ? {} : { jsonDepth }) },
       handler: async (request, reply) => {
