@@ -1,6 +1,33 @@
 // When a start has settled: what is waited for where a daemon knows several brokers.
-import { expect, it } from "vitest";
-import { describeBroker, isHopeless, isSettled } from "./daemon-settling.ts";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { meshPaths } from "@claudemesh/client/home";
+import { expect, it, onTestFinished } from "vitest";
+import { describeBroker, isHopeless, isSettled, waitUntilSettled } from "./daemon-settling.ts";
+
+it("asks a daemon again that could not answer just now, and calls no start failed for it", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "cm-settling-"));
+  const answers = [
+    [503, { error: "storage_unavailable", message: "The store cannot be reached.", retryable: true }],
+    [200, { broker: { state: "online" } }],
+  ] as const;
+  let asked = 0;
+  const daemon = createServer((_request, response) => {
+    const [status, body] = answers[Math.min(asked++, 1)] ?? answers[1];
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+  });
+  onTestFinished(() => {
+    daemon.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const paths = { ...meshPaths(folder, "acme"), sock: join(folder, "sock") };
+  daemon.listen(paths.sock);
+  await once(daemon, "listening");
+  expect(await waitUntilSettled(paths, () => false)).toMatchObject({ broker: { state: "online" } });
+});
 
 it("names the command that mends what waiting does not", () => {
   const away = { state: "offline", reason: "unreachable", detail: "refused" } as const;

@@ -51,11 +51,12 @@ export function isSettled(broker: BrokerStatusBody, waitedMs: number): boolean {
 /** A daemon of before an upgrade may not tell of its membership. */
 type Health = Pick<HealthBody, "broker"> & { readonly membership?: HealthBody["membership"] };
 
-/** Undefined: it is there and did not say in time. */
+/** Undefined: it is there and did not say in time, or could not just now, as when its disk fails a read. */
 async function look(paths: MeshPaths): Promise<Health | "gone" | undefined> {
   try {
     return await callDaemon(paths, async (daemon) => expectBody(await daemon.health()), callMs);
   } catch (error) {
+    if (error instanceof Refused && error.body.retryable) return undefined;
     if (!(error instanceof DaemonUnreachable)) throw error;
     return error.timedOut ? undefined : "gone";
   }
