@@ -53,6 +53,28 @@ describe("a file that cannot be used", () => {
   });
 });
 
+describe("a disk that is full or fails", () => {
+  const coded = (code: string) => Object.assign(new Error(`${code}: went wrong, write`), { code });
+  const stored = (kind: string) => Object.assign(new Error("no luck"), { name: "StorageError", kind });
+
+  it.each([coded("ENOSPC"), coded("EDQUOT"), stored("disk_full"), new Error("outer", { cause: stored("disk_full") })])(
+    "is named as full with the next step: %s",
+    (error) => {
+      expect(failureOf(error)).toMatchObject({
+        exitCode: 1,
+        body: { error: "insufficient_storage", message: expect.stringMatching(/disk is full.*Make room, then run/) },
+      });
+    },
+  );
+
+  it.each([coded("EIO"), stored("io")])("is no damage to what is stored: %s", (error) => {
+    expect(failureOf(error)).toMatchObject({
+      exitCode: 1,
+      body: { error: "storage_unavailable", message: expect.stringMatching(/The disk failed.*look after the disk/) },
+    });
+  });
+});
+
 describe("an answer", () => {
   it("is its body, or throws the refusal as it was given", () => {
     expect(expectBody({ status: 200, body: { error: "a field", message: "of a good answer" } })).toHaveProperty(

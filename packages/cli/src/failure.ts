@@ -18,6 +18,8 @@ export function failureOf(error: unknown): Failure {
   if (error instanceof WrongUsage) {
     return { exitCode: exitCodes.usage, body: { error: "wrong_usage", message: error.message, retryable: false } };
   }
+  const disk = diskFailureOf(error);
+  if (disk !== undefined) return { exitCode: exitCodes.failed, body: disk };
   const message = inWords(error) ?? (error instanceof Error ? error.message : String(error));
   // By its name, since most commands never load the broker.
   const isUsage = error instanceof Error && error.name === "BrokerConfigError";
@@ -39,6 +41,23 @@ function inWords(error: unknown): string | undefined {
   const { code, path } = (error ?? {}) as { code?: unknown; path?: unknown };
   const problem = typeof code === "string" ? fileProblems[code] : undefined;
   return problem === undefined || typeof path !== "string" ? undefined : `${path} cannot be used: ${problem}.`;
+}
+
+/** By names and codes, since most commands never load a store. What was written before is whole or not there at all. */
+function diskFailureOf(error: unknown): ErrorBody | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    const { code, kind, path } = cause as { code?: unknown; kind?: unknown; path?: unknown };
+    const what = `${typeof path === "string" ? `${path}: ` : ""}${cause.message}`;
+    if (kind === "disk_full" || code === "ENOSPC" || code === "EDQUOT") {
+      const message = `The disk is full (${what}). Make room, then run the command again.`;
+      return { error: "insufficient_storage", message, retryable: true };
+    }
+    if (kind === "io" || code === "EIO") {
+      const message = `The disk failed (${what}). That says nothing about what is stored: look after the disk, then run the command again.`;
+      return { error: "storage_unavailable", message, retryable: true };
+    }
+  }
+  return undefined;
 }
 
 function refusalOf(error: unknown): { readonly status: number; readonly body: ErrorBody } | undefined {

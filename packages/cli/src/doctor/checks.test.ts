@@ -127,6 +127,13 @@ describe("the folder of a mesh", () => {
     ["a fingerprint that cannot be read", { host: "unreadable" }, "host", "fail", accept],
     ["another host", { host: "changed" }, "host", "fail", accept],
     ["a recovery that was cut off", { outbox: { type: "recovery cut off" } }, "outbox", "fail", recover],
+    [
+      "an outbox on a disk that fails",
+      { outbox: { type: "unreadable", problem: "disk I/O error" } },
+      "outbox",
+      "fail",
+      /disk/,
+    ],
     ["a damaged outbox", { outbox: { type: "damaged", problem: "page 3" } }, "outbox", "fail", recover],
     ["no outbox yet", { outbox: { type: "absent" } }, "outbox", "ok", undefined],
   ];

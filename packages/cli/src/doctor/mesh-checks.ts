@@ -87,6 +87,10 @@ function judgeOutbox(found: MeshFindings): Judgement {
       return { check, status: "fail", means: "A recovery was cut off; no daemon starts.", fix: recover };
     case "damaged":
       return { check, status: "fail", means: `outbox.db is damaged: ${outbox.problem}.`, fix: recover };
+    case "unreadable": {
+      const means = `outbox.db cannot be looked at: ${outbox.problem}. That says nothing about what is in it.`;
+      return { check, status: "fail", means, fix: "look after the disk: is there room, does it fail reads?" };
+    }
     case "in use":
     case "sound":
       return judgeOutboxSize(found, outbox.bytes);

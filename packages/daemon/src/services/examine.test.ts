@@ -1,4 +1,5 @@
-import { appendFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { StorageError } from "@claudemesh/storage/errors";
 import { describe, expect, it } from "vitest";
 import type { HostFacts } from "../core/host-fingerprint.ts";
 import { recoveringPath } from "../stores/sqlite/open-databases.ts";
@@ -59,5 +60,18 @@ describe("looking at a daemon's folder", () => {
     expect(readFileSync(at.paths.outboxDb)).toEqual(damaged);
     writeFileSync(recoveringPath(at.paths.outboxDb), "half");
     expect((await examine(at)).outbox.type).toBe("recovery cut off");
+  });
+
+  it("finds an outbox that cannot be opened, and calls it neither damaged nor sound", async () => {
+    const at = await usedHome();
+    for (const suffix of ["", "-wal", "-shm"]) rmSync(at.paths.outboxDb + suffix, { force: true });
+    mkdirSync(at.paths.outboxDb);
+    expect((await examine(at)).outbox).toMatchObject({ type: "unreadable" });
+  });
+
+  it("on a full disk, where the lock cannot be asked for, looks at the rest", async () => {
+    const { paths } = await usedHome();
+    const full = () => Promise.reject(new StorageError("disk_full", "database or disk is full"));
+    expect(await examineFolder(paths, {}, () => here, full)).toMatchObject({ lock: "unknown", outbox: { type: "sound" } });
   });
 });

@@ -14,8 +14,8 @@ import { findProblemsReadOnly } from "../stores/sqlite/look-for-damage.ts";
 import { recoveringPath } from "../stores/sqlite/open-databases.ts";
 
 export type FolderFindings = {
-  /** Held: a daemon runs here, whether it answers or not. */
-  readonly lock: "held" | "free";
+  /** Held: a daemon runs here, whether it answers or not. Unknown: the disk refuses what asking takes. */
+  readonly lock: "held" | "free" | "unknown";
   readonly settings:
     | { readonly type: "readable"; readonly clonePolicy: ClonePolicy; readonly outboxMaxBytes: number }
     | { readonly type: "refused"; readonly problem: string };
@@ -25,28 +25,37 @@ export type FolderFindings = {
     /** A running daemon has looked when it started. */
     | { readonly type: "in use"; readonly bytes: number }
     | { readonly type: "sound"; readonly bytes: number }
-    | { readonly type: "damaged"; readonly problem: string };
+    | { readonly type: "damaged"; readonly problem: string }
+    /** The disk is full, or fails reads: that says nothing about the file. */
+    | { readonly type: "unreadable"; readonly problem: string };
 };
 
 export async function examineFolder(
   paths: MeshPaths,
   env: Readonly<Record<string, string | undefined>>,
   readFacts: () => HostFacts = readHostFacts,
+  acquire = acquireInstanceLock,
 ): Promise<FolderFindings> {
-  const lock = await probeLock(paths);
+  const lock = await probeLock(paths, acquire);
   return { lock, settings: readSettings(paths, env), host: judgeHost(paths, readFacts), outbox: look(paths, lock) };
 }
 
 /** The lock is taken for an instant: a daemon that starts just then waits for it. */
-async function probeLock(paths: MeshPaths): Promise<"held" | "free"> {
+async function probeLock(paths: MeshPaths, acquire: typeof acquireInstanceLock): Promise<FolderFindings["lock"]> {
   if (!existsSync(paths.lock)) return "free";
   try {
-    (await acquireInstanceLock(paths.lock, { waitMs: 0 })).release();
+    (await acquire(paths.lock, { waitMs: 0 })).release();
     return "free";
   } catch (error) {
     if (error instanceof StorageError && error.kind === "locked") return "held";
+    if (isOfTheDisk(error)) return "unknown";
     throw error;
   }
+}
+
+/** A file that cannot be opened is one: on a full disk there is no room for what reading it takes. */
+function isOfTheDisk(error: unknown): error is StorageError {
+  return error instanceof StorageError && ["io", "disk_full", "unavailable"].includes(error.kind);
 }
 
 function readSettings(paths: MeshPaths, env: Readonly<Record<string, string | undefined>>): FolderFindings["settings"] {
@@ -69,11 +78,16 @@ function judgeHost(paths: MeshPaths, readFacts: () => HostFacts): FolderFindings
   }
 }
 
-function look({ outboxDb }: MeshPaths, lock: "held" | "free"): FolderFindings["outbox"] {
+function look({ outboxDb }: MeshPaths, lock: FolderFindings["lock"]): FolderFindings["outbox"] {
   if (existsSync(recoveringPath(outboxDb))) return { type: "recovery cut off" };
   const bytes = statSync(outboxDb, { throwIfNoEntry: false })?.size;
   if (bytes === undefined) return { type: "absent" };
   if (lock === "held") return { type: "in use", bytes };
-  const [problem] = findProblemsReadOnly(outboxDb, "quick");
-  return problem === undefined ? { type: "sound", bytes } : { type: "damaged", problem };
+  try {
+    const [problem] = findProblemsReadOnly(outboxDb, "quick");
+    return problem === undefined ? { type: "sound", bytes } : { type: "damaged", problem };
+  } catch (error) {
+    if (isOfTheDisk(error)) return { type: "unreadable", problem: error.message };
+    throw error;
+  }
 }

@@ -40,7 +40,7 @@ export function findProblemsReadOnly(
 }
 
 export function unreadable(path: string, why: string, cause: unknown): StorageError {
-  const message = `${path} could not be read in ${readTriesMax} tries (${why}). That says nothing about what is in it, and nothing was changed: look after the disk, then try again`;
+  const message = `${path} could not be read in ${readTriesMax} tries (${why}); nothing was changed`;
   return new StorageError("io", message, { cause });
 }
 
