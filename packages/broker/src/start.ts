@@ -40,6 +40,7 @@ import { registerAdminRoutes } from "./transport/admin-routes.ts";
 import type { ConnectionRegistry } from "./transport/connection-registry.ts";
 import { registerHealthRoutes } from "./transport/health-routes.ts";
 import { registerHttpRoutes } from "./transport/http-routes.ts";
+import { registerDescription } from "./transport/openapi.ts";
 import { attachSocketServer } from "./transport/socket-server.ts";
 
 export type RunningBroker = {
@@ -310,6 +311,7 @@ async function serve(broker: WiredBroker, { place, lingerMs, strangers }: Servin
   registerHttpRoutes(server, broker, run);
   registerAdminRoutes(server, broker);
   registerHealthRoutes(server, broker);
+  registerDescription(server);
   const sockets = attachSocketServer(server.server, broker, run);
   try {
     await server.listen({ host: config.listen.host, port: config.listen.port, backlog: connectionsWaitingMax });

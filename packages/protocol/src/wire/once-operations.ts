@@ -7,7 +7,7 @@ import { onceClaimIdPattern, onceKeyPattern, onceLimits } from "../registrar/onc
 const key = { type: "string", pattern: onceKeyPattern } as const;
 const epoch = { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER } as const;
 /** The caller's own: any JSON. */
-const result = { type: ["null", "boolean", "number", "string", "array", "object"] } as const;
+const result = { type: ["null", "boolean", "number", "string", "array", "object"], items: {} } as const;
 
 function input<const R extends readonly string[], const P>(required: R, properties: P) {
   return { type: "object", additionalProperties: false, required, properties } as const;
