@@ -109,6 +109,9 @@ describe("claudemesh mcp", () => {
   test("answers a call of a tool that it does not have with the protocol's own error", async () => {
     const agent = await agentOf(alice);
     await expect(call(agent, "send_all", {})).rejects.toMatchObject({ code: -32602 });
+    // As no client of the protocol would, but a host that is written by hand.
+    const malformed = { name: "inbox", arguments: [] as never };
+    await expect(agent.callTool(malformed)).rejects.toMatchObject({ code: -32602 });
   });
 
   test("lets agents share state: one waits for what the other commits, and a stale change is told what is there", async () => {

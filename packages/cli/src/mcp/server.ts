@@ -6,7 +6,13 @@ import type { MeshPaths } from "@claudemesh/client/home";
 import { createSchemaCompiler, type Validator } from "@claudemesh/http/validation";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
-import { CallToolRequestSchema, ErrorCode, ListToolsRequestSchema, McpError } from "@modelcontextprotocol/sdk/types.js";
+import {
+  type CallToolRequest,
+  CallToolRequestSchema,
+  ErrorCode,
+  ListToolsRequestSchema,
+  McpError,
+} from "@modelcontextprotocol/sdk/types.js";
 import { failureOf } from "../failure.ts";
 import { jsonText, neutraliseLine } from "../output/printable.ts";
 import type { Shell } from "../shell.ts";
@@ -19,6 +25,9 @@ import { tools as daemonTools, type Tool, type ToolResult } from "./tools.ts";
 /** Longer than the longest wait that a tool offers. */
 const callTimeoutMs = 330_000;
 
+/** The method alone: the server refuses parameters that are malformed by their own code, where this one would be an internal error. */
+const callToolSchema = CallToolRequestSchema.pick({ method: true }).loose();
+
 /** Resolves when the host closes the connection. */
 export async function serveMcp(shell: Shell, paths: MeshPaths, reader?: string): Promise<void> {
   const daemon = createDaemonClient({ socketPath: paths.sock, timeoutMs: callTimeoutMs });
@@ -30,13 +39,14 @@ export async function serveMcp(shell: Shell, paths: MeshPaths, reader?: string):
     tools.map((tool) => [tool.name, { tool, refuse: compile(tool.inputSchema) }]),
   );
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: tools.map(describeTool) }));
-  server.setRequestHandler(CallToolRequestSchema, async (request, { signal, sendNotification, _meta }) => {
-    const found = known.get(request.params.name);
+  server.setRequestHandler(callToolSchema, async (request, { signal, sendNotification, _meta }) => {
+    const params = request.params as CallToolRequest["params"];
+    const found = known.get(params.name);
     if (found === undefined) {
-      const name = neutraliseLine(request.params.name.slice(0, 128));
+      const name = neutraliseLine(params.name.slice(0, 128));
       throw new McpError(ErrorCode.InvalidParams, `There is no tool "${name}"; tools/list says which there are.`);
     }
-    const input = request.params.arguments ?? {};
+    const input = params.arguments ?? {};
     const wrong = found.refuse(input);
     if (wrong !== undefined) return content(refusal(wrong));
     const progressToken = _meta?.progressToken;
