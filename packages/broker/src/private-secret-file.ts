@@ -9,12 +9,18 @@ import {
   readFileSync,
   rmSync,
   statSync,
-  writeSync,
+  writeFileSync,
 } from "node:fs";
+import { dirname } from "node:path";
+import { syncFolder } from "@claudemesh/storage/private-file";
 
-/** The secret that stands in the file, which is made where it is missing. */
-export function ensureSecretFile(path: string, mint: () => string): string {
-  if (!existsSync(path)) createSecretFile(path, mint());
+/** The secret that stands in the file, which is made where it is missing, and is on disk by its name when this returns. */
+export function ensureSecretFile(path: string, mint: () => string, flushFolder = syncFolder): string {
+  if (!existsSync(path)) {
+    createSecretFile(path, mint());
+    // A key that a power cut takes away again would be followed by another one, which no home believes.
+    flushFolder(dirname(path));
+  }
   if ((statSync(path).mode & 0o077) !== 0) {
     throw new Error(`${path} can be read by others; run: chmod 600 ${path}, and replace it if it may have leaked.`);
   }
@@ -27,7 +33,7 @@ function createSecretFile(path: string, secret: string): void {
   try {
     const file = openSync(draft, "wx", 0o600);
     try {
-      writeSync(file, `${secret}\n`);
+      writeFileSync(file, `${secret}\n`);
       fsyncSync(file);
     } finally {
       closeSync(file);
