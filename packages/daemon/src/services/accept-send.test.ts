@@ -439,6 +439,17 @@ describe("a retry that shares a failed transaction with new sends", () => {
     await expect(fresh).rejects.toMatchObject({ kind: "disk_full" });
   });
 
+  it("is answered from its row where there is no room to pin the name that it was sent to", async () => {
+    const bob = generateMemberKeys().ed25519.public_key;
+    const { ports } = await setUp({ directory: { ...emptyDirectory, keysOf: () => [bob] } });
+    const toBob = { ...request, to: "@bob" };
+    await acceptSend(ports, toBob, undefined);
+    const full = { ...ports, pins: { ...ports.pins, use: failing } };
+    expect(await acceptSend(full, toBob, undefined)).toMatchObject({ status: 202, body: { duplicate: true } });
+    const fresh = acceptSend(full, { ...toBob, client_message_id: "n2" }, undefined);
+    await expect(fresh).rejects.toMatchObject({ kind: "disk_full" });
+  });
+
   it("never answers for a row of its own, which may not be on disk", async () => {
     const { ports } = await setUp();
     const stored: AcceptPorts["store"] = async (row) => {

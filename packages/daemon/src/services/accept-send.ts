@@ -68,9 +68,8 @@ export async function acceptSend(
     if (row === "ask_the_broker") row = composeRow(ports, send, await resolveReachable(ports, address));
   }
   const pinning = address.type === "member_name" ? ports.pins.use(address.name, row.destination.ref) : undefined;
-  if (pinning !== undefined) await pinning;
   // The look-up and the insert are one transaction, and mostly the only one: looking first would cost a second.
-  const stored = await storeUnlessKnown(ports, row, givenId);
+  const stored = await storeUnlessKnown(ports, row, givenId, pinning);
   if (stored !== undefined) return answerStored(ports, send, stored);
   const inserted = answerInserted(row.clientMessageId, row.id, row.requestFingerprint);
   return withWay(ports, inserted, row.destination);
@@ -82,13 +81,15 @@ function withWay(ports: AcceptPorts, { status, body }: SendAnswer, destination: 
   return { status, body: { ...body, ...ports.way(), ...(hasReaders ? {} : { subscribers: 0 }) } };
 }
 
-/** Sends that come together share a transaction, and a full disk fails all of it: a retry among them has its row all the same. */
+/** A disk that fails takes more with it than new sends, a whole transaction or a name's pin: a retry has its row all the same. */
 async function storeUnlessKnown(
   ports: AcceptPorts,
   row: NewOutboxRow,
   givenId: string | undefined,
+  pinning: Promise<void> | undefined,
 ): Promise<StoredSend | undefined> {
   try {
+    if (pinning !== undefined) await pinning;
     return await ports.store(row);
   } catch (error) {
     const isDisk = error instanceof StorageError && (error.kind === "disk_full" || error.kind === "io");
