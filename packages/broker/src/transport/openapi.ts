@@ -15,7 +15,7 @@ export function registerDescription(server: FastifyInstance): void {
   });
 }
 
-export function describeBrokerApi(): Record<string, unknown> {
+function describeBrokerApi(): Record<string, unknown> {
   const paths: Record<string, Record<string, object>> = {};
   const tags = new Set<string>();
   for (const [name, summary] of Object.entries(operationSummaries)) {

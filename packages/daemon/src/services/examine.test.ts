@@ -72,6 +72,9 @@ describe("looking at a daemon's folder", () => {
   it("on a full disk, where the lock cannot be asked for, looks at the rest", async () => {
     const { paths } = await usedHome();
     const full = () => Promise.reject(new StorageError("disk_full", "database or disk is full"));
-    expect(await examineFolder(paths, {}, () => here, full)).toMatchObject({ lock: "unknown", outbox: { type: "sound" } });
+    expect(await examineFolder(paths, {}, () => here, full)).toMatchObject({
+      lock: "unknown",
+      outbox: { type: "sound" },
+    });
   });
 });
