@@ -36,6 +36,17 @@ export const memberFaults: readonly KnownBad[] = [
     ],
   },
   {
+    name: "former-members-read-behind-a-slow-body",
+    harm: "a member that was revoked reads spaces for as long as it draws out the bodies of requests that it had begun",
+    edits: [
+      {
+        file: "packages/broker/src/transport/operation-routes.ts",
+        find: "(asksInTransaction(name) ? admitted?.get(request) : undefined)",
+        replace: "(asksInTransaction(name) || large !== undefined ? admitted?.get(request) : undefined)",
+      },
+    ],
+  },
+  {
     name: "forged-signals-are-heard",
     harm: "anybody with access to Redis ends daemons' connections",
     edits: [

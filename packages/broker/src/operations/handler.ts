@@ -104,6 +104,11 @@ const access = {
   "space.diff": "read",
 } as const satisfies Readonly<Record<OperationName, "role" | "write" | "transaction" | "read">>;
 
+/** Whether what it writes asks for the member in its own transaction, so that no look before it says more. */
+export function asksInTransaction(name: OperationName): boolean {
+  return access[name] === "transaction";
+}
+
 type RoleOperation = {
   [Name in OperationName]: (typeof access)[Name] extends "role" ? Name : never;
 }[OperationName];

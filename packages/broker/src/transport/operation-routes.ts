@@ -5,7 +5,7 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import type { Answer } from "@claudemesh/protocol/messages/accept-result";
 import { type OperationName, type OperationSpec, operations } from "@claudemesh/protocol/wire/operations";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { Caller } from "../operations/handler.ts";
+import { asksInTransaction, type Caller } from "../operations/handler.ts";
 import type { LookAhead } from "../operations/look-aheads.ts";
 import { operationNames, type RunOperation } from "../operations/run-operation.ts";
 import { bearerOf, type CallingMembers, HttpCallers } from "./http-callers.ts";
@@ -55,7 +55,8 @@ function registerOperation(
           ],
         }),
     handler: async (request, reply) => {
-      const caller = admitted?.get(request) ?? (await ask(request));
+      // A large body may take its time: whoever was let in before it may be no member any more.
+      const caller = (asksInTransaction(name) ? admitted?.get(request) : undefined) ?? (await ask(request));
       reply.admit();
       const answer = await run(name, caller, gatherInput(spec, request));
       return sendAnswer(reply, http.names === undefined ? answer : nameFieldBack(answer, http.names));
