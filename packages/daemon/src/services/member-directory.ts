@@ -1,7 +1,7 @@
 // Who is in the mesh, by name and by key: the broker's last list, in memory and on disk. Asking the broker happens at
 // every hello and when a name is unknown; one question at a time, whoever waits for it.
 import { limits } from "@claudemesh/protocol/messages/limits";
-import { isMemberName, isPublicKey } from "@claudemesh/protocol/messages/names";
+import { isNewMemberName, isPublicKey } from "@claudemesh/protocol/messages/names";
 import type { BrokerLink, Log, MemberEntry, MembersStore } from "../ports.ts";
 
 export type MemberDirectory = {
@@ -108,7 +108,7 @@ function readMembersPage(
 
 function isMemberEntry(value: unknown): value is MemberEntry {
   const { pubkey, name } = (value ?? {}) as Record<string, unknown>;
-  return typeof pubkey === "string" && isPublicKey(pubkey) && typeof name === "string" && isMemberName(name);
+  return typeof pubkey === "string" && isPublicKey(pubkey) && typeof name === "string" && isNewMemberName(name);
 }
 
 function differenceOf(

@@ -2,7 +2,7 @@
 // owner's key is really held by whoever asks.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { isUuidV7 } from "@claudemesh/protocol/ids";
-import { isMemberName, isName } from "@claudemesh/protocol/messages/names";
+import { isName, isNewMemberName } from "@claudemesh/protocol/messages/names";
 import type { CreateMeshRequest } from "@claudemesh/protocol/wire/invite";
 import { createMeshBytes } from "@claudemesh/protocol/wire/signing";
 import { verifySignature } from "../core/credentials.ts";
@@ -21,7 +21,7 @@ export async function createMesh(
   const { name, owner, signature } = request;
   // A name that reads like an id would make `:mesh` in a path mean two things.
   if (!isName(name) || isUuidV7(name)) throw new MeshError("invalid_name", undefined, { field: "name" });
-  if (!isMemberName(owner.name)) throw new MeshError("invalid_name", undefined, { field: "owner.name" });
+  if (!isNewMemberName(owner.name)) throw new MeshError("invalid_name", undefined, { field: "owner.name" });
   const signed = createMeshBytes({ name, owner_name: owner.name, owner_pubkey: owner.pubkey });
   if (!verifySignature(owner.pubkey, signed, signature)) {
     throw new MeshError("unauthorized", "The signature does not fit the owner's public key.");

@@ -1,7 +1,7 @@
 // Invites, and joining by one. (invite, public key) is the identity of a join: the same key may ask again after a lost
 // answer and gets the same membership; another key is refused.
 import { MeshError } from "@claudemesh/protocol/errors";
-import { isMemberName } from "@claudemesh/protocol/messages/names";
+import { isNewMemberName } from "@claudemesh/protocol/messages/names";
 import type { JoinRequest } from "@claudemesh/protocol/wire/invite";
 import { joinBytes } from "@claudemesh/protocol/wire/signing";
 import { hashSecret, mintSecret, verifySignature } from "../core/credentials.ts";
@@ -33,7 +33,7 @@ export async function createInvite(
 ): Promise<{ readonly id: string; readonly secret: string; readonly expiresAt: number }> {
   requireOwner(creator, "invite");
   if (memberName !== undefined) {
-    if (!isMemberName(memberName)) throw new MeshError("invalid_name", undefined, { field: "name" });
+    if (!isNewMemberName(memberName)) throw new MeshError("invalid_name", undefined, { field: "name" });
     // Whoever joins is asked again: the name may be given to another until then.
     if (await ports.store.isNameTaken(creator.meshId, memberName)) throw nameTaken(memberName);
   }
@@ -63,7 +63,7 @@ export async function joinMesh(
   request: JoinRequest,
 ): Promise<{ readonly joined: boolean; readonly mesh: Mesh; readonly member: Member }> {
   const { secret, name, pubkey, signature } = request;
-  if (name !== undefined && !isMemberName(name)) throw new MeshError("invalid_name", undefined, { field: "name" });
+  if (name !== undefined && !isNewMemberName(name)) throw new MeshError("invalid_name", undefined, { field: "name" });
   const signed = joinBytes({ mesh_id: mesh?.id ?? noMeshId, secret, name: name ?? "", pubkey });
   if (!verifySignature(pubkey, signed, signature) || mesh === undefined) throw refuseInvite();
   const outcome = await ports.store.join(mesh.id, hashSecret(secret), { pubkey, name }, ports.nowMs());

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Address, checkDestination, type Destination, parseAddress } from "./addresses.ts";
 import { limits } from "./limits.ts";
-import { isMemberName, isName, isPublicKey } from "./names.ts";
+import { isMemberName, isName, isNewMemberName, isPublicKey } from "./names.ts";
 
 interface Vectors {
   addresses: { to: string; address: Address }[];
@@ -109,6 +109,15 @@ describe("a name", () => {
 });
 
 describe("a public key", () => {
+  it.each(vectors.public_keys)("is no new member's name, in whatever case: %j", (text) => {
+    expect([text, text.toUpperCase()].some(isNewMemberName)).toBe(false);
+    expect(isNewMemberName(text.slice(1))).toBe(true);
+  });
+
+  it.each(vectors.public_keys)("alone is no address, and the refusal says how to write one: %j", (text) => {
+    expect(() => parseAddress(text)).toThrow(`write dm:${text}`);
+  });
+
   it.each(vectors.public_keys)("may be %j", (text) => {
     expect(isPublicKey(text)).toBe(true);
   });

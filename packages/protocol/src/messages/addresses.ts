@@ -24,6 +24,7 @@ export function parseAddress(to: string): Address {
 /** A name without its sign is the commonest mistake, and only whoever wrote it knows what was meant. */
 function describeMistake(to: string): string {
   const forms = "#topic, @name, @self, topic:name, dm:<public key hex> or queue:<id>";
+  if (isPublicKey(to)) return `The field "to" is an address, and this is a bare public key: write dm:${to}.`;
   if (!isName(to)) return `The field "to" is an address: ${forms}.`;
   return `The field "to" is an address, and ${to} is a bare name: write @${to} for a member, #${to} for a topic, or queue:${to}.`;
 }

@@ -15,6 +15,14 @@ export function isMemberName(text: string): boolean {
   return isName(text) && text.toLowerCase() !== "self";
 }
 
+/**
+ * What a new member may be called. Where a member is given by name or by public key, one that is called like another
+ * one's key would be taken for that one.
+ */
+export function isNewMemberName(text: string): boolean {
+  return isMemberName(text) && !isPublicKey(text.toLowerCase());
+}
+
 /** An ed25519 public key, 32 bytes in lower-case hex. */
 export function isPublicKey(text: string): boolean {
   return publicKeyPattern.test(text);

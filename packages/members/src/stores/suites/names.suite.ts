@@ -47,6 +47,16 @@ export function describeNames(storeOf: () => MembersStore): void {
     expect(await join(owner, second, "bob-2")).toMatchObject({ joined: true });
   });
 
+  test("are none where they read like a public key, which would be taken for that key's holder", async () => {
+    const owner = await start();
+    const victim = createPeerKeys().pubkey;
+    for (const name of [victim, victim.toUpperCase(), owner.pubkey]) {
+      expect(await join(owner, await inviteBy(owner), name)).toMatchObject({ code: "invalid_name" });
+      await expect(inviteBy(owner, { memberName: name })).rejects.toMatchObject({ code: "invalid_name" });
+    }
+    expect(await join(owner, await inviteBy(owner), victim.slice(0, 63))).toMatchObject({ joined: true });
+  });
+
   test("stand in no retry's way: the same join again finds its own member", async () => {
     const owner = await start();
     const secret = await inviteBy(owner);
