@@ -54,6 +54,27 @@ describe.skipIf(database === undefined)("members on PostgreSQL", () => {
     const nextId = createUuidV7Generator({ nowMs: Date.now, randomBytes });
     const alice = { pubkey: "a".repeat(64), name: "alice" };
 
+    test("a name is taken in whatever case also where the database's language lowers I to another letter", async () => {
+      const name = `${new URL(url).pathname.slice(1)}_tr`;
+      await admin.query(
+        `CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C' LOCALE_PROVIDER icu ICU_LOCALE 'tr-TR'`,
+      );
+      const turkish = new URL(url);
+      turkish.pathname = name;
+      const postgres = openPostgres({ url: turkish.href, poolSize: 1, onIdleError: () => undefined });
+      try {
+        await migratePostgres(postgres, postgresMembersMigrations());
+        const store = createPostgresMembersStore(postgres);
+        const outcome = await store.createMesh({ id: nextId(), name: "acme" }, alice, 1);
+        if (outcome.type !== "created") throw new Error("the database was not empty");
+        expect(await store.isNameTaken(outcome.mesh.id, "ALICE")).toBe(true);
+        expect(await store.isNameTaken(outcome.mesh.id, "ALIC")).toBe(false);
+      } finally {
+        await postgres.close();
+        await admin.query(`DROP DATABASE ${name} WITH (FORCE)`);
+      }
+    });
+
     test("a text that PostgreSQL can not hold is not found, and lists go on after it", async () => {
       const { store } = members;
       const outcome = await store.createMesh({ id: nextId(), name: "acme" }, alice, 1);

@@ -226,9 +226,9 @@ async function writeSetting(
   return true;
 }
 
-/** Of a member or a former member. */
+/** Of a member or a former member. Not every database's own language has i as the small letter of I. */
 async function hasName(db: Reading, meshId: string, name: string): Promise<boolean> {
-  const text = "SELECT 1 FROM mesh.member WHERE mesh_id = $1 AND lower(name) = lower($2) LIMIT 1";
+  const text = `SELECT 1 FROM mesh.member WHERE mesh_id = $1 AND lower(name) = lower($2 COLLATE "C") LIMIT 1`;
   return (await db.query(text, [meshId, ...comparable(name)])).length > 0;
 }
 
