@@ -168,6 +168,38 @@ describe("a broker that swaps the key behind a name", () => {
     return { alice, send, swap, refOf };
   }
 
+  type Listed = { readonly pubkey: string; readonly name: string };
+
+  /** Alice's daemon with a list of members, and a message of each key that is asked about. */
+  async function startListed(members: readonly Listed[]) {
+    const daemon = await startTestDaemon();
+    daemon.link.automatic.set("ack", () => ({ type: "answered", status: 200, body: {} }));
+    daemon.link.automatic.set("message.state", () => ({ type: "answered", status: 404, body: { error: "not_found" } }));
+    const list = async (items: readonly Listed[]) => {
+      daemon.link.automatic.set("members.list", () => ({ type: "answered", status: 200, body: { items } }));
+      daemon.link.goOffline();
+      daemon.link.goOnline();
+      await settle();
+    };
+    await list(members);
+    const came = new Map<string, number>();
+    /** The sender's name in the inbox, and where the message is looked for. */
+    const shown = async (pubkey: string) => {
+      const historyId = came.get(pubkey) ?? came.size + 1;
+      if (!came.has(pubkey)) {
+        came.set(pubkey, historyId);
+        const item = delivery(historyId, { sender_pubkey: pubkey, destination: self(daemon) });
+        daemon.link.options?.onPush({ type: "message", ...item });
+        await settle();
+      }
+      const { body } = await daemon.call("GET", "/v1/inbox");
+      const item = body.items.find((each: { history_id: number }) => each.history_id === historyId);
+      const message = await daemon.call("GET", `/v1/messages/${item.client_message_id}`);
+      return { inbox: item.sender_name, message: message.body.sender_name };
+    };
+    return { alice: { daemon, list }, shown };
+  }
+
   it("gets nothing sealed for it, and the sender hears of both keys and of the way out", async () => {
     const { alice, send, swap, refOf } = await startPinned();
     await swap(otherKey);
@@ -201,6 +233,25 @@ describe("a broker that swaps the key behind a name", () => {
     await settle();
     const inbox = await alice.call("GET", "/v1/inbox");
     expect(inbox.body.items).toMatchObject([{ sender_name: null, sealed: false }]);
+  });
+
+  it("in time for a message does not have that message shown under the name once somebody else has it", async () => {
+    const { alice, shown } = await startListed([{ pubkey: otherKey, name: "bob" }]);
+    expect(await shown(otherKey)).toEqual({ inbox: "bob", message: "bob" });
+    await alice.list([{ pubkey: bobKey, name: "bob" }]);
+    expect(await shown(otherKey)).toEqual({ inbox: null, message: null });
+    expect(await shown(bobKey)).toEqual({ inbox: "bob", message: "bob" });
+  });
+
+  it("or gives it to two, in whatever case, shows keys for both, until one of them is the one that is known", async () => {
+    const { alice, shown } = await startListed([
+      { pubkey: bobKey, name: "bob" },
+      { pubkey: otherKey, name: "Bob" },
+    ]);
+    for (const key of [bobKey, otherKey]) expect(await shown(key)).toEqual({ inbox: null, message: null });
+    expect((await alice.daemon.send({ to: "@bob", message: "x", client_message_id: "first" })).status).toBe(202);
+    expect(await shown(bobKey)).toEqual({ inbox: "bob", message: "bob" });
+    expect(await shown(otherKey)).toEqual({ inbox: null, message: null });
   });
 
   it("is let through by nobody but the user, for exactly the key that was shown, and a verified mark goes", async () => {

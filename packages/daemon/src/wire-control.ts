@@ -8,10 +8,9 @@ import { countDelivery, countTry, createDaemonCounters } from "./services/daemon
 import type { DestinationDirectory } from "./services/destination-directory.ts";
 import type { DrainPorts } from "./services/drain.ts";
 import { EventHub } from "./services/event-hub.ts";
-import type { MemberDirectory } from "./services/member-directory.ts";
 import type { Membership } from "./services/membership.ts";
 import type { NegotiatedLimits } from "./services/negotiated-limits.ts";
-import type { PeerPins } from "./services/peer-pins.ts";
+import type { NameOf, PeerPins } from "./services/peer-pins.ts";
 import type { StoredDelivery } from "./services/receive.ts";
 import type { StorageGauge } from "./services/storage-gauge.ts";
 import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
@@ -21,7 +20,7 @@ export type ControlWiringOptions = {
   readonly mesh: { readonly name: string };
   readonly stores: Pick<DaemonStores, "inbox" | "outbox" | "negotiated" | "watchOutbox">;
   readonly link: Pick<BrokerLink, "request" | "status">;
-  readonly nameOf: MemberDirectory["nameOf"];
+  readonly nameOf: NameOf;
   readonly destinations: Pick<DestinationDirectory, "forget">;
   readonly pins: Pick<PeerPins, "counts">;
   readonly membership: Pick<Membership, "require">;

@@ -5,6 +5,7 @@ import type { BrokerLink, Clock, Log } from "./ports.ts";
 import type { AcceptPorts } from "./services/accept-send.ts";
 import { createAudit } from "./services/audit.ts";
 import type { NegotiatedLimits } from "./services/negotiated-limits.ts";
+import type { NameOf } from "./services/peer-pins.ts";
 import { requireReachable } from "./services/resolve-destination.ts";
 import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
 import type { AuditApi } from "./transport/audit-route.ts";
@@ -21,6 +22,7 @@ export type OperatorWiring = {
   readonly clock: Clock;
   readonly log: Log;
   readonly ownName: string;
+  readonly nameOf: NameOf;
   readonly requestTimeoutMs: number;
   readonly way: () => WayNow;
   readonly onDespiteForgotten: () => void;
@@ -30,9 +32,10 @@ export function wireOperator(wiring: OperatorWiring): OperatorApi & AuditApi {
   const { stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs, way } = wiring;
   const { onDespiteForgotten } = wiring;
   const { outbox, requeues, dismissals, entries, search, auditing } = stores;
-  const { ownPubkey, directory, gauge, nextClientMessageId } = accept;
+  const { ownPubkey, gauge, nextClientMessageId } = accept;
   // A member who was never connected has no list to find its own name in.
-  const nameOf = (pubkey: string) => directory.nameOf(pubkey) ?? (pubkey === ownPubkey ? ownName : undefined);
+  const nameOf: NameOf = (pubkey, remembered) =>
+    wiring.nameOf(pubkey, remembered) ?? (pubkey === ownPubkey ? ownName : undefined);
   return {
     requeue: {
       requeues,

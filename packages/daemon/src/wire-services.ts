@@ -121,7 +121,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const checkSend = createSchemaCompiler()(sendRequestSchema);
   const ownName = mesh.member_name;
   const way = () => wayNow({ link, drain, membership });
-  const operating = { stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs };
+  const operating = { stores, accept, onDue, sealer, link, limits, clock, log, ownName, nameOf, requestTimeoutMs };
   const operator = wireOperator({ ...operating, way, onDespiteForgotten });
   const whoAmI = { mesh, member: { name: ownName, pubkey: ownPubkey }, startedAt };
   const health = observeHealth({ ...whoAmI, membership, link, drain, events, outbox, inbox, gauge }, failpoints);

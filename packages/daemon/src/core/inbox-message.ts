@@ -121,7 +121,7 @@ export function isRecipient(item: HistoryItem, ownPubkey: string): boolean {
 export function showInboxItem(
   record: InboxRecord,
   mesh: string,
-  nameOf: (pubkey: string) => string | undefined,
+  nameOf: (pubkey: string, remembered?: string) => string | undefined,
 ): InboxItem {
   return {
     id: record.id,
@@ -131,7 +131,7 @@ export function showInboxItem(
     mesh,
     topic: record.topic,
     sender_pubkey: record.sender_pubkey,
-    sender_name: nameOf(record.sender_pubkey) ?? record.sender_name,
+    sender_name: nameOf(record.sender_pubkey, record.sender_name ?? undefined) ?? null,
     ...showBody(record),
     sealed: record.sealed === null ? null : record.sealed === 1,
     ...(record.from_agent === null ? {} : { from_agent: record.from_agent }),

@@ -49,7 +49,7 @@ export type KnownMessage = {
 export type FactsContext = {
   readonly way: () => WayNow;
   readonly ownPubkey: string;
-  readonly nameOf: (pubkey: string) => string | undefined;
+  readonly nameOf: (pubkey: string, remembered?: string) => string | undefined;
 };
 
 export function showMessageFacts(known: KnownMessage, context: FactsContext): MessageFacts {
@@ -68,7 +68,7 @@ export function showMessageFacts(known: KnownMessage, context: FactsContext): Me
     to: row?.to_address ?? null,
     destination: destination ?? null,
     sender_pubkey: sender ?? null,
-    sender_name: sender === undefined ? null : (context.nameOf(sender) ?? entry?.envelope?.senderName ?? null),
+    sender_name: sender === undefined ? null : (context.nameOf(sender, entry?.envelope?.senderName) ?? null),
     state: stateOf(known, context),
     fate: row === undefined ? null : fateOfRecord(row),
     attempts: row?.attempts ?? null,

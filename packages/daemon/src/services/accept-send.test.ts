@@ -68,7 +68,7 @@ function refuse(code: "insufficient_storage" | "invalid_address"): () => never {
   };
 }
 
-const emptyDirectory = { keysOf: () => [], nameOf: () => undefined, refresh: forbidden };
+const emptyDirectory = { keysOf: () => [], nameOf: () => undefined, isAnothers: () => false, refresh: forbidden };
 
 describe("an accepted send", () => {
   it("to a topic is stored as it will travel, with one fingerprint for both layers", async () => {
@@ -363,6 +363,7 @@ describe("a send that cannot arrive", () => {
     const directory = {
       ...emptyDirectory,
       keysOf: () => keys,
+      isAnothers: () => false,
       refresh: async () => {
         keys = [current];
         return true;

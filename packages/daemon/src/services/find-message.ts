@@ -11,6 +11,7 @@ import type { WayNow } from "../core/message-notes.ts";
 import { readMessageState } from "../core/message-state.ts";
 import type { OutboxRecord } from "../core/outbox-row.ts";
 import type { BrokerIdSearch, BrokerLink, InboxEntries, OutboxStore } from "../ports.ts";
+import type { NameOf } from "./peer-pins.ts";
 
 export type FindMessagePorts = {
   readonly ownPubkey: string;
@@ -19,7 +20,7 @@ export type FindMessagePorts = {
   readonly entries: Pick<InboxEntries, "find">;
   readonly search: BrokerIdSearch;
   readonly link: Pick<BrokerLink, "request" | "status">;
-  readonly nameOf: (pubkey: string) => string | undefined;
+  readonly nameOf: NameOf;
   readonly requestTimeoutMs: number;
 };
 

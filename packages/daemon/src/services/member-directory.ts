@@ -7,6 +7,8 @@ import type { BrokerLink, Log, MemberEntry, MembersStore } from "../ports.ts";
 export type MemberDirectory = {
   readonly keysOf: (name: string) => readonly string[];
   readonly nameOf: (pubkey: string) => string | undefined;
+  /** Whether somebody else has the name, in whatever case: in a mesh from before names were unique, or by a broker's lie. */
+  readonly isAnothers: (name: string, pubkey: string) => boolean;
   /** True once the broker's whole list, asked for after this call, is known. */
   readonly refresh: () => Promise<boolean>;
 };
@@ -48,6 +50,7 @@ export function createMemberDirectory(ports: MemberDirectoryPorts): MemberDirect
   return {
     keysOf: (name) => members.keys.get(name) ?? [],
     nameOf: (pubkey) => members.names.get(pubkey),
+    isAnothers: (name, pubkey) => members.holders.get(name.toLowerCase())?.some((key) => key !== pubkey) ?? false,
     // A list that was asked for earlier may lack who joined since: those who come now share the next one.
     refresh: () => {
       if (running === undefined) return start();
@@ -63,18 +66,26 @@ export function createMemberDirectory(ports: MemberDirectoryPorts): MemberDirect
 type MemberIndex = {
   readonly names: ReadonlyMap<string, string>;
   readonly keys: ReadonlyMap<string, readonly string[]>;
+  /** The same, by the name in lower case. */
+  readonly holders: ReadonlyMap<string, readonly string[]>;
 };
 
 function indexMembers(entries: readonly MemberEntry[]): MemberIndex {
   const names = new Map<string, string>();
   const keys = new Map<string, string[]>();
+  const holders = new Map<string, string[]>();
   for (const { pubkey, name } of entries) {
     names.set(pubkey, name);
-    const sameName = keys.get(name);
-    if (sameName === undefined) keys.set(name, [pubkey]);
-    else sameName.push(pubkey);
+    addTo(keys, name, pubkey);
+    addTo(holders, name.toLowerCase(), pubkey);
   }
-  return { names, keys };
+  return { names, keys, holders };
+}
+
+function addTo(lists: Map<string, string[]>, name: string, pubkey: string): void {
+  const list = lists.get(name);
+  if (list === undefined) lists.set(name, [pubkey]);
+  else list.push(pubkey);
 }
 
 /** Every page, or undefined when one did not come: half a list would make members vanish. */

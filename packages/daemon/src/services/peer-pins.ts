@@ -16,6 +16,9 @@ export type PeerPinsPorts = {
 
 type Members = Pick<MemberDirectory, "keysOf" | "nameOf">;
 
+/** The name to show for a key; `remembered`: the one that it had when it was last heard of. */
+export type NameOf = (pubkey: string, remembered?: string) => string | undefined;
+
 /** A name with the key that is pinned for it, where one is, and the one that the broker says it has now. */
 export type ShownPin = {
   readonly name: string;
@@ -62,10 +65,20 @@ export class PeerPins {
     return trustOf(this.#pins.get(name), pubkey);
   }
 
-  /** A name that is pinned to another key is not shown as this key's: it would be read as the one that is known. */
-  nameOf(members: Members, pubkey: string): string | undefined {
-    const name = members.nameOf(pubkey);
-    return name === undefined || this.trust(name, pubkey) === "changed" ? undefined : name;
+  /**
+   * The name that is shown for a key: the one that it has, or had when it was last heard of. A name that is pinned to another
+   * key, or that somebody else has too, is not shown: it would be read as that other one's.
+   */
+  nameOf(
+    members: Pick<MemberDirectory, "nameOf" | "isAnothers">,
+    pubkey: string,
+    remembered: string | undefined,
+  ): string | undefined {
+    const name = members.nameOf(pubkey) ?? remembered;
+    if (name === undefined) return undefined;
+    const trust = this.trust(name, pubkey);
+    if (trust === "unpinned") return members.isAnothers(name, pubkey) ? undefined : name;
+    return trust === "changed" ? undefined : name;
   }
 
   /** To be called with every new list of members. */

@@ -3,6 +3,7 @@ import { type InboxNextRequest, inboxNextRequestSchema } from "@claudemesh/proto
 import { type InboxRecord, showInboxItem } from "../core/inbox-message.ts";
 import type { InboxFilter, InboxReaders, InboxStore, Page } from "../ports.ts";
 import type { MemberDirectory } from "../services/member-directory.ts";
+import type { NameOf } from "../services/peer-pins.ts";
 import { showNewest, showPage } from "./pages.ts";
 import {
   type InboxQuery,
@@ -26,7 +27,7 @@ export type InboxApi = {
   readonly readers: InboxReaders;
   readonly nowMs: () => number;
   readonly directory: Pick<MemberDirectory, "keysOf">;
-  readonly nameOf: MemberDirectory["nameOf"];
+  readonly nameOf: NameOf;
 };
 
 export const inboxRoutes: readonly Route<InboxApi>[] = [
