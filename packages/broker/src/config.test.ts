@@ -1,5 +1,5 @@
 // Where a broker's settings come from, which one wins, and what a wrong one is told.
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, lchownSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -199,6 +199,31 @@ describe("the settings file", () => {
       expect(chooseConfigFile(found)).toBe(found);
     }
     expect(chooseConfigFile(undefined, `${found}.none`)).toBeUndefined();
+  });
+
+  test("is not obeyed in a folder where others could exchange it", () => {
+    const place = mkdtempSync(join(folder, "open-"));
+    const found = join(place, "broker.toml");
+    writeFileSync(found, 'listen = "127.0.0.1:0"', { mode: 0o600 });
+    for (const mode of [0o777, 0o703]) {
+      chmodSync(place, mode);
+      expect(refusalOf(() => chooseConfigFile(undefined, found))).toContain("others may put another file in its place");
+      expect(chooseConfigFile(found)).toBe(found);
+    }
+    for (const mode of [0o1777, 0o775, 0o700]) {
+      chmodSync(place, mode);
+      expect(chooseConfigFile(undefined, found)).toBe(found);
+    }
+  });
+
+  test.skipIf(process.getuid?.() !== 0)("is not obeyed where it, or a link to it, belongs to another user", () => {
+    const found = join(mkdtempSync(join(folder, "theirs-")), "broker.toml");
+    symlinkSync(toml('listen = "127.0.0.1:0"'), found);
+    expect(chooseConfigFile(undefined, found)).toBe(found);
+    lchownSync(found, 65_534, 65_534);
+    expect(refusalOf(() => chooseConfigFile(undefined, found))).toContain("another user's link");
+    chownSync(found, 65_534, 65_534);
+    expect(refusalOf(() => chooseConfigFile(undefined, found))).toContain("belongs to another user");
   });
 
   test("that was read is known by its path", () => {

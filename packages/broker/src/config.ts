@@ -1,7 +1,7 @@
 // What a broker can be told, once: each option's flag, environment variable and broker.toml key, in that order of
 // precedence. Read in one place at start and passed down.
-import { readFileSync, statSync } from "node:fs";
-import { resolve } from "node:path";
+import { lstatSync, readFileSync, type Stats, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import process from "node:process";
 import { parseRateLimit, type RateLimit } from "@claudemesh/messages/rate-limit";
 import {
@@ -237,19 +237,27 @@ export const configFileName = "broker.toml";
 /**
  * The settings file to be read: the one that is named, or broker.toml in the working folder. That folder may be one that
  * others write to, and a setting names programs to be run, so that a file which is only found there has to be this user's own
- * (or root's), and none that others may write.
+ * (or root's), and none that others may write, exchange, or lead to by a link of theirs.
  */
 export function chooseConfigFile(named: string | undefined, found: string = configFileName): string | undefined {
   if (named !== undefined) return named;
   const file = statSync(found, { throwIfNoEntry: false });
   if (file === undefined) return undefined;
-  const user = process.getuid?.();
-  const isOurs = user === undefined || file.uid === user || file.uid === 0;
-  if (isOurs && (file.mode & 0o022) === 0) return found;
-  const why = isOurs ? "others may write to it" : "it belongs to another user";
+  const why = whyNotObeyed({ file, name: lstatSync(found), folder: statSync(dirname(found)) });
+  if (why === undefined) return found;
   throw new BrokerConfigError(
-    `${resolve(found)} is not obeyed, because ${why}. Name it with --config ${found} if you mean it, or make it yours alone: chmod go-w ${found}.`,
+    `${resolve(found)} is not obeyed, because ${why}. Name it with --config ${found} if you mean it, or make the file and its folder yours alone, with chmod go-w.`,
   );
+}
+
+function whyNotObeyed({ file, name, folder }: Readonly<Record<"file" | "name" | "folder", Stats>>): string | undefined {
+  const user = process.getuid?.();
+  const isOurs = ({ uid }: Stats) => user === undefined || uid === user || uid === 0;
+  if (!isOurs(file)) return "it belongs to another user";
+  if (!isOurs(name)) return "another user's link leads to it";
+  if ((file.mode & 0o022) !== 0) return "others may write to it";
+  // Where a folder has the sticky bit, others may add files to it and exchange none.
+  return (folder.mode & 0o1002) === 0o002 ? "others may put another file in its place" : undefined;
 }
 
 export function readBrokerConfig(
