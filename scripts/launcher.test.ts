@@ -4,6 +4,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
+  chownSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -189,14 +190,30 @@ describe.skipIf(pinnedPackage === undefined)("the launcher", () => {
   });
 
   it("keeps compiled code in the user's cache folder, and does without where it cannot", () => {
+    const umask = process.umask(0);
     run(linked, []);
+    process.umask(umask);
     const kept = join(folder, "cache", "claudemesh", "compiled");
-    expect(readdirSync(kept)).not.toHaveLength(0);
-    for (const each of [kept, join(kept, "..")]) expect(statSync(each).mode & 0o777, each).toBe(0o700);
+    const inside = readdirSync(kept).map((name) => join(kept, name));
+    expect(inside).not.toHaveLength(0);
+    for (const each of [...inside, kept, join(kept, "..")]) expect(statSync(each).mode & 0o777, each).toBe(0o700);
     const { status, stderr } = run(linked, ["exit", "3"], { XDG_CACHE_HOME: "/dev/null/none" });
     expect(stderr).toBe("");
     expect(status).toBe(3);
   });
+
+  it.skipIf(process.getuid?.() !== 0)(
+    "runs nothing that another user may have compiled, and leaves it as it is",
+    () => {
+      const theirs = join(folder, "theirs");
+      const kept = join(theirs, "claudemesh", "compiled");
+      mkdirSync(kept, { recursive: true, mode: 0o755 });
+      for (const each of [kept, join(kept, "..")]) chownSync(each, 65_534, 65_534);
+      expect(run(linked, ["exit", "3"], { XDG_CACHE_HOME: theirs }).status).toBe(3);
+      expect(readdirSync(kept)).toEqual([]);
+      expect(statSync(join(kept, "..")).mode & 0o777).toBe(0o755);
+    },
+  );
 });
 
 describe.skipIf(pinnedPackage === undefined)("the launcher under an old Node", () => {

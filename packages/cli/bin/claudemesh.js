@@ -43,7 +43,7 @@ exit 1
 // From here on it is JavaScript, in words that every Node since 12 can read, because an old one may be asked to:
 // `node bin/claudemesh.js` skips the shell. An old Node hands over to the pinned one or says what to install.
 import { spawn } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, mkdirSync } from "node:fs";
 import module from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -132,6 +132,8 @@ function makePrivate(base) {
     for (const name of ["claudemesh", "compiled"]) {
       folder = join(folder, name);
       mkdirSync(folder, { recursive: true, mode: 0o700 });
+      // Root may keep the home of whoever it stands in for, and would run what that user left there.
+      if (lstatSync(folder).uid !== process.getuid()) return undefined;
       chmodSync(folder, 0o700);
     }
   } catch {
@@ -150,6 +152,8 @@ function keepCompiledCode() {
 }
 
 function start() {
+  // Before anything is made: Node makes folders of its own for what it compiles.
+  process.umask(0o077);
   hideFeatureAgeWarnings();
   keepCompiledCode();
   const source = new URL("../src/main.ts", import.meta.url);

@@ -7,7 +7,6 @@ import { buildProgram, findEntry } from "./program.ts";
 import { createShell } from "./shell.ts";
 
 export async function main(argv: readonly string[]): Promise<void> {
-  process.umask(0o077);
   const shell = createShell(process);
   const wanted = findEntry(argv);
   const program = await buildProgram(shell, (entry) => entry === wanted);
