@@ -54,7 +54,7 @@ export async function run<Options extends CommonOptions>(
     const [{ failureOf }, { hint }] = await Promise.all([import("./failure.ts"), import("./hints.ts")]);
     const { exitCode, body } = failureOf(error);
     if (options.json === true) shell.out(jsonText(body));
-    shell.err(`claudemesh: ${neutralise(hint(shell, body.message))}`);
+    shell.err(`claudemesh: ${hint(shell, body.message)}`);
     if (shell.env.CLAUDEMESH_DEBUG !== undefined && error instanceof Error) shell.err(error.stack ?? "");
     process.exitCode = exitCode;
   }

@@ -76,7 +76,7 @@ async function waitForEach(
     const wait = await waitFor(daemon, result.body.outbox_id, { stage, timeoutMs: leftMs });
     codes.add(waitExitCodes[wait.outcome]);
     const complaint = waitComplaint(result.client_message_id, wait, timeoutMs);
-    if (complaint !== undefined) shell.err(neutralise(hint(shell, `claudemesh: ${complaint}`)));
+    if (complaint !== undefined) shell.err(hint(shell, `claudemesh: ${complaint}`));
     waited.push({ ...result, wait });
   }
   return waited;

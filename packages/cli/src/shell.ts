@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { isatty } from "node:tty";
 import { chooseMesh, homeDir, type MeshPaths, meshPaths } from "@claudemesh/client/home";
 import { wantsColours } from "./output/display.ts";
+import { neutralise } from "./output/printable.ts";
 import { askAtTerminal } from "./terminal-question.ts";
 
 export type Shell = {
@@ -32,7 +33,8 @@ export function createShell(process: NodeJS.Process): Shell {
     out: (text) => process.stdout.write(`${text}\n`),
     // The stream is made on first use, and most commands have nothing to say on it.
     err: (text) => {
-      watchedErrors(process).write(`${text}\n`);
+      // A complaint may quote what another program or a peer has said.
+      watchedErrors(process).write(`${neutralise(text)}\n`);
     },
     raw: (name) => (name === "stdout" ? process.stdout : watchedErrors(process)),
     columns: process.stdout.isTTY ? process.stdout.columns : undefined,

@@ -6,6 +6,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { examples, run, withMesh, withTimes } from "../command.ts";
 import { openLog } from "../log-file-reader.ts";
 import { formatLogLine } from "../output/log-line.ts";
+import { escapeUnsafe } from "../output/printable.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 import { stopSignal } from "../signals.ts";
 
@@ -33,7 +34,7 @@ async function show(shell: Shell, options: Options): Promise<undefined> {
     throw new MeshError("not_found", `There is no ${paths.log} yet; start the daemon with \`claudemesh daemon up\`.`);
   }
   const print = (lines: readonly string[]) => {
-    if (lines.length > 0) shell.out((options.json === true ? lines : lines.map(formatLogLine)).join("\n"));
+    if (lines.length > 0) shell.out(lines.map(options.json === true ? escapeUnsafe : formatLogLine).join("\n"));
   };
   print(log.lines);
   if (options.follow === true) await follow(shell, log.follow, print);

@@ -20,7 +20,7 @@ import { createInboxTools } from "./inbox-tools.ts";
 import { createProgress } from "./progress.ts";
 import { readerNameOf } from "./reader-name.ts";
 import { createSpaceTools } from "./space-tools.ts";
-import { tools as daemonTools, type Tool, type ToolResult } from "./tools.ts";
+import { tools as daemonTools, type Tool, type ToolResult, withNotice } from "./tools.ts";
 
 /** Longer than the longest wait that a tool offers. */
 const callTimeoutMs = 330_000;
@@ -58,7 +58,7 @@ export async function serveMcp(shell: Shell, paths: MeshPaths, reader?: string):
     try {
       return content(await found.tool.run(daemon, input as never, { signal, reportProgress }));
     } catch (error) {
-      return content(refusal(error));
+      return content(withNotice(refusal(error)));
     }
   });
   const closed = new Promise<void>((resolve) => {

@@ -16,10 +16,12 @@ export function neutralise(text: string): string {
  * value is the same and the text is harmless.
  */
 export function jsonText(value: unknown, indent?: number): string {
-  return JSON.stringify(value, undefined, indent).replace(
-    unsafe,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  return escapeUnsafe(JSON.stringify(value, undefined, indent));
+}
+
+/** The same for text that is JSON already. */
+export function escapeUnsafe(json: string): string {
+  return json.replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** As `neutralise`, for text that must stay on one line. */
