@@ -99,8 +99,19 @@ export const sealingFaults: readonly KnownBad[] = [
     edits: [
       {
         file: "packages/daemon/src/services/peer-pins.ts",
-        find: 'this.trust(name, pubkey) === "changed" ? undefined : name',
-        replace: 'this.trust(name, pubkey) === "unpinned" ? name : name',
+        find: 'return trust === "changed" ? undefined : name;',
+        replace: 'return trust === "changed" ? name : name;',
+      },
+    ],
+  },
+  {
+    name: "one-name-for-two-keys",
+    harm: "in a mesh from before names were unique, a namesake's messages are shown as those of whom one means",
+    edits: [
+      {
+        file: "packages/daemon/src/services/peer-pins.ts",
+        find: "members.isAnothers(name, pubkey) ? undefined : name",
+        replace: "members.isAnothers(name, pubkey) ? name : name",
       },
     ],
   },
