@@ -65,6 +65,13 @@ const cases: [string, Finding[], FindingCode, Finding["status"], RegExp][] = [
     "fail",
     /readyz/,
   ],
+  [
+    "a broker that does not answer over a connection that stands",
+    judgeBroker("acme", "linux", { refused: undefined }),
+    "broker_silent",
+    "fail",
+    /readyz/,
+  ],
   ["a limiter that is away", broker({ limiter: "unavailable" }), "limiter_unavailable", "fail", /Redis/],
   ["sends that pass uncounted", broker({ limiter: "uncounted" }), "limiter_uncounted", "warn", /Redis/],
   [
@@ -135,11 +142,11 @@ describe("a finding", () => {
     expect(rows).toEqual([...findingCodes]);
   });
 
-  it("is none where all is well, or where the broker said nothing", () => {
+  it("is none where all is well, or where the broker is too old for the question", () => {
     expect([...judgeDaemon(facts), ...broker({}, 2_000), ...broker({ nightly_check: null })]).toEqual([]);
     expect(daemon({}, { oldestOpenAtMs: nowMs - 600_000, freeBytes: undefined })).toEqual([]);
     expect(daemon({ drain: { state: "resting", until: nowMs } })).toEqual([]);
-    expect(judgeBroker("acme", "linux", { refused: undefined })).toEqual([]);
+    expect(judgeBroker("acme", "linux", { refused: "unknown_operation" })).toEqual([]);
     expect(judgeCertificate(undefined, nowMs)).toEqual([]);
     expect(judgeCertificate(nowMs + 14 * dayMs, nowMs)).toEqual([]);
   });

@@ -7,6 +7,7 @@ export const findingCodes = [
   "not_our_broker",
   "broker_connecting",
   "membership_ended",
+  "broker_silent",
   "store_unavailable",
   "limiter_unavailable",
   "limiter_uncounted",
@@ -55,7 +56,7 @@ export type MeshHealth = {
   } | null;
 };
 
-/** What the broker said of the mesh; `refused` is the code of what it answered instead, undefined where it said nothing. */
+/** What the broker said of the mesh; `refused` is the code of what it answered instead, undefined where nothing came in time. */
 export type BrokerSaid =
   | { readonly health: MeshHealth; readonly clockAheadMs: number }
   | { readonly refused: string | undefined };
@@ -136,12 +137,13 @@ function judgeRows({ mesh, nowMs, health, oldestOpenAtMs }: DaemonFacts): Findin
   }
   if (oldestOpenAtMs !== undefined && nowMs - oldestOpenAtMs > waitingTooLongMs) {
     const minutes = Math.floor((nowMs - oldestOpenAtMs) / 60_000);
-    const means = `${outbox.pending + outbox.inflight} rows wait to be sent, the oldest for ${minutes} minutes.`;
+    const waiting = counted(outbox.pending + outbox.inflight, "row waits", "rows wait");
+    const means = `${waiting} to be sent, the oldest for ${minutes} minutes.`;
     const fix = `claudemesh daemon outbox list --pending --mesh ${mesh}`;
     findings.push({ code: "rows_waiting", status: "fail", means, fix });
   }
   if (outbox.dead > 0) {
-    const means = `${outbox.dead} ${outbox.dead === 1 ? "row is" : "rows are"} dead: not delivered, and not tried any more.`;
+    const means = `${counted(outbox.dead, "row is", "rows are")} dead: not delivered, and not tried any more.`;
     const fix = `claudemesh daemon outbox list --failed --mesh ${mesh}; then requeue or dismiss each`;
     findings.push({ code: "dead_rows", status: "fail", means, fix });
   }
@@ -172,8 +174,8 @@ function judgeFaults({ mesh, health }: DaemonFacts): Finding[] {
 
 export function judgeBroker(mesh: string, platform: NodeJS.Platform, said: BrokerSaid): Finding[] {
   if ("refused" in said) {
-    const isStore = said.refused === "storage_unavailable";
-    return isStore ? [storeAway] : [];
+    if (said.refused === undefined) return [brokerSilent];
+    return said.refused === "storage_unavailable" ? [storeAway] : [];
   }
   const { health, clockAheadMs } = said;
   const { parked, uncertain, verify_failed: failed } = health;
@@ -182,25 +184,33 @@ export function judgeBroker(mesh: string, platform: NodeJS.Platform, said: Broke
     ...some(
       parked.messages,
       "parked_jobs",
-      `${parked.messages} jobs were delivered too often and are parked in ${list(parked.queues)}.`,
+      `${counted(parked.messages, "job was", "jobs were")} delivered too often and parked in ${list(parked.queues)}.`,
       `claudemesh queue parked ${parked.queues[0] ?? "<queue>"} --mesh ${mesh}; then revive them`,
     ),
     ...some(
       uncertain.keys,
       "once_uncertain",
-      `${uncertain.keys} keys of once are uncertain: ${list(uncertain.first)}. Their effects may have happened.`,
+      `${counted(uncertain.keys, "key of once is", "keys of once are")} uncertain: ${list(uncertain.first)}. What ran may have had its effect.`,
       `claudemesh once ${uncertain.first[0] ?? "<key>"} --show --mesh ${mesh}; then --resolve done or not-done`,
     ),
     ...some(
       failed.keys,
       "verification_failed",
-      `${failed.keys} registrations failed their verification: ${list(failed.first)}.`,
+      `${counted(failed.keys, "registration", "registrations")} failed verification: ${list(failed.first)}.`,
       `claudemesh registrar status ${failed.first[0] ?? "<key>"} --mesh ${mesh}; then compensate it`,
     ),
     ...judgeCheck(health),
     ...judgeClock(clockAheadMs, platform),
   ];
 }
+
+/** A store that answers nobody any more shows in nothing else: the connection stands. */
+const brokerSilent: Finding = {
+  code: "broker_silent",
+  status: "fail",
+  means: "The broker is connected and did not answer when it was asked how it is; it, or its store, may be stuck.",
+  fix: "at the broker: curl <broker>/readyz, and its log; then see to the store, or start the broker again",
+};
 
 const storeAway: Finding = {
   code: "store_unavailable",
@@ -224,7 +234,7 @@ function judgeParts({ store, limiter }: MeshHealth): Finding[] {
 
 function judgeCheck({ nightly_check: check }: MeshHealth): Finding[] {
   if (check === null || check.found === 0) return [];
-  const means = `The broker's check of ${when(check.ended_at)} found ${check.found} rows that do not fit together (${list(check.rules)}).`;
+  const means = `The broker's check of ${when(check.ended_at)} found ${counted(check.found, "row that does", "rows that do")} not fit (${list(check.rules)}).`;
   const fix =
     "at the broker: claudemesh broker backup, then claudemesh broker check; docs/operations.md says what to do";
   return [{ code: "rows_do_not_fit", status: "fail", means, fix }];
@@ -249,6 +259,10 @@ export function judgeCertificate(endsAtMs: number | undefined, nowMs: number): F
 
 function some(count: number, code: FindingCode, means: string, fix: string): Finding[] {
   return count === 0 ? [] : [{ code, status: "fail", means, fix }];
+}
+
+function counted(count: number, one: string, many: string): string {
+  return `${count} ${count === 1 ? one : many}`;
 }
 
 function list(names: readonly string[]): string {

@@ -3,7 +3,7 @@
 import { statfsSync } from "node:fs";
 import process from "node:process";
 import type { FindingsBody } from "@claudemesh/client/daemon";
-import { findingsBody, judgeBroker, judgeCertificate, judgeDaemon } from "@claudemesh/client/findings";
+import { type BrokerSaid, findingsBody, judgeBroker, judgeCertificate, judgeDaemon } from "@claudemesh/client/findings";
 import { askMeshHealth, readCertificateEnd } from "@claudemesh/client/findings-questions";
 import type { BrokerLink, Clock, OutboxStore } from "../ports.ts";
 import { type HealthPorts, reportHealth } from "./report-health.ts";
@@ -23,10 +23,7 @@ const askMs = 3_000;
 
 export async function reportFindings(ports: FindingsPorts): Promise<FindingsBody> {
   const { health, outbox, link, clock, folder, brokerUrl } = ports;
-  const said = askMeshHealth(async () => {
-    const outcome = await link.request("mesh.health", {}, { timeoutMs: askMs });
-    return outcome.type === "answered" ? outcome : undefined;
-  });
+  const asked = askBroker(link);
   const mesh = health.mesh.name;
   const own = judgeDaemon({
     mesh,
@@ -37,7 +34,23 @@ export async function reportFindings(ports: FindingsPorts): Promise<FindingsBody
     freeBytes: readFreeBytes(folder),
   });
   const certificate = judgeCertificate(await readCertificateEnd(brokerUrl()), Date.now());
-  return findingsBody([...own, ...judgeBroker(mesh, process.platform, await said), ...certificate]);
+  const said = await asked;
+  return findingsBody([
+    ...own,
+    ...(said === undefined ? [] : judgeBroker(mesh, process.platform, said)),
+    ...certificate,
+  ]);
+}
+
+/** Undefined: there is no connection to ask over, which is a finding of its own. */
+async function askBroker(link: FindingsPorts["link"]): Promise<BrokerSaid | undefined> {
+  let isSent = true;
+  const said = await askMeshHealth(async () => {
+    const outcome = await link.request("mesh.health", {}, { timeoutMs: askMs });
+    isSent = outcome.type !== "not_sent";
+    return outcome.type === "answered" ? outcome : undefined;
+  });
+  return isSent ? said : undefined;
 }
 
 function readFreeBytes(folder: string): number | undefined {
