@@ -17,7 +17,7 @@ describe("two daemons with one key", () => {
   test.for([
     { policy: "prefer_newest", ends: "original", reason: "replaced_by_newer" },
     { policy: "prefer_oldest", ends: "copy", reason: "older_connection_kept" },
-  ] as const)("$policy: the $ends ends with exit code 1 and says $reason", async ({ policy, ends, reason }) => {
+  ] as const)("$policy: the $ends ends with exit code 4 and says $reason", async ({ policy, ends, reason }) => {
     world = new World(["--connection-policy", policy]);
     await world.startBroker();
     const alice = await world.addPeer("alice");
@@ -31,7 +31,7 @@ describe("two daemons with one key", () => {
     copy = new LongRunning(["daemon", "up", "--mesh", world.mesh, "--foreground"], { home });
     await copy.ready;
     const [ending, staying] = ends === "original" ? [alice.process, copy] : [copy, alice.process];
-    expect(await ending.exited).toEqual({ code: 1, signal: null });
+    expect(await ending.exited).toEqual({ code: 4, signal: null });
     expect(ending.stderr).toContain(reason);
     await staying.kill("SIGTERM");
     expect((await staying.exited).code).toBe(0);

@@ -5,7 +5,7 @@ import { certificateFiles } from "./kept-certificates-path.ts";
 import { paint } from "./output/colours.ts";
 import { setDisplay } from "./output/display.ts";
 import { jsonText, neutralise } from "./output/printable.ts";
-import type { Shell } from "./shell.ts";
+import { meshInQuestion, type Shell } from "./shell.ts";
 
 /** One command's file. `define` adds arguments, options and the action. */
 export type CommandModule = {
@@ -52,7 +52,7 @@ export async function run<Options extends CommonOptions>(
   } catch (error) {
     // Loaded only now: most runs succeed, and what knows all kinds of failure knows half the product.
     const [{ failureOf }, { hint }] = await Promise.all([import("./failure.ts"), import("./hints.ts")]);
-    const { exitCode, body } = failureOf(error);
+    const { exitCode, body } = failureOf(error, meshInQuestion(shell));
     if (options.json === true) shell.out(jsonText(body));
     shell.err(`claudemesh: ${hint(shell, body.message)}`);
     if (shell.env.CLAUDEMESH_DEBUG !== undefined && error instanceof Error) shell.err(error.stack ?? "");

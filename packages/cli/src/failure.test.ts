@@ -1,7 +1,10 @@
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { DaemonUnreachable } from "@claudemesh/client/daemon";
+import { writeLastRun } from "@claudemesh/client/last-run";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { describe, expect, it } from "vitest";
+import { makeTemporaryFolder } from "../../../tests/support/broker-harness.ts";
 import { expectBody, Refused, WrongUsage } from "./exit-codes.ts";
 import { failureOf } from "./failure.ts";
 
@@ -34,6 +37,22 @@ describe("the documented exit codes", () => {
     expect(failureOf(unreachable(false)).body).toMatchObject({ error: "daemon_unreachable", sent: false });
     expect(failureOf(unreachable(true)).body).toMatchObject({ error: "daemon_unreachable", sent: true });
     expect(failureOf(unreachable(false)).body.message).toContain("claudemesh daemon up");
+  });
+
+  it("come with why the last daemon ended, and never with a start that would make two daemons end each other", () => {
+    const place = { mesh: "acme", lastRun: join(makeTemporaryFolder(), "last_run.json") };
+    const messageAfter = (reason: string, message: string) => {
+      const times = { started_at: 0, ended_at: 1 };
+      writeLastRun(place.lastRun, { state: "ended", version: "1", pid: 1, ...times, reason, message });
+      return failureOf(unreachable(false), place).body.message;
+    };
+    expect(failureOf(unreachable(false), place).body.message).toContain("claudemesh daemon up");
+    expect(messageAfter("stopped", "as asked")).toContain("claudemesh daemon up");
+    expect(messageAfter("disk_full", "the disk is full")).toContain("the disk is full");
+    const replaced = messageAfter("replaced_by_newer", "another one");
+    expect(replaced).toContain("stop the other daemon");
+    expect(replaced).not.toMatch(/claudemesh (daemon )?up/);
+    expect(failureOf(unreachable(true), place).body.message).toContain("may have been carried out");
   });
 });
 

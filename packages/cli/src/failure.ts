@@ -1,15 +1,16 @@
 // How a command fails: the documented exit code for each kind of failure, and the body that is printed about it.
 import { DaemonUnreachable } from "@claudemesh/client/daemon";
+import type { MeshPaths } from "@claudemesh/client/home";
+import { explainAbsence, readLastRun } from "@claudemesh/client/last-run";
 import { type ErrorBody, isErrorBody, MeshError } from "@claudemesh/protocol/errors";
 import { exitCodes, WrongUsage } from "./exit-codes.ts";
 
 export type Failure = { readonly exitCode: number; readonly body: ErrorBody };
 
-export function failureOf(error: unknown): Failure {
+/** `place`: the mesh that was asked about, where that is known; how its last daemon ended decides what to do next. */
+export function failureOf(error: unknown, place?: Pick<MeshPaths, "mesh" | "lastRun">): Failure {
   if (error instanceof DaemonUnreachable) {
-    const message = error.sent
-      ? "The daemon took the request and then went silent; it may have been carried out. Look with `claudemesh daemon status`, and ask again."
-      : "No daemon is running here. Start one with `claudemesh daemon up`, or everything at once with `claudemesh up`.";
+    const message = describeUnreachable(error, place);
     const body = { error: "daemon_unreachable", message, retryable: true, sent: error.sent };
     return { exitCode: exitCodes.unreachable, body };
   }
@@ -25,6 +26,19 @@ export function failureOf(error: unknown): Failure {
   const isUsage = error instanceof Error && error.name === "BrokerConfigError";
   const exitCode = isUsage ? exitCodes.usage : exitCodes.failed;
   return { exitCode, body: { error: isUsage ? "invalid_setting" : "failed", message, retryable: false } };
+}
+
+/** One that did not end as it was asked to may have to be mended first, and one that was replaced must not come back. */
+function describeUnreachable({ sent, timedOut }: DaemonUnreachable, place: Parameters<typeof failureOf>[1]): string {
+  if (sent) {
+    return "The daemon took the request and then went silent; it may have been carried out. Look with `claudemesh daemon status`, and ask again.";
+  }
+  const run = place === undefined || timedOut ? undefined : readLastRun(place.lastRun);
+  if (place === undefined || run === undefined || run.reason === "stopped") {
+    return "No daemon is running here. Start one with `claudemesh daemon up`, or everything at once with `claudemesh up`.";
+  }
+  const { means, next } = explainAbsence(place.mesh, run);
+  return `${means} To go on: ${next}.`;
 }
 
 /** What the system says about a file that somebody named is short and has no next step. */

@@ -160,6 +160,7 @@ describe("the status of a daemon and the doctor", () => {
     expect(exitCodes).toEqual([1, 1]);
     const { out } = await runIn(world.home, "daemon status");
     expect(out).toContain(`fail  ${code}: `);
+    expect(out).toMatch(/^status +degraded$/m);
   });
 
   test("go red for a certificate that ends within two weeks", async () => {

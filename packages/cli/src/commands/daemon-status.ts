@@ -29,12 +29,14 @@ async function showStatus(shell: Shell, paths: MeshPaths): Promise<Outcome> {
     throw error instanceof DaemonUnreachable && !error.sent && !error.timedOut ? noDaemon(paths) : error;
   });
   if (!found.ok) process.exitCode = exitCodes.failed;
-  const table = formatTable(["WHAT", "IS"], flatten(health), shell.columns);
+  // The daemon's own word is of its connection and its drain; what its mesh reports counts as much.
+  const shown = { ...health, status: found.ok ? health.status : ("degraded" as const) };
+  const table = formatTable(["WHAT", "IS"], flatten(shown), shell.columns);
   const loudly = health.broker.reason === "not_our_broker" ? [stranger] : [];
   const text = [...loudly, table, ...describeKey(health.broker.broker_key), ...describeFindings(found.findings)].join(
     "\n",
   );
-  return { value: { ...health, ...found }, text };
+  return { value: { ...shown, ...found }, text };
 }
 
 /** A daemon that still runs the version of before an upgrade may not know the question; its health is told all the same. */

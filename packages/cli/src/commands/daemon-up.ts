@@ -8,10 +8,11 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import { decodeInvite, type Invite } from "@claudemesh/protocol/wire/invite";
 import { type Command, Option } from "commander";
 import { examples, type Outcome, run, withMesh } from "../command.ts";
+import { exitCodeOfEnd } from "../daemon-end.ts";
 import { chooseIdentity, type IdentityChoice } from "../daemon-identity.ts";
 import { describeDaemon, startDaemonInBackground } from "../daemon-start.ts";
 import { parseWait } from "../duration.ts";
-import { exitCodes, WrongUsage } from "../exit-codes.ts";
+import { WrongUsage } from "../exit-codes.ts";
 import { jsonText } from "../output/printable.ts";
 import { readSecret } from "../secret-input.ts";
 import { findCiVariable } from "../service/ci-environment.ts";
@@ -136,9 +137,7 @@ async function serve(
   await Promise.race([asked, daemon.stopped]);
   await daemon.stop();
   const end = await daemon.stopped;
-  if (end.exitCode !== 0) {
-    shell.err(`claudemesh: the daemon stopped: ${end.message}`);
-    process.exitCode = exitCodes.failed;
-  }
+  if (end.exitCode !== 0) shell.err(`claudemesh: the daemon stopped: ${end.message}`);
+  process.exitCode = exitCodeOfEnd(end, env);
   return undefined;
 }

@@ -8,7 +8,8 @@ import { ensurePrivateDir, meshPaths, readMeshConfig, writeMeshConfig } from "@c
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Command } from "commander";
 import { examples, run, withJson } from "../command.ts";
-import { exitCodes, Refused } from "../exit-codes.ts";
+import { exitCodeOfEnd } from "../daemon-end.ts";
+import { Refused } from "../exit-codes.ts";
 import { hintFor } from "../hints.ts";
 import { typedCommand } from "../launcher.ts";
 import { createMembership, defaultMemberName } from "../membership.ts";
@@ -69,7 +70,7 @@ async function up(shell: Shell, options: Options): Promise<undefined> {
     await daemon.stop();
     if (typeof end === "object" && end.exitCode !== 0) {
       shell.err(`claudemesh: the daemon stopped: ${end.message}; see ${paths.log}`);
-      process.exitCode = exitCodes.failed;
+      process.exitCode = exitCodeOfEnd(end, shell.env);
     }
   } finally {
     clearInterval(renewal);

@@ -48,7 +48,7 @@ export async function serveMcp(shell: Shell, paths: MeshPaths, reader?: string):
     }
     const input = params.arguments ?? {};
     const wrong = found.refuse(input);
-    if (wrong !== undefined) return content(refusal(wrong));
+    if (wrong !== undefined) return content(refusal(wrong, paths));
     const progressToken = _meta?.progressToken;
     const reportProgress = createProgress(
       progressToken === undefined
@@ -58,7 +58,7 @@ export async function serveMcp(shell: Shell, paths: MeshPaths, reader?: string):
     try {
       return content(await found.tool.run(daemon, input as never, { signal, reportProgress }));
     } catch (error) {
-      return content(withNotice(refusal(error)));
+      return content(withNotice(refusal(error, paths)));
     }
   });
   const closed = new Promise<void>((resolve) => {
@@ -75,8 +75,8 @@ function describeTool(tool: Tool) {
   return { name, description, inputSchema: inputSchema as { type: "object" }, annotations: { readOnlyHint: readOnly } };
 }
 
-function refusal(error: unknown): ToolResult {
-  return { text: jsonText(failureOf(error).body, 2), isError: true };
+function refusal(error: unknown, paths: MeshPaths): ToolResult {
+  return { text: jsonText(failureOf(error, paths).body, 2), isError: true };
 }
 
 function content({ text, isError }: ToolResult) {

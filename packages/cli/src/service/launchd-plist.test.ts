@@ -45,7 +45,11 @@ describe("the property list", () => {
     expect(readPlist(launchdPlist(serviceSpec()))).toMatchObject({
       Label: launchdLabel(serviceSpec()),
       ProgramArguments: ["/opt/claudemesh/bin/claudemesh.js", "daemon", "up", "--foreground", "--mesh", "acme"],
-      EnvironmentVariables: { CLAUDEMESH_HOME: "/srv/mesh", PATH: expect.stringMatching(/^\/opt\/node\/bin:/) },
+      EnvironmentVariables: {
+        CLAUDEMESH_HOME: "/srv/mesh",
+        CLAUDEMESH_REPLACED_EXIT: "0",
+        PATH: expect.stringMatching(/^\/opt\/node\/bin:/),
+      },
       RunAtLoad: true,
     });
   });

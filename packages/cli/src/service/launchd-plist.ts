@@ -1,5 +1,6 @@
 // The launchd property list of one of our programs: an agent of the user, or a daemon of the system that runs as the user who
 // owns the home. launchd keeps no count of failed starts, so the pause between them is what bounds them.
+import { endsForGoodVariable } from "../daemon-end.ts";
 import { checkWritable, type ServiceSpec, serviceEnvironment } from "./service-spec.ts";
 
 export function launchdLabel({ program }: Pick<ServiceSpec, "program">): string {
@@ -13,7 +14,7 @@ export function launchdPlist(spec: ServiceSpec): string {
   const value: PlistValue = {
     Label: launchdLabel(spec),
     ProgramArguments: [spec.launcher, ...spec.program.args],
-    EnvironmentVariables: serviceEnvironment(spec),
+    EnvironmentVariables: { ...serviceEnvironment(spec), [endsForGoodVariable]: "0" },
     WorkingDirectory: spec.program.folder,
     RunAtLoad: true,
     // Ending as asked is final; anything else is started again, after a pause.

@@ -79,9 +79,9 @@ describe.each(scopes)("the %s unit", (scope) => {
     expect(environmentOf(unit).PATH?.split(":")[0]).toBe("/opt/node/bin");
   });
 
-  it("restarts after a failure, not after wrong usage, and not without end", () => {
+  it("restarts after a failure, not after wrong usage or a replacement, and not without end", () => {
     expect(unit.of("Service", "Restart")).toEqual(["on-failure"]);
-    expect(unit.of("Service", "RestartPreventExitStatus")).toEqual(["2"]);
+    expect(unit.of("Service", "RestartPreventExitStatus")).toEqual(["2 4"]);
     const pauseS = Number(unit.of("Service", "RestartSec")[0]);
     const burst = Number(unit.of("Unit", "StartLimitBurst")[0]);
     const intervalS = Number(unit.of("Unit", "StartLimitIntervalSec")[0]);

@@ -1,6 +1,7 @@
 // The systemd unit of one of our programs, which shuts it in as far as a Node process can be that must write its home and reach a
 // broker anywhere. A user's manager needs user namespaces for that; where a host has none, the basic unit starts.
 // Why: docs/decisions/0080.
+import { exitCodes } from "../exit-codes.ts";
 import { checkWritable, type ServiceSpec, serviceEnvironment } from "./service-spec.ts";
 
 export function systemdUnitName({ program }: Pick<ServiceSpec, "program">): string {
@@ -52,8 +53,8 @@ const rate = ["StartLimitIntervalSec=120", "StartLimitBurst=5"];
 const lifetime = [
   "Restart=on-failure",
   "RestartSec=2",
-  // Wrong usage stays wrong.
-  "RestartPreventExitStatus=2",
+  // Wrong usage stays wrong; and a daemon that another one of its key has replaced would only replace that one again.
+  `RestartPreventExitStatus=${exitCodes.usage} ${exitCodes.conflict}`,
   // The daemon ends within 5 s of SIGTERM; the launcher has become the daemon by then.
   "KillSignal=SIGTERM",
   "KillMode=mixed",

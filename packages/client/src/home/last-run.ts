@@ -33,8 +33,8 @@ export function readLastRun(path: string): LastRun | undefined {
 /** Two homes with one key take each other's place for as long as both come back. */
 const replacedReasons: ReadonlySet<string> = new Set(["replaced_by_newer", "older_connection_kept"]);
 
-export function wasReplaced(run: LastRun | undefined): boolean {
-  return run?.state === "ended" && run.reason !== undefined && replacedReasons.has(run.reason);
+export function isReplaced(reason: string | undefined): boolean {
+  return reason !== undefined && replacedReasons.has(reason);
 }
 
 /** Why there is no daemon, as a sentence, and what to type to go on. */
@@ -48,7 +48,8 @@ export function explainAbsence(mesh: string, run: LastRun | undefined): { means:
   const ended = `No daemon is running: it ended at ${when(run.ended_at ?? run.started_at)}`;
   if (run.reason === "stopped") return { means: `${ended}, as it was asked to.`, next: up };
   const means = `${ended}: ${(run.message ?? run.reason ?? "it did not say why").replace(/\.$/, "")}.`;
-  if (!wasReplaced(run)) return { means, next: up };
+  // The same start would end the same way.
+  if (!isReplaced(run.reason)) return { means, next: `see to that, then: ${up}` };
   const next = `stop the other daemon of this member first, or, where this home is a copy: claudemesh daemon remint --mesh ${mesh} --invite <invite>. Starting both again would end one of them each time`;
   return { means, next };
 }

@@ -19,6 +19,8 @@ export type AskBrokerPorts = {
   readonly requestTimeoutMs: number;
 };
 
+const away = "The broker is away, and was not asked; `claudemesh daemon status` says why.";
+
 export function createAskBroker({ link, membership, requestTimeoutMs }: AskBrokerPorts): AskBroker {
   return async (operation, input) => {
     const outcome = await link.request(operation, input, { timeoutMs: requestTimeoutMs });
@@ -26,7 +28,7 @@ export function createAskBroker({ link, membership, requestTimeoutMs }: AskBroke
       case "not_sent":
         // The broker of a former member is there, and asking again would not help.
         membership.require();
-        throw new MeshError("broker_unreachable", "The broker is away, and was not asked.", { sent: false });
+        throw new MeshError("broker_unreachable", away, { sent: false });
       case "timed_out":
       case "connection_lost":
         throw unanswered("The broker was asked and did not answer; it may have acted.");
