@@ -89,6 +89,8 @@ describe.runIf(process.platform === "linux")("on a Linux without a running syste
     expect(printed.stdout).toContain("ProtectSystem=strict");
     expect(existsSync(join(folder, ".config"))).toBe(false);
     expect((await install("--print")).text).toContain("WantedBy=default.target");
+    const up = await runCli(["up", "install-service", "--print", "--share", "--plain-http"], { home, env });
+    expect(up.stdout).toContain('"up" "--mesh" "local" "--share" "--plain-http"');
   });
 
   test.for(["CI", "GITHUB_ACTIONS", "JENKINS_URL"])("%s refuses it, unless it is forced", async (name) => {

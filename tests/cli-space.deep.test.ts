@@ -59,7 +59,7 @@ describe("claudemesh space", () => {
 
   test("refuses what is no JSON, and what is no entity, with something to do about it", async () => {
     const broken = await cli("set", "plan", "task:1", "{broken");
-    expect([broken.code, broken.stderr]).toEqual([2, expect.stringContaining("cannot be read as JSON")]);
+    expect([broken.code, broken.stderr]).toEqual([2, expect.stringContaining("it is no JSON")]);
     expect((await cli("set", "plan", "nocolon", "1")).code).toBe(2);
     expect((await cli("get", "nowhere", "task:1")).code).toBe(5);
     expect((await cli("branch", "plan", "--delete")).stderr).toContain("goes with the name of a branch");

@@ -56,6 +56,21 @@ describe("claudemesh daemon up", () => {
     expect([told.code, JSON.parse(told.stdout).broker.state]).toEqual([0, "online"]);
   });
 
+  test("keeps the reason of a start that failed, and the doctor names the file", async () => {
+    world = new World();
+    const [alice] = await world.startWithPair();
+    const config = join(alice.home, "daemon", "acme", "config.toml");
+    const said = readFileSync(config, "utf8");
+    writeFileSync(config, said.replace(/^broker = .*$/m, 'broker = "nonsense"'));
+    const failed = await up(alice.home);
+    expect(failed).toMatchObject({ code: 1, value: { message: expect.stringContaining(config) } });
+    const status = JSON.parse((await runCli(["daemon", "status", "--json"], { home: alice.home })).stdout);
+    expect(status).toMatchObject({ last_run: { state: "ended" }, message: expect.stringContaining("nonsense") });
+    const doctor = JSON.parse((await runCli(["doctor", "--json"], { home: alice.home })).stdout);
+    const row = doctor.checks.find(({ check }: { check: string }) => check === "settings");
+    expect(row).toMatchObject({ status: "fail", means: expect.stringContaining("nonsense") });
+  });
+
   test("fails where the daemon ends in its first seconds, with the reason, which stays to be read", async () => {
     world = new World(["--connection-policy", "prefer_oldest"]);
     const [alice] = await world.startWithPair();

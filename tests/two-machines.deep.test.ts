@@ -124,13 +124,25 @@ test.runIf(canMakeHosts || process.env.CLAUDEMESH_REQUIRE_SERVICES === "1")(
     const refused = await runCli(["up", ...listen], alice);
     expect(refused.code).toBe(2);
     expect(refused.stderr).toContain("up --share");
-    const plain = { ...alice, env: { CLAUDEMESH_PLAIN_HTTP: "true" } };
-    await keep(new LongRunning(["up", ...listen, "--name", "alice"], plain)).ready;
+    expect(refused.stderr).toContain("--plain-http");
+    await keep(new LongRunning(["up", ...listen, "--plain-http", "--name", "alice"], alice)).ready;
     const { invite } = await runJson<{ invite: string }>(["mesh", "invite"], alice);
     const join = ["mesh", "join", "-", "--name", "bob"];
     const inClear = await runCli(join, { ...bob, stdin: invite });
     expect(inClear.code).toBe(2);
     expect(inClear.stderr).toContain("--plain-http");
     expect(await runCli([...join, "--plain-http"], { ...bob, stdin: invite })).toMatchObject({ code: 0 });
+  },
+);
+
+test.runIf(canMakeHosts || process.env.CLAUDEMESH_REQUIRE_SERVICES === "1")(
+  "the public address may come from the environment, as the help says",
+  async () => {
+    const url = "https://build-host.example.org:7600";
+    const alice = { ...on("first", "alice"), env: { CLAUDEMESH_PUBLIC_URL: url } };
+    const up = keep(new LongRunning<{ public_url: string }>(["up", "--share", "--name", "alice"], alice));
+    expect((await up.ready).public_url).toBe(url);
+    const { invite } = await runJson<{ invite: string }>(["mesh", "invite"], alice);
+    expect(decodeInvite(invite).broker).toBe(url);
   },
 );

@@ -317,7 +317,7 @@ function refuseClearText({ listen, publicUrl, tlsCert, plainHttp }: BrokerConfig
   const endsTls = tlsCert !== undefined || (publicUrl !== undefined && /^(?:https|wss):/.test(publicUrl));
   if (plainHttp || endsTls || isLoopbackHost(listen.host)) return;
   throw new BrokerConfigError(
-    `--listen ${listen.host}:${listen.port} is open to other machines, and without TLS tokens and topic messages can be read on the way. Give --tls-cert and --tls-key, or --public-url https://… where a proxy ends TLS, or share this machine's mesh with \`claudemesh up --share\`; in a network that you trust, --plain-http allows it.`,
+    `--listen ${listen.host}:${listen.port} is open to other machines, and without TLS tokens and topic messages can be read on the way. \`claudemesh up --share\` brings a certificate of its own; a broker takes one with --tls-cert and --tls-key, or --public-url https://… where a proxy ends TLS; in a network that you trust, --plain-http allows it.`,
   );
 }
 

@@ -37,7 +37,8 @@ export function createShell(process: NodeJS.Process): Shell {
       watchedErrors(process).write(`${neutralise(text)}\n`);
     },
     raw: (name) => (name === "stdout" ? process.stdout : watchedErrors(process)),
-    columns: process.stdout.isTTY ? process.stdout.columns : undefined,
+    // A terminal that does not know its width says 0, and in no columns nothing could be shown.
+    columns: (process.stdout.isTTY && process.stdout.columns) || undefined,
     colours: wantsColours(process.env, process.stdout.isTTY),
     // Looked at by few commands, and looking at the stream itself would open it for all.
     get ask() {

@@ -212,9 +212,11 @@ function noteStart(paths: MeshPaths, version: string): (end: DaemonExit) => void
 
 /** A second daemon beside one that runs is no news of that one. */
 function noteRefusal(refusal: unknown, { version = packageVersion() }: StartOptions, paths: MeshPaths): void {
-  if (!(refusal instanceof StartRefused) || refusal.reason === "already_running") return;
+  if (!(refusal instanceof Error)) return;
+  const reason = refusal instanceof StartRefused ? refusal.reason : "start_failed";
+  if (reason === "already_running") return;
   const now = Date.now();
-  const { reason, message } = refusal;
+  const { message } = refusal;
   noteRun(paths, { state: "ended", version, pid: process.pid, started_at: now, ended_at: now, reason, message });
 }
 

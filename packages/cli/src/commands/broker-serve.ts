@@ -4,6 +4,7 @@ import { brokerOptions, chooseConfigFile, readBrokerConfig } from "@claudemesh/b
 import { type Command, Option } from "commander";
 import { type CommonOptions, examples, run, withJson } from "../command.ts";
 import { jsonText } from "../output/printable.ts";
+import { urlToType } from "../share/local-url.ts";
 import type { Shell } from "../shell.ts";
 import { boundStop, stopSignal } from "../signals.ts";
 
@@ -51,7 +52,7 @@ async function serve(shell: Shell, options: Options): Promise<undefined> {
   } else {
     shell.out(`Broker at ${broker.url}\nStore       ${broker.storePath}\nAdmin token ${broker.adminTokenFile}`);
     if (broker.publicUrl !== broker.url) shell.out(`Invites say ${broker.publicUrl}`);
-    const create = `claudemesh mesh create <name> --broker ${broker.url} --admin-token-file ${broker.adminTokenFile}`;
+    const create = `claudemesh mesh create <name> --broker ${urlToType(broker)} --admin-token-file ${broker.adminTokenFile}`;
     shell.out(`Create a mesh with:  ${create}\nStop with Ctrl-C.`);
   }
   await stopped;

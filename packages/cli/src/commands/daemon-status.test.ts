@@ -185,6 +185,15 @@ describe("the status of a daemon and the doctor", () => {
       message: expect.stringContaining("as it was asked to"),
       last_run: { state: "ended", reason: "stopped", pid: process.pid },
     });
+    const connect = () => {
+      throw new Error("what nobody thought of");
+    };
+    await expect(startDaemon({ home, mesh: "acme", env: {}, connect })).rejects.toThrow();
+    const failed = await runIn(home, "daemon status", "--json");
+    expect(JSON.parse(failed.out)).toMatchObject({
+      message: expect.stringContaining("what nobody thought of"),
+      last_run: { state: "ended", reason: "start_failed" },
+    });
     rmSync(meshPaths(home, "acme").config);
     await expect(startDaemon({ home, mesh: "acme", env: {} })).rejects.toThrow();
   });

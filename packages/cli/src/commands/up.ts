@@ -26,6 +26,7 @@ type Options = {
   listen?: string;
   share?: boolean;
   publicUrl?: string;
+  plainHttp?: boolean;
 };
 
 const renewCheckMs = 86_400_000;
@@ -37,6 +38,7 @@ export function define(command: Command, shell: Shell): void {
     .option("--listen <host:port>", "where the broker listens (default: 127.0.0.1:7600, or a free port if taken)")
     .option("--share", "let other machines in: listen beyond this one, with a certificate that invites vouch for")
     .option("--public-url <url>", "where other machines reach this one; goes into invites (or CLAUDEMESH_PUBLIC_URL)")
+    .option("--plain-http", "allow --listen beyond this machine without TLS, in a network that you trust")
     .action((options: Options) => run(shell, options, () => up(shell, options)));
   examples(
     command,
@@ -84,13 +86,13 @@ function alreadyUp({ home }: Shell, { mesh }: Options): Refused {
   return new Refused(503, { error: "already_running", message: hintFor({ home, mesh }, message), retryable: false });
 }
 
-async function share(shell: Shell, { listen, publicUrl }: Options): Promise<Sharing> {
+async function share({ home, env }: Shell, { listen, publicUrl }: Options): Promise<Sharing> {
   const { prepareSharing } = await import("../share/share.ts");
-  return prepareSharing(shell.home, { listen, publicUrl });
+  return prepareSharing(home, { listen, publicUrl: publicUrl ?? (env.CLAUDEMESH_PUBLIC_URL || undefined) });
 }
 
 async function startLocalBroker(shell: Shell, options: Options, sharing: Sharing | undefined): Promise<RunningBroker> {
-  const { listen, publicUrl } = options;
+  const { listen, publicUrl, plainHttp } = options;
   const folder = join(shell.home, "broker");
   ensurePrivateDir(folder);
   const [{ readBrokerConfig }, { startBroker }] = await Promise.all([
@@ -103,6 +105,7 @@ async function startLocalBroker(shell: Shell, options: Options, sharing: Sharing
       store: `sqlite:${join(folder, "broker.db")}`,
       "log-level": "warn",
       "public-url": publicUrl,
+      "plain-http": plainHttp === true ? "true" : undefined,
       ...sharing?.flags,
     };
     return startBroker(readBrokerConfig(flags, shell.env, undefined));

@@ -27,6 +27,7 @@ type UpOptions = {
   listen?: string;
   share?: boolean;
   publicUrl?: string;
+  plainHttp?: boolean;
   json?: boolean;
 };
 
@@ -38,12 +39,14 @@ export const upTarget: ServiceTarget<UpOptions> = {
       .option("--name <member>", "your name in the mesh (default: your user name)")
       .option("--listen <host:port>", "where the broker listens")
       .option("--share", "let other machines in, as `claudemesh up --share`")
-      .option("--public-url <url>", "where other machines reach this one; goes into invites"),
-  resolve: async (shell, { mesh, name, listen, share, publicUrl }) => {
+      .option("--public-url <url>", "where other machines reach this one; goes into invites")
+      .option("--plain-http", "allow --listen beyond this machine without TLS, as `claudemesh up --plain-http`"),
+  resolve: async (shell, { mesh, name, listen, share, publicUrl, plainHttp }) => {
     ensurePrivateDir(shell.home);
     const valued = { "--name": name, "--listen": listen, "--public-url": publicUrl };
     const words = Object.entries(valued).flatMap(([flag, value]) => (value === undefined ? [] : [flag, value]));
-    const given = [...words, ...(share === true ? ["--share"] : [])];
+    const switches = [share === true ? "--share" : [], plainHttp === true ? "--plain-http" : []].flat();
+    const given = [...words, ...switches];
     const program = upProgram(mesh, given);
     const kept = `Everything in ${shell.home} stays.`;
     return { program, served: daemonOf(meshPaths(shell.home, mesh)), kept, chosen: ["--mesh", mesh, ...given] };

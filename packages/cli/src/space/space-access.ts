@@ -60,7 +60,7 @@ export function readJson(text: string, what: string): JsonValue {
     return text === "-" ? parseStrictJson(readFileSync(0), limits) : parseStrictJsonText(text, limits);
   } catch (error) {
     if (!(error instanceof StrictJsonError)) throw error;
-    throw new MeshError("invalid_json", `The ${what} cannot be read as JSON: ${error.message}`, {}, error);
+    throw new MeshError("invalid_json", `The ${what} cannot be used. ${error.message}`, {}, error);
   }
 }
 

@@ -216,6 +216,10 @@ describe("a mesh's config", () => {
     expect(readFileSync(paths.config, "utf8")).toBe("[mesh\n");
     writeFileSync(paths.config, '[mesh]\nid = "1"\nname = "acme"\nbroker = 7\n');
     expect(() => readMeshConfig(paths)).toThrow(/broker/);
+    const said = '[mesh]\nid = "1"\nname = "acme"\nmember_name = "a"\nbroker = "nonsense"\n';
+    writeFileSync(paths.config, said);
+    expect(() => readMeshConfig(paths)).toThrow(expect.objectContaining({ problem: "unreadable" }));
+    expect(() => readMeshConfig(paths)).toThrow(paths.config);
     expect(existsSync(paths.config)).toBe(true);
   });
 });

@@ -7,6 +7,7 @@ import { dirname, join, resolve } from "node:path";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { isName, isPublicKey } from "@claudemesh/protocol/messages/names";
 import { parse as parseToml, TomlError, type TomlTable } from "smol-toml";
+import { brokerHttpUrl } from "../broker/broker-url.ts";
 import { checkOurs, fsyncDir, hasCode, LocalFileError, openPrivately, replacePrivateFile } from "./private-files.ts";
 import { setTomlSection } from "./toml-section.ts";
 import { readUsedMesh } from "./used-mesh.ts";
@@ -219,7 +220,7 @@ export function readMeshConfig(paths: MeshPaths): MeshConfig {
   return {
     id: readText(section, "id", paths.config),
     name: readText(section, "name", paths.config),
-    broker: readText(section, "broker", paths.config),
+    broker: checkBroker(readText(section, "broker", paths.config), paths.config),
     member_name: readText(section, "member_name", paths.config),
     ...(broker_key !== undefined && { broker_key: checkBrokerKey(broker_key, paths.config) }),
     ...readBrokers(section, paths.config),
@@ -255,6 +256,17 @@ function parseConfig(text: string, path: string): TomlTable {
     if (!(error instanceof TomlError)) throw error;
     const where = `line ${error.line}, column ${error.column}`;
     throw new LocalFileError("unreadable", path, `${path} is not valid TOML at ${where}; correct it there.`, error);
+  }
+}
+
+/** Here, where the file can be named: further on nobody knows where the address comes from. */
+function checkBroker(address: string, path: string): string {
+  try {
+    brokerHttpUrl(address, "");
+    return address;
+  } catch (error) {
+    if (!(error instanceof MeshError)) throw error;
+    throw new LocalFileError("unreadable", path, `[mesh] broker in ${path}: ${error.message}`, error);
   }
 }
 

@@ -17,6 +17,16 @@ export interface StrictJsonLimits {
 
 export type StrictJsonReason = "too_large" | "invalid_utf8" | JsonOffence["reason"];
 
+const offences: Readonly<Record<StrictJsonReason, string>> = {
+  too_large: "it is too large",
+  invalid_utf8: "it is not UTF-8",
+  invalid_json: "it is no JSON",
+  too_deep: "it is nested too deeply",
+  duplicate_key: "a key stands twice in one object",
+  lone_surrogate: "half of a surrogate pair stands alone",
+  number_out_of_range: "a number is out of range",
+};
+
 /** `offset` counts bytes when bytes were read, and UTF-16 code units when text was. */
 export class StrictJsonError extends Error {
   override readonly name = "StrictJsonError";
@@ -25,7 +35,7 @@ export class StrictJsonError extends Error {
   readonly path: readonly (string | number)[];
 
   constructor(reason: StrictJsonReason, offset: number, path: readonly (string | number)[] = []) {
-    super(`JSON refused: ${reason} at offset ${offset}`);
+    super(`JSON refused: ${offences[reason]} (offset ${offset}).`);
     this.reason = reason;
     this.offset = offset;
     this.path = path;
