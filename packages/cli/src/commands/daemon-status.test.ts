@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import type { FindingCode } from "@claudemesh/client/daemon";
-import { meshPaths } from "@claudemesh/client/home";
+import { meshPaths, readMeshConfig, writeMeshConfig } from "@claudemesh/client/home";
 import { startDaemon } from "@claudemesh/daemon/start";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import {
@@ -173,6 +173,25 @@ describe("the status of a daemon and the doctor", () => {
     expect(judgeCertificate(endsAtMs, Date.now())).toMatchObject([{ code: "certificate_ends", status: "fail" }]);
     expect(await readCertificateEnd(broker.url.replace("https:", "http:"))).toBeUndefined();
     expect(await readCertificateEnd("https://127.0.0.1:1")).toBeUndefined();
+  });
+
+  test("ask all brokers of a home, and show what is wrong whole where the terminal is narrow", async () => {
+    const { broker, daemon, home } = await startWorld();
+    await daemon.stop();
+    const paths = meshPaths(home, "acme");
+    writeMeshConfig(paths, { ...readMeshConfig(paths), broker: "ws://127.0.0.1:1", brokers: [broker.url] });
+    const { checks } = JSON.parse((await runIn(home, "doctor", "--json")).out) as {
+      checks: (Found & { check: string })[];
+    };
+    const rows = checks.filter(({ check }) => /broker/.test(check)).map(({ check, status }) => [check, status]);
+    expect(rows).toEqual([
+      ["broker", "ok"],
+      ["other brokers", "warn"],
+    ]);
+    const shell = createRecordingShell({ home, columns: 40 });
+    await (await buildProgram(shell, ({ path }) => path === "doctor")).parseAsync(["doctor"], { from: "user" });
+    const lost = checks.find(({ check }) => check === "other brokers");
+    expect(shell.printed.join("\n")).toContain(`  other brokers: ${lost?.means}\n    ${lost?.fix}`);
   });
 
   test("say why the last daemon ended, and how to go on, where none runs", async () => {

@@ -45,15 +45,15 @@ async function examine(shell: Shell, options: CommonOptions): Promise<Outcome> {
   return { value: { ok, checks: rows }, text: describe(rows, shell.columns) };
 }
 
-/** The commands stand below the table, where no terminal is too narrow for them. */
+/** The commands stand below the table, where no terminal is too narrow for them; so does a reason that it has cut. */
 function describe(rows: readonly Row[], columns: number | undefined): string {
   const table = formatTable(
     ["", "MESH", "CHECK", "WHAT IT MEANS"],
     rows.map(({ status, mesh, check, means }) => [stateCell(status), mesh ?? "-", check, means]),
     columns,
   );
-  const fixes = rows.flatMap(({ status, check, fix }) =>
-    status === "ok" || fix === undefined ? [] : [`  ${check}: ${fix}`],
+  const fixes = rows.flatMap(({ status, check, means, fix }) =>
+    status === "ok" || fix === undefined ? [] : [`  ${check}: ${table.includes(means) ? "" : `${means}\n    `}${fix}`],
   );
   return fixes.length === 0 ? table : [table, "", "What to do:", ...fixes].join("\n");
 }

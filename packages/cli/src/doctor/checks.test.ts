@@ -40,7 +40,7 @@ const soundMesh: MeshFindings = {
   daemon: { type: "answers", version: "1.0.0", pid: 7, health },
   port: { type: "answers", port: 4_711 },
   brokerUrl: "ws://localhost:1",
-  broker: { type: "negotiated", said: { refused: undefined } },
+  broker: { type: "negotiated", url: "ws://localhost:1", said: { refused: undefined }, lost: [] },
   clockAheadMs: 0,
   lastRun: undefined,
   findings: [],
@@ -252,6 +252,21 @@ describe("the broker", () => {
   ] as const)("fails where it is %s", (_, broker, fix) => {
     expect(wrong(mesh({ broker }))).toMatchObject([
       { check: "broker", status: "fail", fix: expect.stringMatching(fix) },
+    ]);
+  });
+});
+
+describe("several brokers", () => {
+  it("are fine as long as one can be used, and those that cannot are named", () => {
+    const said = { refused: undefined };
+    const lost = [{ url: "ws://localhost:2", why: "ECONNREFUSED" }];
+    const rows = mesh({ broker: { type: "negotiated", url: "ws://localhost:3", said, lost } });
+    expect(rows.find(({ check }) => check === "broker")).toMatchObject({
+      status: "ok",
+      means: expect.stringContaining("ws://localhost:3"),
+    });
+    expect(wrong(rows)).toMatchObject([
+      { check: "other brokers", status: "warn", fix: "check that it runs: curl http://localhost:2/healthz" },
     ]);
   });
 });

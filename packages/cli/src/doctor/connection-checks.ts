@@ -3,7 +3,7 @@
 import { judgeClock } from "@claudemesh/client/findings";
 import { explainAbsence } from "@claudemesh/client/last-run";
 import { isInClear } from "@claudemesh/protocol/wire/in-clear";
-import type { HomeFindings, Judgement, MeshFindings } from "./findings.ts";
+import type { HomeFindings, Judgement, LostBroker, MeshFindings } from "./findings.ts";
 
 export function judgeConnections(home: Pick<HomeFindings, "commandVersion">, found: MeshFindings): Judgement[] {
   return [
@@ -65,7 +65,10 @@ function judgeBroker({ broker, brokerUrl, mesh }: MeshFindings): Judgement[] {
     case "not asked":
       return [];
     case "negotiated":
-      return [{ check, status: "ok", means: `${brokerUrl ?? "It"} knows this member, and both agree on features.` }];
+      return [
+        { check, status: "ok", means: `${broker.url} knows this member, and both agree on features.` },
+        ...judgeLost(broker.lost),
+      ];
     case "refused": {
       const fix = `ask an owner for an invite, then: claudemesh daemon remint --mesh ${mesh} --invite <invite>`;
       return [{ check, status: "fail", means: `It refuses this member: ${broker.detail.replace(/\.$/, "")}.`, fix }];
@@ -84,6 +87,16 @@ function judgeBroker({ broker, brokerUrl, mesh }: MeshFindings): Judgement[] {
       return [{ check, status: "fail", means: `${brokerUrl ?? "It"} cannot be reached: ${broker.detail}.`, fix }];
     }
   }
+}
+
+/** What the others carry meanwhile is no failure of this host, and worth knowing before the last one goes. */
+function judgeLost(lost: readonly LostBroker[]): Judgement[] {
+  return lost.map(({ url, why }) => ({
+    check: "other brokers",
+    status: "warn",
+    means: `${url} cannot be used: ${why.replace(/\.$/, "")}. The others of its store are used meanwhile.`,
+    fix: `check that it runs: curl ${url.replace(/^ws/, "http")}/healthz`,
+  }));
 }
 
 /** Keys say who is there, and hide nothing from who is on the way. */

@@ -34,8 +34,16 @@ export type PortFindings =
   | { readonly type: "answers"; readonly port: number }
   | { readonly type: "fails"; readonly port: number; readonly why: string };
 
+/** One of several brokers that could not be used while another could. */
+export type LostBroker = { readonly url: string; readonly why: string };
+
 export type BrokerFindings =
-  | { readonly type: "negotiated"; readonly said: BrokerSaid }
+  | {
+      readonly type: "negotiated";
+      readonly url: string;
+      readonly said: BrokerSaid;
+      readonly lost: readonly LostBroker[];
+    }
   | { readonly type: "refused" | "incompatible" | "stranger" | "away"; readonly detail: string }
   /** Only the daemon has the keys for it. */
   | { readonly type: "not asked" };
@@ -55,6 +63,7 @@ export type MeshFindings = {
   readonly folder: FolderFindings;
   readonly daemon: DaemonFindings;
   readonly port: PortFindings;
+  /** The first of them. */
   readonly brokerUrl: string | undefined;
   readonly broker: BrokerFindings;
   /** How far this clock is ahead of the broker's; undefined where the broker does not say. */

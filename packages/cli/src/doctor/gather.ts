@@ -3,6 +3,7 @@
 import { existsSync, lstatSync, readFileSync, type Stats, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { type BrokerCall, BrokerRefusal, withBroker } from "@claudemesh/client/broker";
+import { BrokerRoute, brokersMax } from "@claudemesh/client/broker-route";
 import { measureClockOffset } from "@claudemesh/client/broker-time";
 import { DaemonUnreachable, type Finding } from "@claudemesh/client/daemon";
 import { judgeBroker, judgeCertificate } from "@claudemesh/client/findings";
@@ -10,6 +11,7 @@ import { askMeshHealth, readCertificateEnd } from "@claudemesh/client/findings-q
 import { type MeshConfig, type MeshPaths, meshPaths, readMeshConfig } from "@claudemesh/client/home";
 import { trustOfHome } from "@claudemesh/client/home-trust";
 import { identityOf, type MemberKeys, readKeyFile } from "@claudemesh/client/keys";
+import { readKnownBrokers } from "@claudemesh/client/known-brokers";
 import { readLastRun } from "@claudemesh/client/last-run";
 import { probeLoopback } from "@claudemesh/client/loopback-probe";
 import { LocalFileError } from "@claudemesh/client/private-files";
@@ -49,7 +51,7 @@ export async function gatherMesh(shell: Shell, mesh: string): Promise<MeshFindin
   const [folder, daemon, broker, clockAheadMs] = await Promise.all([
     examineFolder(paths, shell.env),
     askDaemon(paths),
-    isConfig && keys !== undefined && !("problem" in keys) ? askBroker(shell, paths, config, keys) : noBroker,
+    isConfig && keys !== undefined && !("problem" in keys) ? askBrokers(shell, paths, config, keys) : noBroker,
     isConfig ? measureClockOffset(config.broker) : undefined,
   ]);
   return {
@@ -81,12 +83,13 @@ async function gatherFindings(
     const { body } = await callDaemon({ sock }, (asked) => asked.findings(), daemonTimeoutMs);
     return isErrorBody(body) ? [] : body.findings;
   }
-  const certificate = brokerUrl === undefined ? undefined : await readCertificateEnd(brokerUrl);
+  const url = broker.type === "negotiated" ? broker.url : brokerUrl;
+  const certificate = url === undefined ? undefined : await readCertificateEnd(url);
   const said = broker.type === "negotiated" ? judgeBroker(mesh, process.platform, broker.said) : [];
   return [...said, ...judgeCertificate(certificate, Date.now())];
 }
 
-const noBroker: BrokerFindings = { type: "not asked" };
+const noBroker = { type: "not asked" } as const;
 
 function attemptFile<T>(read: () => T): T | { readonly problem: string } {
   try {
@@ -163,13 +166,32 @@ async function askPort(paths: MeshPaths): Promise<PortFindings> {
   return answer.status === 200 ? { type: "answers", port } : { type: "fails", port, why: `status ${answer.status}` };
 }
 
-/** As a client, beside the daemon's own connection, which is left alone. */
-async function askBroker(
+/** As clients do, the first that can be used speaks for its store; which others cannot be is told besides. */
+async function askBrokers(
   shell: Shell,
   paths: MeshPaths,
   config: MeshConfig,
   keys: MemberKeys,
 ): Promise<BrokerFindings> {
+  const { current, others } = new BrokerRoute(config.broker, readKnownBrokers(paths, config));
+  const urls = [current, ...others].slice(0, brokersMax);
+  const asked = await Promise.all(urls.map((url) => askBroker(shell, paths, { ...config, broker: url }, keys)));
+  const lost = asked.flatMap((each, at) =>
+    each.type === "negotiated" ? [] : [{ url: urls[at] ?? "", why: each.detail }],
+  );
+  const found = asked.find((each) => each.type === "negotiated");
+  if (found !== undefined) return { ...found, lost };
+  // One that answers says more than one that is away.
+  return asked.find(({ type }) => type !== "away") ?? asked[0] ?? noBroker;
+}
+
+/** Beside the daemon's own connection, which is left alone. */
+async function askBroker(
+  shell: Shell,
+  paths: MeshPaths,
+  config: MeshConfig,
+  keys: MemberKeys,
+): Promise<Exclude<BrokerFindings, typeof noBroker>> {
   // The doctor changes nothing: a key that the home does not know yet is not kept.
   const { key } = trustOfHome(paths, config);
   const trust = { key, keep: () => true };
@@ -185,7 +207,7 @@ async function askBroker(
       requestTimeoutMs: daemonTimeoutMs,
     };
     const said = await withBroker(asked, (call) => askMeshHealth(() => callHealth(call)));
-    return { type: "negotiated", said };
+    return { type: "negotiated", url: config.broker, said, lost: [] };
   } catch (error) {
     if (!(error instanceof MeshError)) throw error;
     const { reason, detail } = error.details;
