@@ -15,6 +15,7 @@ import { BrokerRoute } from "../link/broker-route.ts";
 import type { BrokerTrust } from "../link/broker-trust.ts";
 import { connectOnce } from "../link/link.ts";
 import type { Link, LinkOutcome, MemberIdentity } from "../link/link-contract.ts";
+import { describeSocketTrouble } from "../link/socket-trouble.ts";
 import { sealOutgoing } from "../seal/outgoing.ts";
 import { brokerHttpUrl } from "./broker-url.ts";
 import { proveBroker } from "./prove-broker.ts";
@@ -134,7 +135,8 @@ async function postOnce(url: string, body: object, headers: Readonly<Record<stri
 export function describeLoss(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   if (!(cause instanceof Error)) return String(cause);
-  return (cause as NodeJS.ErrnoException).code ?? cause.message;
+  const said = describeSocketTrouble(cause);
+  return said === cause.message ? ((cause as NodeJS.ErrnoException).code ?? said) : said;
 }
 
 export function parseJson(text: string): unknown {

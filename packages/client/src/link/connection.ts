@@ -45,6 +45,7 @@ import {
 import { type IncomingFrame, readHelloReply, readIncomingFrame, usableFeatures } from "./incoming-frames.ts";
 import type { LinkOutcome, MemberIdentity, RequestOptions } from "./link-contract.ts";
 import { RequestTable } from "./request-table.ts";
+import { describeSocketTrouble } from "./socket-trouble.ts";
 
 export type ConnectionOptions = {
   /** The whole address, ws:// or wss://. */
@@ -185,7 +186,7 @@ export class Connection {
     socket.on("pong", () => this.#heard());
     // A close event always follows; the error says more about why.
     socket.on("error", (error: NodeJS.ErrnoException) => {
-      this.#socketError = error.message === "" ? (error.code ?? error.name) : error.message;
+      this.#socketError = describeSocketTrouble(error);
       if (error.code?.startsWith("WS_ERR_")) this.#protocolError(this.#socketError);
     });
     return new Promise((resolve) => {
