@@ -166,7 +166,8 @@ describe("the meshes of a home", () => {
 
   it("that are not there are refused with where their name comes from", () => {
     addMesh(dir.path, "acme");
-    expect(() => chooseMesh(dir.path, "gone")).toThrow(/no mesh "gone".*--mesh.*it holds acme/);
+    expect(() => chooseMesh(dir.path, "gone")).toThrow(/no mesh "gone" in [^,]*; it holds acme/);
+    expect(() => chooseMesh(dir.path, "a b")).toThrow(expect.objectContaining({ code: "invalid_name" }));
     expect(() => chooseMesh(dir.path, undefined, { CLAUDEMESH_MESH: "gone" })).toThrow(/"gone".*CLAUDEMESH_MESH/);
     writeUsedMesh(dir.path, "gone");
     expect(() => chooseMesh(dir.path)).toThrow(/"gone".*`claudemesh mesh use` chose it.*--none/);

@@ -57,7 +57,7 @@ export function homeDir(env: Readonly<Record<string, string | undefined>>): stri
 
 /** Throws when the mesh's name is none, or when a socket in its folder could not be connected to. */
 export function meshPaths(home: string, mesh: string, platform: NodeJS.Platform = process.platform): MeshPaths {
-  if (!isName(mesh)) throw new MeshError("invalid_name", `"${mesh}" is not a mesh's name.`, { field: "mesh" });
+  if (!isName(mesh)) throw notAName(mesh);
   const dir = join(home, "daemon", mesh);
   const sock = join(dir, "sock");
   checkSocketPath(sock, platform);
@@ -80,6 +80,11 @@ export function meshPaths(home: string, mesh: string, platform: NodeJS.Platform 
     lastRun: join(dir, "last_run.json"),
     brokers: join(dir, "brokers.json"),
   };
+}
+
+function notAName(mesh: string): MeshError {
+  const message = `"${mesh}" is not a mesh's name, which is 1–64 letters, digits, '.', '_' and '-', beginning with a letter or digit.`;
+  return new MeshError("invalid_name", message, { field: "mesh" });
 }
 
 /** The kernel would cut a longer path short, or refuse it with an error that names no cause. */
@@ -173,7 +178,9 @@ export function chooseMesh(
   }
   if (named !== undefined) {
     if (meshes.includes(named.mesh)) return named.mesh;
-    const message = `There is no mesh "${named.mesh}" in ${home}, though ${named.source}; it holds ${listed}.`;
+    if (!isName(named.mesh)) throw notAName(named.mesh);
+    const though = named.source === undefined ? "" : `, though ${named.source}`;
+    const message = `There is no mesh "${named.mesh}" in ${home}${though}; it holds ${listed}.`;
     throw new MeshError("not_found", message, details);
   }
   const [only, ...others] = meshes;
@@ -182,15 +189,16 @@ export function chooseMesh(
   throw new MeshError("not_found", `${home} holds several meshes (${listed}); ${next}.`, details);
 }
 
-type NamedMesh = { readonly mesh: string; readonly source: string };
+/** `source`: where a name comes from that the command itself does not say, for the day when there is no such mesh. */
+type NamedMesh = { readonly mesh: string; readonly source?: string };
 
-/** With where the name comes from, for the day when there is no such mesh. An empty variable is none. */
+/** An empty variable is none. */
 function namedMesh(
   home: string,
   wanted: string | undefined,
   env: Readonly<Record<string, string | undefined>>,
 ): NamedMesh | undefined {
-  if (wanted !== undefined) return { mesh: wanted, source: "--mesh names it" };
+  if (wanted !== undefined) return { mesh: wanted };
   const ofEnvironment = env.CLAUDEMESH_MESH;
   if (ofEnvironment) return { mesh: ofEnvironment, source: "CLAUDEMESH_MESH names it" };
   const used = readUsedMesh(home);
