@@ -127,7 +127,8 @@ class ReconnectingLink {
         this.#failures = failuresAfterEnd(this.#failures, onlineForMs, this.#steadyMs);
       }
       const random = (this.#options.random ?? Math.random)();
-      const isNear = !isRoundOver && this.#failures <= 1;
+      // The wait stands between rounds: where only one of many is back, it must not come once for each that is not.
+      const isNear = !isRoundOver && (onlineForMs === undefined || this.#failures <= 1);
       const delayMs = isNear ? Math.floor(random * hopMs) : backoffDelayMs(this.#failures, random, this.#backoff);
       this.#nextTryAtMs = Date.now() + delayMs;
       this.#reconnectTimer = setTimeout(() => this.#reconnect(), delayMs);

@@ -61,6 +61,21 @@ describe("a link to one of several brokers", () => {
     await reach("offline");
   });
 
+  it("waits once in every round, however long all were away, so that one that is back is found within one backoff", async () => {
+    const setTimer = vi.spyOn(globalThis, "setTimeout");
+    try {
+      const [hopMs, waitMs] = [13, 37];
+      const backoff = { minMs: waitMs, maxMs: waitMs };
+      bed.open({ url: nobody, brokers: ["ws://127.0.0.1:2", "ws://127.0.0.1:3"], backoff, random: () => 0.026 });
+      const waits = () => setTimer.mock.calls.map(([, ms]) => ms).filter((ms) => ms === hopMs || ms === waitMs);
+      await vi.waitFor(() => expect(waits().length).toBeGreaterThanOrEqual(9), 10_000);
+      const round = [hopMs, hopMs, waitMs];
+      expect(waits().slice(0, 9)).toEqual([...round, ...round, ...round]);
+    } finally {
+      setTimer.mockRestore();
+    }
+  });
+
   it("learns of others from the answer to its hello, and from what the broker tells later", async () => {
     const { link, reach } = bed.open();
     const peer = await bed.broker.peers.next();
