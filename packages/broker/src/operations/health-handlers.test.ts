@@ -8,6 +8,7 @@ import {
   startTestPair,
   type TestMember,
 } from "../../../../tests/support/broker-harness.ts";
+import { findUncertain } from "./health-handlers.ts";
 
 const inputs_fingerprint = "a".repeat(64);
 
@@ -71,6 +72,18 @@ test("parked jobs and uncertain keys are counted and named, and their lists show
   expect(await keys("?state=done&limit=1")).toEqual([["done"], "done"]);
   expect(await keys("?state=done&limit=1&after=done")).toEqual([[], "left"]);
   expect((await alice.call("GET", "/once?state=lost")).status).toBe(400);
+});
+
+test("an uncertain key is found behind as many running ones as a page holds", async () => {
+  const epoch = (leaseUntilMs: number) => ({ leaseUntilMs, settlement: undefined }) as never;
+  const running = Array.from({ length: 1_500 }, (_, n) => ({
+    key: `a${String(n).padStart(4, "0")}`,
+    newest: epoch(2),
+  }));
+  const keys = [...running, { key: "z", newest: epoch(0) }];
+  const list = async ({ after, limit }: { readonly after: string; readonly limit: number }) =>
+    keys.filter(({ key }) => key > after).slice(0, limit);
+  expect(await findUncertain({ once: { list }, nowMs: () => 1 }, "m")).toEqual(["z"]);
 });
 
 test("topics are listed with their counts where these are asked for", async () => {

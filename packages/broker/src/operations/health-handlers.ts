@@ -8,6 +8,8 @@ import { type Handlers, ok } from "./handler.ts";
 /** A number that has reached this means "at least so many". */
 const countedMax = 1_000;
 const namesMax = 10;
+/** What one question reads at most. */
+const pagesMax = 20;
 
 export const healthHandlers = {
   "mesh.health": async (broker, { member: { meshId } }, _input: EmptyInput) => {
@@ -34,10 +36,20 @@ export const healthHandlers = {
   },
 } satisfies Handlers;
 
-async function findUncertain(broker: BrokerContext, meshId: string): Promise<string[]> {
-  const unsettled = await broker.once.list({ meshId, after: "", limit: countedMax, unsettled: true });
-  const nowMs = broker.nowMs();
-  return unsettled.filter(({ newest }) => onceStateAt(newest, nowMs) === "uncertain").map(({ key }) => key);
+/** Keys that run stand among those that are uncertain, and a mesh that runs many must not hide these. */
+export async function findUncertain(
+  { once, nowMs }: { readonly once: Pick<BrokerContext["once"], "list">; readonly nowMs: () => number },
+  meshId: string,
+): Promise<string[]> {
+  const uncertain: string[] = [];
+  for (let after = "", page = 0; page < pagesMax && uncertain.length < countedMax; page++) {
+    const unsettled = await once.list({ meshId, after, limit: countedMax, unsettled: true });
+    const now = nowMs();
+    uncertain.push(...unsettled.filter(({ newest }) => onceStateAt(newest, now) === "uncertain").map(({ key }) => key));
+    if (unsettled.length < countedMax) break;
+    after = unsettled.at(-1)?.key ?? after;
+  }
+  return uncertain.slice(0, countedMax);
 }
 
 function named(keys: readonly string[]): Record<string, unknown> {
