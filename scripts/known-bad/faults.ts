@@ -326,8 +326,8 @@ const messageFaults: readonly KnownBad[] = [
     edits: [
       {
         file: destinationDirectory,
-        find: "    if (state.refusal === undefined && forgotten === this.#forgotten) this.#remember(key, state);\n",
-        replace: "    if (forgotten === this.#forgotten) this.#remember(key, state);\n",
+        find: "    const isWorthIt = state.refusal === undefined && forgotten === this.#forgotten;\n",
+        replace: "    const isWorthIt = forgotten === this.#forgotten;\n",
       },
     ],
   },
