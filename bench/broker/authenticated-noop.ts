@@ -76,7 +76,7 @@ const server = createHttpServer({
   busyCode: "busy",
   onError: () => undefined,
 });
-registerOperationRoutes(server, members, answerNothing, () => undefined);
+registerOperationRoutes(server, { members, strangers: new Strangers(1) }, answerNothing, () => undefined);
 await server.listen({ host: "127.0.0.1", port: 0 });
 
 serveOrders<"port", number>(() => (server.server.address() as AddressInfo).port);

@@ -33,7 +33,7 @@ export type BrokerContext = {
   readonly watchers: SpaceWatchers;
   readonly connections: ConnectionRegistry;
   /** Peers that have not shown who they are. */
-  readonly strangers: Pick<Strangers, "know">;
+  readonly strangers: Pick<Strangers, "know" | "roomOf">;
   /** Whether store and limiter take writes. Never rejects; cheap, since one proof serves a second. */
   readonly checkReady: () => Promise<Readiness>;
   readonly failpoints: Failpoints<FailpointName>;

@@ -36,6 +36,8 @@ export type HttpServerOptions = RequestBounds & {
   readonly timeouts?: HttpTimeouts;
   /** How long connections stay open when the server stops, to refuse what is on its way; none by default. */
   readonly lingerMs?: number;
+  /** Large bodies are read in turns of the event loop that these give; undefined: at once. */
+  readonly nextTurn?: (run: () => void) => void;
   /** Told about every request that ended in an error, after the answer is decided. Never sees bodies. */
   readonly onError: (error: MeshError, request: { readonly method: string; readonly route: string }) => void;
 };
@@ -66,10 +68,12 @@ const maxParamLength = 6_144;
 /** How often a server that lingers looks whether anybody is left. */
 const lookMs = 10;
 
+type Refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) => FastifyReply;
+
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const { tls, timeouts = defaultTimeouts } = options;
   const partings = new Partings(timeouts.partingMs);
-  const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+  const refuse: Refuse = (error, request, reply) => {
     const refusal = asMeshError(error);
     options.onError(refusal, { method: request.method, route: request.routeOptions?.url ?? "(none)" });
     partings.letSenderFinish(request, reply);
@@ -101,7 +105,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   server.server.headersTimeout = timeouts.headersMs;
   if (options.maxConnections !== undefined) server.server.maxConnections = options.maxConnections;
   options.strangers?.watch(server.server, tls === undefined);
-  readStrictJson(server);
+  readStrictJson(server, options.nextTurn);
   // What our own clients read back strictly must be written so: a large double as a double.
   server.setReplySerializer((payload) => writeStrictJson(payload as object));
   validateStrictly(server);
@@ -112,15 +116,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   refuseEncodings(server);
   boundUnreadAnswers(server, timeouts);
   server.setErrorHandler(refuse);
-  server.setNotFoundHandler((request, reply) => {
-    const methods = methodsOf(server, request.url);
-    if (methods.length > 0) {
-      reply.header("allow", methods.join(", "));
-      return refuse(new MeshError("method_not_allowed"), request, reply);
-    }
-    const message = `There is no ${request.method} ${pathOf(request.url)} here.`;
-    return refuse(new MeshError("not_found", message), request, reply);
-  });
+  refuseUnknownRoutes(server, refuse);
   return server;
 }
 
@@ -129,20 +125,31 @@ function isUpgrade({ server }: FastifyInstance, { headers }: IncomingMessage): b
   return headers.upgrade?.toLowerCase() === "websocket" && server.listenerCount("upgrade") > 0;
 }
 
-function readStrictJson(server: FastifyInstance): void {
+/** Reading so many bytes takes a few milliseconds, whatever they hold. */
+const smallBodyBytes = 65_536;
+
+function readStrictJson(server: FastifyInstance, nextTurn: HttpServerOptions["nextTurn"]): void {
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body, done) => {
+    const bytes = body as Buffer;
     const maxDepth = request.routeOptions.config?.jsonDepth ?? limits.jsonDepth;
-    const refusal = refuseManyValues(body as Buffer);
-    if (refusal !== undefined) {
-      done(refusal);
-      return;
-    }
-    try {
-      done(null, parseStrictJson(body as Buffer, { maxDepth }));
-    } catch (error) {
-      done(asMeshError(error));
-    }
+    const read = () => {
+      const refusal = refuseManyValues(bytes);
+      if (refusal !== undefined) {
+        done(refusal);
+        return;
+      }
+      let value: unknown;
+      try {
+        value = parseStrictJson(bytes, { maxDepth });
+      } catch (error) {
+        done(asMeshError(error));
+        return;
+      }
+      done(null, value);
+    };
+    if (nextTurn === undefined || bytes.length <= smallBodyBytes) read();
+    else nextTurn(read);
   });
 }
 
@@ -160,6 +167,25 @@ function validateStrictly(server: FastifyInstance): void {
 /** Requests have the strict validator and replies the strict writer: a route that wants another has a mistake. */
 function refuseCompiler(): never {
   throw new TypeError("replies have no schemas here, and requests no other validator");
+}
+
+/** Behind the guards of whoever uses this, and before the body, which nobody would read. */
+function refuseUnknownRoutes(server: FastifyInstance, refuse: Refuse): void {
+  server.addHook("preParsing", (request, reply, _body, done) => {
+    if (!request.is404) {
+      done();
+      return;
+    }
+    const methods = methodsOf(server, request.url);
+    if (methods.length > 0) {
+      reply.header("allow", methods.join(", "));
+      done(new MeshError("method_not_allowed"));
+      return;
+    }
+    done(new MeshError("not_found", `There is no ${request.method} ${pathOf(request.url)} here.`));
+  });
+  // The hook has refused before this is asked.
+  server.setNotFoundHandler((request, reply) => refuse(new MeshError("not_found"), request, reply));
 }
 
 function refuseUnusableHeads(server: FastifyInstance): void {

@@ -2,7 +2,7 @@
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { BrokerContext } from "../context.ts";
-import { requireAdmin, translateFailures } from "./http-routes.ts";
+import { requireAdmin, strangerBodyBytes, translateFailures } from "./http-routes.ts";
 
 export function registerAdminRoutes(server: FastifyInstance, broker: BrokerContext): void {
   const routes: Readonly<Record<string, () => Promise<object>>> = {
@@ -10,8 +10,8 @@ export function registerAdminRoutes(server: FastifyInstance, broker: BrokerConte
     "/v1/admin/check": () => broker.housekeeping.checkNow(),
   };
   for (const [path, work] of Object.entries(routes)) {
-    server.post(path, async (request) => {
-      requireAdmin(broker, request);
+    const onRequest = async (request: FastifyRequest) => requireAdmin(broker, request);
+    server.post(path, { bodyLimit: strangerBodyBytes, onRequest }, async (request) => {
       refuseFields(request);
       return translateFailures(work());
     });

@@ -1,11 +1,13 @@
 // The broker over HTTP: meshes for the admin token, invites for whoever holds one, and every operation for a member's
 // token. Outsiders learn nothing.
 import { hash } from "node:crypto";
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import { operations } from "@claudemesh/protocol/wire/operations";
 import { createMeshBytes, joinBytes } from "@claudemesh/protocol/wire/signing";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import {
   callBroker,
   createTestMesh,
@@ -153,8 +155,28 @@ describe("a caller without a live token of the mesh", () => {
     ["of another type", "text/plain", "x"],
   ] as const)("hears so before its body is looked at, which is %s", async ([, type, body]) => {
     const { url } = await startTestBroker();
-    const request = { method: "POST", headers: { "content-type": type }, body };
-    expect((await fetch(`${url}/v1/meshes/acme/messages`, request)).status).toBe(401);
+    const init = { method: "POST", headers: { "content-type": type }, body };
+    expect((await fetch(`${url}/v1/meshes/acme/messages`, init)).status).toBe(401);
+  });
+
+  test.for([
+    ["/v1/meshes/acme/join", "", 413],
+    ["/v1/broker/prove", "", 413],
+    ["/v1/meshes", "cma_wrong", 401],
+    ["/v1/admin/sweep", "cma_wrong", 401],
+    ["/v1/meshes/acme/messages", "cmt_wrong", 401],
+    ["/v1/meshes/acme/spaces/plan/query", "cmt_wrong", 401],
+    ["/v1/nothing", "cmt_wrong", 404],
+    ["/healthz", "", 405],
+  ] as const)("is answered at %s without a body that would be much to read", async ([path, token, status]) => {
+    const { url } = await startTestBroker();
+    // The body never comes: whoever waited for it would not answer.
+    const headers = { "content-type": "application/json", "content-length": 16_384, authorization: `Bearer ${token}` };
+    const asked = request(url + path, { method: "POST", headers });
+    onTestFinished(() => void asked.on("error", () => undefined).destroy());
+    asked.flushHeaders();
+    const [answer] = (await once(asked, "response")) as [IncomingMessage];
+    expect(answer.statusCode).toBe(status);
   });
 
   test("is also whoever has a token of another mesh, or puts it elsewhere than in the header", async () => {

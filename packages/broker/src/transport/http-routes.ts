@@ -5,6 +5,7 @@ import type { Member, Mesh } from "@claudemesh/members/ports";
 import { createMesh } from "@claudemesh/members/services/create-mesh";
 import { joinMesh } from "@claudemesh/members/services/join-mesh";
 import { MeshError } from "@claudemesh/protocol/errors";
+import { limits } from "@claudemesh/protocol/messages/limits";
 import {
   type ProveReplyBody,
   type ProveRequest,
@@ -25,15 +26,19 @@ import { toMeshError } from "../storage-failure.ts";
 import { bearerOf } from "./http-callers.ts";
 import { registerOperationRoutes } from "./operation-routes.ts";
 
+/** Of what strangers may send: none of their requests is longer, and nobody reads more before it knows who asks. */
+export const strangerBodyBytes = limits.helloFrameBytes;
+
 export function registerHttpRoutes(server: FastifyInstance, broker: BrokerContext, run: RunOperation): void {
-  registerOperationRoutes(server, broker.members, run, (name) => lookAheadOf(broker, name));
+  registerOperationRoutes(server, broker, run, (name) => lookAheadOf(broker, name));
   registerProveRoute(server, broker);
   registerMeshRoutes(server, broker);
 }
 
 /** For who is about to send a secret: one signature over a nonce of theirs. It tells nothing about any mesh. */
 function registerProveRoute(server: FastifyInstance, broker: BrokerContext): void {
-  server.post<{ Body: ProveRequest }>(provePath, { schema: { body: proveRequestSchema } }, async (request, reply) => {
+  const options = { bodyLimit: strangerBodyBytes, schema: { body: proveRequestSchema } };
+  server.post<{ Body: ProveRequest }>(provePath, options, async (request, reply) => {
     const { nonce, mesh_id = "" } = request.body;
     const body: ProveReplyBody = {
       broker_key: broker.key.publicKey,
@@ -46,7 +51,11 @@ function registerProveRoute(server: FastifyInstance, broker: BrokerContext): voi
 function registerMeshRoutes(server: FastifyInstance, broker: BrokerContext): void {
   server.post<{ Body: CreateMeshRequest }>(
     "/v1/meshes",
-    { schema: { body: createMeshRequestSchema }, preValidation: async (request) => requireAdmin(broker, request) },
+    {
+      bodyLimit: strangerBodyBytes,
+      schema: { body: createMeshRequestSchema },
+      onRequest: async (request) => requireAdmin(broker, request),
+    },
     async (request, reply) => {
       const ports = { store: broker.members, nowMs: broker.nowMs, nextId: broker.nextId };
       const { created, mesh, owner } = await translateFailures(createMesh(ports, request.body));
@@ -55,7 +64,7 @@ function registerMeshRoutes(server: FastifyInstance, broker: BrokerContext): voi
   );
   server.post<{ Body: JoinRequest; Params: { mesh: string } }>(
     "/v1/meshes/:mesh/join",
-    { schema: { body: joinRequestSchema } },
+    { bodyLimit: strangerBodyBytes, schema: { body: joinRequestSchema } },
     async (request, reply) => {
       const wanted = await translateFailures(broker.members.findMesh(request.params.mesh));
       const ports = { store: broker.members, nowMs: broker.nowMs };

@@ -1,19 +1,23 @@
 // Every operation at its path over HTTP: who asks, by a bearer token, then the run of what was asked for. What an
 // operation does is not known here.
+import type { Strangers } from "@claudemesh/http/strangers";
 import { hashToken } from "@claudemesh/members/credentials";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Answer } from "@claudemesh/protocol/messages/accept-result";
 import { type OperationName, type OperationSpec, operations } from "@claudemesh/protocol/wire/operations";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from "fastify";
 import { asksInTransaction, type Caller } from "../operations/handler.ts";
 import type { LookAhead } from "../operations/look-aheads.ts";
 import { operationNames, type RunOperation } from "../operations/run-operation.ts";
 import { bearerOf, type CallingMembers, HttpCallers } from "./http-callers.ts";
 
+type AskedBroker = { readonly members: CallingMembers; readonly strangers: Pick<Strangers, "roomOf"> };
+type Asking = Pick<AskedBroker, "strangers"> & { readonly ask: (request: FastifyRequest) => Promise<Caller> };
+
 /** `lookAheadOf`: what an operation begins while its caller is asked for; undefined: nothing. */
 export function registerOperationRoutes(
   server: FastifyInstance,
-  members: CallingMembers,
+  { members, strangers }: AskedBroker,
   run: RunOperation,
   lookAheadOf: (name: OperationName) => LookAhead | undefined,
 ): void {
@@ -23,40 +27,37 @@ export function registerOperationRoutes(
     const lookAhead = lookAheadOf(name);
     const ask = (request: FastifyRequest) =>
       lookAhead === undefined ? callers.ask(request) : callers.askAhead(request, lookAhead);
-    registerOperation(server, ask, run, name);
+    registerOperation(server, { ask, strangers }, run, name);
   }
 }
 
 function registerOperation(
   server: FastifyInstance,
-  ask: (request: FastifyRequest) => Promise<Caller>,
+  { ask, strangers }: Asking,
   run: RunOperation,
   name: OperationName,
 ): void {
   const spec: OperationSpec = operations[name];
   const { large, http } = spec;
   if (http === undefined) return;
-  const admitted = large && new WeakMap<FastifyRequest, Caller>();
+  const admitted = new WeakMap<FastifyRequest, Caller>();
+  const admit = async (request: FastifyRequest, reply: FastifyReply) => {
+    admitted.set(request, await ask(request));
+    reply.admit();
+  };
+  // Only a member makes the broker read a body. Whose connection is known is asked for beside its body, unless that is large.
+  const askFirst: onRequestHookHandler = (request, reply, done) => {
+    if (large === undefined && strangers.roomOf(request.raw.socket) === undefined) done();
+    else admit(request, reply).then(() => done(), done);
+  };
   server.route({
     method: http.method,
     url: `/v1/meshes/:mesh${http.path}`,
-    ...(large === undefined
-      ? { onRequest: readToken }
-      : {
-          bodyLimit: large.bytes,
-          config: { jsonDepth: large.jsonDepth },
-          // Only a member makes the broker read so much.
-          onRequest: [
-            readToken,
-            async (request: FastifyRequest, reply: FastifyReply) => {
-              admitted?.set(request, await ask(request));
-              reply.admit();
-            },
-          ],
-        }),
+    ...(large !== undefined && { bodyLimit: large.bytes, config: { jsonDepth: large.jsonDepth } }),
+    onRequest: [readToken, askFirst],
     handler: async (request, reply) => {
-      // A large body may take its time: whoever was let in before it may be no member any more.
-      const caller = (asksInTransaction(name) ? admitted?.get(request) : undefined) ?? (await ask(request));
+      // A body may take its time: a caller who was let in before it may be no member any more.
+      const caller = (asksInTransaction(name) ? admitted.get(request) : undefined) ?? (await ask(request));
       reply.admit();
       const answer = await run(name, caller, gatherInput(spec, request));
       return sendAnswer(reply, http.names === undefined ? answer : nameFieldBack(answer, http.names));

@@ -130,7 +130,7 @@ export async function openServices(parts: Parts): Promise<BrokerContext> {
     },
     watchers,
     connections,
-    strangers: { know: quiet },
+    strangers: { know: quiet, roomOf: () => undefined },
     checkReady: async () => ({ store: "ok", limiter: "ok", refusal: undefined }),
     failpoints: noFailpoints,
     metrics,
