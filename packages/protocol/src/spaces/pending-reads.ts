@@ -13,6 +13,7 @@ import {
   touchCovers,
   touchOverlaps,
 } from "./touch.ts";
+import { comparisonCost, type Work } from "./work.ts";
 
 /** As it comes in a commit: one entry per layer. */
 export type PendingRead = {
@@ -71,17 +72,19 @@ function joinEntries(entries: readonly PendingRead[]): GroupedPendingRead {
   };
 }
 
-/** `layers`: those that the read names, in the order in which they were accepted. */
+/** `layers`: those that the read names, in the order in which they were accepted. `work` counts what is compared. */
 export function decidePendingRead(
   read: PathRead & { readonly basisSeq?: number },
   layers: readonly NamedLayer[],
+  work?: Work,
 ): PendingReadDecision {
   const asked: PathRead = read.shallow === true ? { path: read.path, shallow: true } : { path: read.path };
-  if (read.basisSeq === undefined) return decideByCover(asked, layers);
   const touches = layers.flatMap(({ footprints }) => footprints.flat());
+  work?.spend(touches.length * comparisonCost(read.path));
+  if (read.basisSeq === undefined) return decideByCover(asked, layers);
   return {
     kind: "scan",
-    scan: spreadOverMoves(asked, touches),
+    scan: spreadOverMoves(asked, touches, work),
     fromSeq: read.basisSeq,
     ignoreSeqs: layers.map(({ seq }) => seq),
   };
@@ -94,7 +97,7 @@ const maxMovesFollowed = 64;
  * Content that a named layer moved shows at the read path though it was written elsewhere. So the read counts as one of
  * the whole array and of a move's source and target, and these again as reads, until nothing is added.
  */
-export function spreadOverMoves(read: PathRead, touches: readonly Touch[]): PathRead[] {
+export function spreadOverMoves(read: PathRead, touches: readonly Touch[], work?: Work): PathRead[] {
   const moves = touches.filter(movesContent);
   if (moves.length > maxMovesFollowed) {
     return moves.some((touch) => touchOverlaps(touch, read)) ? [{ path: [] }] : [read];
@@ -103,6 +106,8 @@ export function spreadOverMoves(read: PathRead, touches: readonly Touch[]): Path
   let waiting = moves;
   // The list grows while it is walked.
   for (const one of reads) {
+    // Each is compared with the moves that are left, and what they add with those that are there.
+    work?.spend((waiting.length + reads.length) * comparisonCost(one.path));
     const reached = waiting.filter((touch) => touchOverlaps(touch, one));
     waiting = waiting.filter((touch) => !reached.includes(touch));
     for (const path of reached.flatMap(movedPaths)) {

@@ -26,12 +26,14 @@ export const workCosts = {
   character: 12,
   /** A row that is looked up or written. */
   row: 5_000,
-  /** A read, for being there. */
+  /** A read, for each branch that it looks through. */
   read: 1_000,
   /** A key of a read's or a later write's path, in an index of the later writes. */
   keyIndexed: 250,
   /** A read that is compared with one touch of a later write. */
   comparison: 100,
+  /** A key of the read's path, which such a comparison may look at to its end. */
+  pathKeyCompared: 10,
 } as const;
 
 /** From so many keys on an object is a hash table. */
@@ -60,6 +62,11 @@ export class Work {
       throw new MeshError("commit_too_expensive", undefined, { work: this.#spent, limit: this.#limit });
     }
   }
+}
+
+/** What it costs to compare a read, or a place, of this path with one touch of a later write. */
+export function comparisonCost(path: readonly string[]): number {
+  return workCosts.comparison + path.length * workCosts.pathKeyCompared;
 }
 
 /** What it costs to copy an object with so many keys. */

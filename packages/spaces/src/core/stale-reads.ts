@@ -3,7 +3,7 @@
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import { type Footprint, footprintOverlaps, type PathRead } from "@claudemesh/protocol/spaces/footprint";
 import { TouchIndex } from "@claudemesh/protocol/spaces/touch-index";
-import { type Work, workCosts } from "@claudemesh/protocol/spaces/work";
+import { comparisonCost, type Work } from "@claudemesh/protocol/spaces/work";
 import type { Branch, Segment } from "./branch-lineage.ts";
 
 /** One read, confirmed or pending, as it is checked. */
@@ -77,9 +77,10 @@ export function isStale(
 
 /** Compares the read with each of the writes. */
 function isOverlapped(read: ReadToCheck, writes: readonly SeenWrite[], upTo: number, work: Work): boolean {
+  const perTouch = read.scan.reduce((sum, { path }) => sum + comparisonCost(path), 0);
   return writes.some(({ seq, footprint }) => {
     if (seq <= read.fromSeq || seq > upTo || read.ignoreSeqs.has(seq)) return false;
-    work.spend(footprint.length * read.scan.length * workCosts.comparison);
+    work.spend(footprint.length * perTouch);
     return read.scan.some((one) => footprintOverlaps(footprint, one));
   });
 }

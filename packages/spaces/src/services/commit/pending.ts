@@ -7,7 +7,7 @@ import {
   type NamedLayer,
   type PendingRead,
 } from "@claudemesh/protocol/spaces/pending-reads";
-import { type Work, workCosts } from "@claudemesh/protocol/spaces/work";
+import type { Work } from "@claudemesh/protocol/spaces/work";
 import type { Branch } from "../../core/branch-lineage.ts";
 import type { ReadToCheck } from "../../core/stale-reads.ts";
 import type { ResolvedPendingRead } from "../../core/verdict.ts";
@@ -74,12 +74,7 @@ function* decideReads(
   const reads: ReadToCheck[] = [];
   for (const group of groups) {
     const layers = layersOf(group);
-    const touches = layers.reduce(
-      (sum, { footprints }) => sum + footprints.reduce((n, { length }) => n + length, 0),
-      0,
-    );
-    work.spend(touches * workCosts.comparison);
-    const decision = decidePendingRead(group, layers);
+    const decision = decidePendingRead(group, layers, work);
     if (decision.kind === "basis_required") {
       const { id, path, localSeqs } = group;
       return { type: "refused", error: new MeshError("basis_required_error", undefined, { id, path, localSeqs }) };

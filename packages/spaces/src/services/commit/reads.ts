@@ -50,8 +50,9 @@ function* readLaterWrites(
 ): Steps<LaterWritesOf> {
   const asks = new Map<string, { readonly ask: WriteAsk; readonly reads: number }>();
   for (const { entityId, branch, fromSeq, path } of reads) {
-    work.spend(workCosts.read + path.length * workCosts.keyIndexed);
+    work.spend(path.length * workCosts.keyIndexed);
     for (const segment of segmentsOf(branch, lastSeq)) {
+      work.spend(workCosts.read);
       if (segment.upTo <= fromSeq) continue;
       const key = keyOf(segment.branch, entityId);
       const known = asks.get(key);
