@@ -40,6 +40,11 @@ export type SpaceView = {
   readonly findVerdicts: (sessionId: string, localSeqs: readonly number[]) => Steps<VerdictRow[]>;
   readonly findBranches: (names: readonly string[]) => Steps<Branch[]>;
   readonly listBranches: (after: string | undefined, limit: number) => Steps<Branch[]>;
+  /**
+   * Entities that are looked for in one question at most. One where each answer is there at once, so that whatever is large is
+   * noticed before the next is read; more where a question takes a while.
+   */
+  readonly entitiesPerLook: number;
   /** One tail for each ask, in their order. */
   readonly readTails: (asks: readonly TailAsk[], limit: number) => Steps<Tail[]>;
   /** For each ask, in their order: writes with afterSeq < seq ≤ upTo, newest first, as many as the bound admits. */

@@ -57,11 +57,11 @@ async function readIds(ports: SpacePorts, space: SpaceRef, ids: readonly string[
   let { atSeq } = moment;
   const pace = new ReadPace(entitiesPerRead, ports.nextTurn);
   for (let from = 0; from < ids.length; ) {
-    const { seq, items } = await pace.next((size, work) => {
-      const some = ids.slice(from, from + size);
-      from += size;
-      return readMany(ports, space, some, { ...moment, atSeq, work });
+    const start = from;
+    const { seq, items, read } = await pace.next((size, work) => {
+      return readMany(ports, space, ids.slice(start, start + size), { ...moment, atSeq, work });
     });
+    from += read;
     // All of it as of one seq, which the first read finds.
     atSeq = seq;
     found.add(items);

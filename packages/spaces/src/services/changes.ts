@@ -4,7 +4,7 @@ import type { Work } from "@claudemesh/protocol/spaces/work";
 import { segmentsOf } from "../core/branch-lineage.ts";
 import type { SpaceRef } from "../ports/rows.ts";
 import type { SpacePorts } from "../ports.ts";
-import { type FoundEntity, placeOf, rangeOf, readAt } from "./query.ts";
+import { cursorBehind, type FoundEntity, placeOf, rangeOf, readAt } from "./query.ts";
 
 export type ChangesQuery = {
   readonly branch?: string | undefined;
@@ -12,23 +12,23 @@ export type ChangesQuery = {
   readonly sinceSeq: number;
   /** As of this seq; undefined: the present. */
   readonly atSeq?: number | undefined;
-  /** Counts what reading costs. */
+  /** Counts what reading costs, of as much as may be read in one turn of the event loop; undefined: all is read. */
   readonly work?: Work | undefined;
 };
 
 export type Changes = { readonly toSeq: number; readonly items: readonly FoundEntity[] };
 
-/** Of these ids, those that changed; deleted ones among them, without a document. */
+/** Of these ids, or of as many of the first as were `read`, those that changed; deleted ones among them, without a document. */
 export function changesOfIds(
   ports: Pick<SpacePorts, "store">,
   space: SpaceRef,
   query: ChangesQuery,
   ids: readonly string[],
-): Promise<Changes> {
+): Promise<Changes & { readonly read: number }> {
   return ports.store.read(space, function* (view) {
     const place = yield* placeOf(view, query);
-    const items = yield* readAt(view, place, ids, query.work);
-    return { toSeq: place.atSeq, items: items.filter(({ seq }) => seq > query.sinceSeq) };
+    const { items, read } = yield* readAt(view, place, ids, query.work);
+    return { toSeq: place.atSeq, items: items.filter(({ seq }) => seq > query.sinceSeq), read };
   });
 }
 
@@ -50,7 +50,8 @@ export function changesByPrefix(
       afterSeq: query.sinceSeq,
       limit: query.limit,
     });
-    const items = (yield* readAt(view, place, ids, query.work)).filter(({ seq }) => seq > query.sinceSeq);
-    return { toSeq: place.atSeq, items, nextCursor: ids.length < query.limit ? undefined : ids.at(-1) };
+    const { items: all, read } = yield* readAt(view, place, ids, query.work);
+    const items = all.filter(({ seq }) => seq > query.sinceSeq);
+    return { toSeq: place.atSeq, items, nextCursor: cursorBehind(ids, read, query.limit) };
   });
 }

@@ -26,7 +26,7 @@ import type { SpacePorts, SpaceView } from "../ports.ts";
 import { findBranch } from "./branches.ts";
 import { mergesLookedAt } from "./commit/merge-context.ts";
 import { placeOf } from "./query.ts";
-import { readEntities } from "./read-entities.ts";
+import { readForTurn } from "./read-entities.ts";
 import { ReadPace } from "./read-pace.ts";
 
 type Ports = Pick<SpacePorts, "store" | "nextTurn">;
@@ -165,8 +165,7 @@ async function readThreeWays(
   for (let seen = 0; ; ) {
     const { page, isLast } = await pace.next(async (size, work) => {
       const start = from;
-      const entities = await store.read(space, (view) => readThreeWaysFrom(view, parting, start, size, work));
-      return { page: entities, isLast: entities.length < size };
+      return store.read(space, (view) => readThreeWaysFrom(view, parting, start, size, work));
     });
     visit(page);
     seen += page.length;
@@ -185,7 +184,7 @@ function* readThreeWaysFrom(
   from: string,
   limit: number,
   work: Work,
-): Steps<MergeEntity[]> {
+): Steps<{ readonly page: readonly MergeEntity[]; readonly isLast: boolean }> {
   const { source, target, baseBranch, base, seq } = parting;
   const ids = yield* view.listEntityIds({ ...writtenSinceParting(parting), from, limit });
   const asks = ids.flatMap((entityId) => [
@@ -193,12 +192,17 @@ function* readThreeWaysFrom(
     { entityId, branch: source, atSeq: seq },
     { entityId, branch: target, atSeq: seq },
   ]);
-  const states = yield* readEntities(view, asks, work);
-  return ids.map((id, index) => {
-    const [ancestor, ofSource, ofTarget] = states.slice(index * 3, index * 3 + 3);
+  const states = yield* readForTurn(view, asks, work, waysOfEntity);
+  const read = ids.slice(0, states.length / waysOfEntity);
+  const page = read.map((id, index) => {
+    const [ancestor, ofSource, ofTarget] = states.slice(index * waysOfEntity, (index + 1) * waysOfEntity);
     return { id, ancestor: ancestor?.document, source: ofSource?.document, target: ofTarget?.document };
   });
+  return { page, isLast: read.length === ids.length && ids.length < limit };
 }
+
+/** In which each entity is read: at the base, on the source and on the target. */
+const waysOfEntity = 3;
 
 /**
  * Only what was written, on the source or on the way to the base, after the point that the source shares with the base

@@ -12,7 +12,7 @@ import type { CommitRow, InvocationRow, LogPlace, SpaceRef } from "../ports/rows
 import type { Steps } from "../ports/steps.ts";
 import type { SpacePorts, SpaceView } from "../ports.ts";
 import { findBranch } from "./branches.ts";
-import { readEntities } from "./read-entities.ts";
+import { readEntities, readForTurn } from "./read-entities.ts";
 
 type Ports = Pick<SpacePorts, "store">;
 
@@ -28,7 +28,7 @@ export type FoundEntity = {
 export type Moment = {
   readonly branch?: string | undefined;
   readonly atSeq?: number | undefined;
-  /** Counts what reading costs. */
+  /** Counts what reading costs, of as much as may be read in one turn of the event loop; undefined: all is read. */
   readonly work?: Work | undefined;
 };
 
@@ -51,16 +51,19 @@ export async function readEntity(ports: Ports, space: SpaceRef, id: string, mome
   return found;
 }
 
+/** `read`: how many of the first ids were looked at; the others would have been too much at once, and are asked for again. */
+export type FoundEntities = { readonly seq: number; readonly items: readonly FoundEntity[]; readonly read: number };
+
 /** In the order of the ids, those that were ever written. */
 export function readMany(
   ports: Ports,
   space: SpaceRef,
   ids: readonly string[],
   moment: Moment,
-): Promise<{ readonly seq: number; readonly items: readonly FoundEntity[] }> {
+): Promise<FoundEntities> {
   return ports.store.read(space, function* (view) {
     const place = yield* placeOf(view, moment);
-    return { seq: place.atSeq, items: yield* readAt(view, place, ids, moment.work) };
+    return { seq: place.atSeq, ...(yield* readAt(view, place, ids, moment.work)) };
   });
 }
 
@@ -69,10 +72,15 @@ export function* readAt(
   { branch, atSeq }: Place,
   ids: readonly string[],
   work?: Work,
-): Steps<FoundEntity[]> {
+): Steps<Pick<FoundEntities, "items" | "read">> {
   const asks = ids.map((entityId) => ({ entityId, branch, atSeq }));
-  const states = yield* readEntities(view, asks, work);
-  return ids.flatMap((id, index) => found(id, branch, states[index]));
+  const states = yield* work === undefined ? readEntities(view, asks) : readForTurn(view, asks, work);
+  return { items: ids.flatMap((id, index) => found(id, branch, states[index])), read: states.length };
+}
+
+/** Where a listing goes on; undefined: it is at its end. */
+export function cursorBehind(ids: readonly string[], read: number, limit: number): string | undefined {
+  return read === ids.length && ids.length < limit ? undefined : ids[read - 1];
 }
 
 function found(id: string, branch: Branch, state: EntityState | undefined): FoundEntity[] {
@@ -103,8 +111,9 @@ export function listByPrefix(ports: Ports, space: SpaceRef, query: PrefixQuery):
       afterSeq: 0,
       limit: query.limit,
     });
-    const items = (yield* readAt(view, place, ids, query.work)).filter(({ document }) => document !== undefined);
-    return { seq: place.atSeq, items, nextCursor: ids.length < query.limit ? undefined : ids.at(-1) };
+    const { items: all, read } = yield* readAt(view, place, ids, query.work);
+    const items = all.filter(({ document }) => document !== undefined);
+    return { seq: place.atSeq, items, nextCursor: cursorBehind(ids, read, query.limit) };
   });
 }
 

@@ -19,40 +19,72 @@ const firstLook = 16;
 const largestLook = 128;
 const smallLookCharacters = 262_144;
 
+/** Where what was read has become so much work, the others are left for another turn of the event loop. */
+const workPerTurn = 4_000_000;
+
 /** One state for each ask, in their order; undefined: never written. `work`: what all of it may cost. */
-export function* readEntities(
+export function readEntities(
   view: SpaceView,
   asks: readonly EntityAsk[],
   work?: Work,
 ): Steps<(EntityState | undefined)[]> {
+  return readInLooks(view, asks, work, () => false);
+}
+
+/** The same for as many of the first asks as make work for one turn, in groups of `together`: always one, whatever it costs. */
+export function readForTurn(
+  view: SpaceView,
+  asks: readonly EntityAsk[],
+  work: Work,
+  together = 1,
+): Steps<(EntityState | undefined)[]> {
+  const limit = work.spent + workPerTurn;
+  return readInLooks(view, asks, work, (count) => count > 0 && count % together === 0 && work.spent >= limit);
+}
+
+type IsEnough = (count: number) => boolean;
+
+function* readInLooks(
+  view: SpaceView,
+  asks: readonly EntityAsk[],
+  work: Work | undefined,
+  isEnough: IsEnough,
+): Steps<(EntityState | undefined)[]> {
   const states: (EntityState | undefined)[] = [];
-  for (let look = firstLook; states.length < asks.length; ) {
+  const most = Math.min(largestLook, view.entitiesPerLook);
+  for (let look = Math.min(firstLook, most); states.length < asks.length; ) {
     const some = asks.slice(states.length, states.length + look);
-    const { found, characters } = yield* readSome(view, some, work);
-    states.push(...found);
-    look = characters <= smallLookCharacters ? Math.min(look * 2, largestLook) : firstLook;
+    const before = states.length;
+    const characters = yield* readSome(view, some, work, states, isEnough);
+    if (states.length < before + some.length || isEnough(states.length)) break;
+    look = characters <= smallLookCharacters ? Math.min(look * 2, most) : Math.min(firstLook, most);
   }
   return states;
 }
 
-type Look = { readonly found: (EntityState | undefined)[]; readonly characters: number };
-
-function* readSome(view: SpaceView, asks: readonly EntityAsk[], work: Work | undefined): Steps<Look> {
+/** Adds to `states`, until it is enough; answers with how long what was found is. */
+function* readSome(
+  view: SpaceView,
+  asks: readonly EntityAsk[],
+  work: Work | undefined,
+  states: (EntityState | undefined)[],
+  isEnough: IsEnough,
+): Steps<number> {
   const lines = asks.map(({ entityId, branch, atSeq }) =>
     segmentsOf(branch, atSeq).map((segment): TailAsk => ({ ...segment, entityId })),
   );
   const all = lines.flat();
   work?.spend(all.length * workCosts.row);
   const tails = yield* view.readTails(all, firstTail);
-  const found: (EntityState | undefined)[] = [];
   let start = 0;
   for (const [index, line] of lines.entries()) {
+    if (isEnough(states.length)) break;
     const entityId = asks[index]?.entityId ?? "";
     const own = tails.slice(start, start + line.length);
     start += line.length;
-    found.push(yield* finish(view, entityId, line, own, work));
+    states.push(yield* finish(view, entityId, line, own, work));
   }
-  return { found, characters: tails.reduce((sum, tail) => sum + charactersOf(tail), 0) };
+  return tails.reduce((sum, tail) => sum + charactersOf(tail), 0);
 }
 
 function* finish(

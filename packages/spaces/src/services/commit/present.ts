@@ -61,7 +61,8 @@ export function* readLater(
 
 function* readStored(tx: SpaceTransaction, asks: readonly WriteAsk[], work: Work): Steps<LaterWrites[]> {
   const found: LaterWrites[] = [];
-  for (let look = firstLook; found.length < asks.length; ) {
+  const most = Math.min(largestLook, tx.entitiesPerLook);
+  for (let look = Math.min(firstLook, most); found.length < asks.length; ) {
     const some = asks.slice(found.length, found.length + look);
     work.spend(some.length * workCosts.row);
     let characters = 0;
@@ -71,7 +72,7 @@ function* readStored(tx: SpaceTransaction, asks: readonly WriteAsk[], work: Work
       work.spend(length * workCosts.character);
       found.push({ writes: writes.map(({ seq, footprint }) => ({ seq, footprint: readFootprint(footprint) })), cut });
     }
-    look = characters <= smallLookCharacters ? Math.min(look * 2, largestLook) : firstLook;
+    look = characters <= smallLookCharacters ? Math.min(look * 2, most) : Math.min(firstLook, most);
   }
   return found;
 }
@@ -86,8 +87,9 @@ export function* readPresentLayers(
   const found = asks.map(({ entityId, seq }) => tx.known.layer(branch, entityId, seq));
   const filled = yield* fillGaps(found, function* (gaps): Steps<Footprint[][]> {
     const layers: Footprint[][] = [];
-    for (let at = 0; at < gaps.length; at += layersPerLook) {
-      const some = gaps.slice(at, at + layersPerLook).flatMap((gap) => asks[gap] ?? []);
+    const look = Math.min(layersPerLook, tx.entitiesPerLook);
+    for (let at = 0; at < gaps.length; at += look) {
+      const some = gaps.slice(at, at + look).flatMap((gap) => asks[gap] ?? []);
       work.spend(some.length * workCosts.row);
       for (const rows of yield* tx.readLayers(branch, some)) {
         work.spend(rows.reduce((sum, { footprint }) => sum + footprint.length, 0) * workCosts.character);

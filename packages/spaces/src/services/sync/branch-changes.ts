@@ -63,11 +63,11 @@ export class BranchChanges {
 
   async *#ofIds(ids: readonly string[]): AsyncGenerator<SizedUpsert> {
     for (let from = 0; from < ids.length; ) {
-      const { items } = await this.#pace.next((size, work) => {
-        const some = ids.slice(from, from + size);
-        from += size;
-        return changesOfIds(this.#ports, this.#space, { ...this.#span, work }, some);
+      const start = from;
+      const { items, read } = await this.#pace.next((size, work) => {
+        return changesOfIds(this.#ports, this.#space, { ...this.#span, work }, ids.slice(start, start + size));
       });
+      from += read;
       yield* items.map(toUpsert);
     }
   }

@@ -10,6 +10,7 @@ import type { SpaceTransaction } from "../../ports.ts";
 import { type Decided, HeldWrites } from "../held-writes.ts";
 import { type Guard, isWhollyGuarded, writeGuarded } from "./guarded-rows.ts";
 import type { LeftRows } from "./shared-transaction.ts";
+import { entitiesPerLook } from "./space-view.ts";
 
 /** Something was asked that is not remembered. Never leaves this file. */
 class NotRemembered extends Error {}
@@ -81,6 +82,7 @@ function transactionOn(
   return {
     known,
     worked,
+    entitiesPerLook,
     lockSpace: () => answerNow(() => held.space(space)),
     lockSession: (id) => answerNow(() => (id === session.sessionId ? held.session(session) : ask())),
     // The statement looks whether this is so.

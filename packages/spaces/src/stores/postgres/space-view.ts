@@ -9,8 +9,12 @@ import { selectEntityIds, selectLayers, selectTails, selectWrites } from "./enti
 import type { Reading } from "./reading.ts";
 import { selectSession, selectSpace, selectVerdicts } from "./session-rows.ts";
 
+/** Each may have a megabyte. */
+export const entitiesPerLook = 128;
+
 export function viewOf(db: Reading, space: SpaceRef): SpaceView {
   return {
+    entitiesPerLook,
     findSpace: () => answerOf(selectSpace(db, space)),
     findSession: (sessionId) => answerOf(selectSession(db, space, sessionId)),
     findVerdicts: (sessionId, localSeqs) => answerOf(selectVerdicts(db, space, sessionId, localSeqs)),

@@ -16,6 +16,7 @@ export function viewOf(db: () => Sqlite, space: SpaceRef): SpaceView {
     return asks.map((ask) => answer(on, ask));
   };
   return {
+    entitiesPerLook: 1,
     findSpace: () => answerNow(() => selectSpace(db(), space)),
     findSession: (sessionId) => answerNow(() => selectSession(db(), space, sessionId)),
     findVerdicts: (sessionId, localSeqs) => answerNow(() => selectVerdicts(db(), space, sessionId, localSeqs)),

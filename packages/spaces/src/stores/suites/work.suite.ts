@@ -1,8 +1,11 @@
 // The work of commits, bounded: what is too much consumes nothing, what is not stays quick to read, and a bound on what is
 // looked at never lets a stale read pass.
+import type { FabricObject } from "@claudemesh/protocol/spaces/fabric-value";
 import type { Operation, PatchOp } from "@claudemesh/protocol/spaces/operations";
+import { Work } from "@claudemesh/protocol/spaces/work";
 import { expect, test } from "vitest";
-import { findVerdict, readLog } from "../../services/query.ts";
+import { changesByPrefix } from "../../services/changes.ts";
+import { findVerdict, listByPrefix, readLog, readMany } from "../../services/query.ts";
 import { alice, brief, patch, read, refusal, type Session, set, type World } from "./world.ts";
 
 const zeros = Array(300_000).fill(0) as number[];
@@ -99,6 +102,53 @@ export function describeWork(world: () => World): void {
     const { conflicts } = verdict.error.details as { conflicts: { actual: { seq: number; value?: unknown } }[] };
     expect(conflicts.map(({ actual }) => actual.seq)).toEqual(ids.map((_, n) => n + 1));
     expect(conflicts.filter(({ actual }) => actual.value !== undefined)).toHaveLength(0);
+  });
+
+  test("what one turn may read ends with what has become much, and says where it goes on, until all is read", async () => {
+    const session = await world().session();
+    await session.write(["a:0", "a:1", "a:2"].map((id) => set(id, { small: true })));
+    const large = ["a:3", "a:4", "a:5", "a:6"];
+    await writeLarge(session, large);
+    const ids = ["a:0", "a:1", "a:2", ...large];
+    const ports = world().ports();
+    const pages: string[][] = [];
+    let cursor: string | undefined;
+    do {
+      const query = { prefix: "a:", cursor, limit: 100, work: new Work() };
+      const page = await listByPrefix(ports, world().space, query);
+      pages.push(page.items.map(({ id }) => id));
+      cursor = page.nextCursor;
+    } while (cursor !== undefined);
+    expect(pages).toEqual([["a:0", "a:1", "a:2", "a:3"], ["a:4"], ["a:5"], ["a:6"]]);
+    const ofIds = await readMany(ports, world().space, ids, { work: new Work() });
+    expect([ofIds.read, ofIds.items.length]).toEqual([4, 4]);
+    const changes = await changesByPrefix(ports, world().space, {
+      prefix: "a:",
+      sinceSeq: 0,
+      limit: 100,
+      work: new Work(),
+    });
+    expect([changes.items.length, changes.nextCursor]).toEqual([4, "a:3"]);
+    // Who sets no bound gets all.
+    expect((await readMany(ports, world().space, ids, {})).items).toHaveLength(7);
+  });
+
+  test("pending reads of content that was moved very often are counted, however short the commit is that moved it", async () => {
+    const session = await world().session();
+    const deep = Array.from({ length: 100 }, () => "a");
+    const base = `/value/${deep.join("/")}`;
+    let value: FabricObject = Object.fromEntries(Array.from({ length: 70 }, (_, n) => [`x${n}`, n]));
+    for (const key of deep) value = { [key]: value };
+    const seen = await session.write([set("a:1", value)]);
+    const moves = Array.from({ length: 64 }, (_, n): PatchOp => {
+      return { op: "move", from: `${base}/x${63 - n}`, path: `${base}/x${64 - n}` };
+    });
+    await session.write([patch("a:1", { op: "remove", path: `${base}/x64` }, ...moves)], { localSeq: 40 });
+    const pending = Array.from({ length: 2_000 }, (_, n) => {
+      return { id: "a:1", path: ["value", ...deep, "x0", `n${n}`], localSeq: 40, basisSeq: seen };
+    });
+    expect(await refusal(session.commit([set("b:1", {})], { pending }))).toBe("commit_too_expensive");
+    expect(brief(await session.commit([set("b:1", {})], { pending: pending.slice(0, 10) }))).toBe(3);
   });
 
   test("the log is paged by size as well: a page ends early, says where it goes on, and all of it can be read", async () => {
