@@ -302,6 +302,7 @@ async function serve(broker: WiredBroker, { place, lingerMs, strangers }: Servin
     strangers,
     lingerMs,
     busyCode: "busy",
+    nextTurn: (run) => broker.watchers.nextTurn("", "http", run),
     // In the catalogue's words, for the same reason as in run-operation.ts.
     onError: ({ level, code, status, cause }, request) => {
       const err = status >= 500 ? cause : undefined;

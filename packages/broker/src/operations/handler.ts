@@ -113,6 +113,45 @@ type RoleOperation = {
   [Name in OperationName]: (typeof access)[Name] extends "role" ? Name : never;
 }[OperationName];
 
+/**
+ * Reads that may bring much: pages, documents, what is searched. Each waits for a turn of the event loop of its own, in which
+ * members take turns: any number of them can be asked for at once, and a store in this process answers without a pause.
+ */
+const ownTurn: ReadonlySet<OperationName> = new Set<OperationName>([
+  "message.state",
+  "mesh.health",
+  "once.list",
+  "queue.list",
+  "queue.parked",
+  "history",
+  "search",
+  "mentions",
+  "members.list",
+  "peers.list",
+  "invite.list",
+  "token.list",
+  "topic.list",
+  "webhook.list",
+  "webhook.deliveries",
+  "registrar.approvals",
+  "registrar.attempts",
+  "registrar.registrations",
+  "registrar.audit",
+  "space.list",
+  "space.verdict",
+  "space.entity",
+  "space.query",
+  "space.log",
+  "space.invocation",
+  "space.branches",
+  "space.merge.propose",
+  "space.diff",
+]);
+
+export function waitsForTurn(name: OperationName): boolean {
+  return ownTurn.has(name);
+}
+
 /** Whether the member is looked up before the operation is run. Over HTTP its token has been looked up just now. */
 export function asksForMember(name: OperationName, caller: Caller): boolean {
   return access[name] === "role" || (access[name] === "write" && caller.sessions !== undefined);

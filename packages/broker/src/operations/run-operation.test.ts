@@ -1,5 +1,7 @@
 // What failures of the store are called, in the answer and in the log: a store that is away, one that refuses what it is
 // asked, and a mention index that is not as it should be are three things.
+import { setImmediate as turn } from "node:timers/promises";
+import { FairTurns } from "@claudemesh/spaces/services/sync/fair-turns";
 import { StorageError } from "@claudemesh/storage/errors";
 import { describe, expect, test } from "vitest";
 import type { BrokerContext } from "../context.ts";
@@ -14,12 +16,46 @@ async function failWith(error: unknown) {
     members: { findMember: () => Promise.reject(error) },
     log: { error: note, warn: note, info: note, debug: note },
     metrics: { answered: () => undefined },
+    watchers: { nextTurn: (_meshId: string, _pubkey: string, run: () => void) => run() },
   } as unknown as BrokerContext;
   const run = createOperationRunner(broker);
   const caller = { member: { meshId: "m", pubkey: "p", role: "owner" }, kind: "client" } as unknown as Caller;
   const { status, body } = await run("invite.list", caller, {});
   return { status, code: (body as { error: string }).error, logged };
 }
+
+describe("reads that may bring much", () => {
+  test("have a turn of the event loop each, and members take turns, however many one has asked for at once", async () => {
+    const loop: (() => void)[] = [];
+    const turns = new FairTurns((run) => loop.push(run));
+    const read: string[] = [];
+    const broker = {
+      messages: {
+        history: {
+          read: async ({ reader }: { reader: string }) => {
+            read.push(reader);
+            return { items: [] };
+          },
+        },
+      },
+      metrics: { answered: () => undefined },
+      watchers: { nextTurn: (_: string, pubkey: string, run: () => void) => turns.take(pubkey, run) },
+    } as unknown as BrokerContext;
+    const run = createOperationRunner(broker);
+    const ask = (pubkey: string) => run("history", { member: { meshId: "m", pubkey } } as unknown as Caller, {});
+    const asked = [ask("mallory"), ask("mallory"), ask("mallory"), ask("bob")];
+    const perTurn: number[] = [];
+    while (loop.length > 0) {
+      const before = read.length;
+      loop.shift()?.();
+      await turn();
+      perTurn.push(read.length - before);
+    }
+    await Promise.all(asked);
+    expect(read).toEqual(["mallory", "bob", "mallory", "mallory"]);
+    expect(perTurn).toEqual([1, 1, 1, 1]);
+  });
+});
 
 describe("a failure of the store", () => {
   test("that cannot be reached is called so", async () => {

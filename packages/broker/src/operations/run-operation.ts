@@ -8,7 +8,7 @@ import { type Answer, answerError } from "@claudemesh/protocol/messages/accept-r
 import { type OperationName, operations } from "@claudemesh/protocol/wire/operations";
 import type { BrokerContext } from "../context.ts";
 import { toMeshError } from "../storage-failure.ts";
-import { asksForMember, type Caller, type RoleCaller } from "./handler.ts";
+import { asksForMember, type Caller, type RoleCaller, waitsForTurn } from "./handler.ts";
 import { handlers } from "./handlers.ts";
 
 export type RunOperation = (name: OperationName, caller: Caller, input: object) => Promise<Answer>;
@@ -27,6 +27,7 @@ export function createOperationRunner(broker: BrokerContext, validators: Validat
     try {
       const refusal = validators.get(name)?.(input);
       if (refusal !== undefined) throw refusal;
+      if (waitsForTurn(name)) await turnOf(broker, caller);
       answer = await dispatch(broker, name, caller, input as never);
     } catch (error) {
       const refused = toMeshError(error);
@@ -36,6 +37,10 @@ export function createOperationRunner(broker: BrokerContext, validators: Validat
     broker.metrics.answered(name, answer.status);
     return answer;
   };
+}
+
+function turnOf({ watchers }: BrokerContext, { member: { meshId, pubkey } }: Caller): Promise<void> {
+  return new Promise((resolve) => watchers.nextTurn(meshId, pubkey, resolve));
 }
 
 /**

@@ -28,6 +28,7 @@ import {
   type WatchInput,
 } from "@claudemesh/protocol/spaces/wire-inputs";
 import { Watched } from "@claudemesh/spaces/core/watched";
+import type { SpacePorts } from "@claudemesh/spaces/ports";
 import type { Branch, SpaceRef, SpaceRow } from "@claudemesh/spaces/ports/rows";
 import { createBranch, deleteBranch } from "@claudemesh/spaces/services/branches";
 import { commitToSpace, type Verdict } from "@claudemesh/spaces/services/commit/commit";
@@ -75,13 +76,13 @@ export const spaceHandlers = {
     const { epoch: _, ...answer } = opened;
     // On a socket what is newer comes as frames, for what is watched; here the answer is all there is.
     const tellsHere = caller.sessions === undefined && seenSeq !== undefined;
-    const sync = tellsHere ? await changesSince(broker.spaces, space, seenSeq, opened) : undefined;
+    const sync = tellsHere ? await changesSince(portsOf(broker, caller), space, seenSeq, opened) : undefined;
     return ok({ ...answer, ...(sync !== undefined && { sync }) });
   },
 
   "space.commit": async (broker, caller, input: CommitInput) => {
     const space = spaceOf(caller, input);
-    const verdict = await commitToSpace(broker.spaces, space, caller.member.pubkey, input);
+    const verdict = await commitToSpace(portsOf(broker, caller), space, caller.member.pubkey, input);
     return answerVerdict(broker, caller, space, input.sessionId, verdict);
   },
 
@@ -104,15 +105,14 @@ export const spaceHandlers = {
 
   "space.query": async (broker, caller, input: QueryInput) => {
     const { branch, atSeq } = input;
-    return ok(
-      await queryPage(broker.spaces, spaceOf(caller, input), readQuery(input), { branch, atSeq }, pageLimit(input)),
-    );
+    const ports = portsOf(broker, caller);
+    return ok(await queryPage(ports, spaceOf(caller, input), readQuery(input), { branch, atSeq }, pageLimit(input)));
   },
 
   "space.log": async (broker, caller, input: LogInput) => {
     const place = readLogPlace(input);
     const { items, nextAfter, prevBefore } = await readLog(
-      broker.spaces,
+      portsOf(broker, caller),
       spaceOf(caller, input),
       place,
       pageLimit(input),
@@ -150,15 +150,25 @@ export const spaceHandlers = {
 
   "space.merge.propose": async (broker, caller, { resolutions, ...input }: MergeProposeInput) => {
     const pair = { source: readBranchId(input.source), target: readBranchId(input.target) };
-    const plan = await proposeMerge(broker.spaces, spaceOf(caller, input), pair, readResolutions(resolutions));
+    const plan = await proposeMerge(
+      portsOf(broker, caller),
+      spaceOf(caller, input),
+      pair,
+      readResolutions(resolutions),
+    );
     return ok({ ...encodeMergePlan(plan) });
   },
 
   "space.diff": async (broker, caller, input: DiffInput) => {
     const pair = { source: readBranchId(input.source), target: readBranchId(input.target) };
-    return ok({ ...(await diffBranches(broker.spaces, spaceOf(caller, input), pair)) });
+    return ok({ ...(await diffBranches(portsOf(broker, caller), spaceOf(caller, input), pair)) });
   },
 } satisfies Handlers;
+
+/** What follows the first part of a large read or commit has turns of its own as well, in which members take turns. */
+function portsOf({ spaces, watchers }: BrokerContext, { member: { meshId, pubkey } }: Caller): SpacePorts {
+  return { ...spaces, nextTurn: (run) => watchers.nextTurn(meshId, pubkey, run) };
+}
 
 function spaceOf({ member }: Caller, input: { readonly space: string }): SpaceRef {
   return { meshId: member.meshId, spaceId: input.space };

@@ -30,6 +30,7 @@ import { ConnectionSessions } from "../sync/connection-sessions.ts";
 import { authenticateHello } from "./authenticate-hello.ts";
 import type { RegisteredConnection } from "./connection-registry.ts";
 import { DeliveryPump } from "./delivery-pump.ts";
+import { FramesInTurn } from "./frames-in-turn.ts";
 import { LastHeard } from "./last-heard.ts";
 import type { PresenceKeeper, PresentDaemon } from "./presence-keeper.ts";
 import { proveBroker, upgradeClient } from "./prove-broker.ts";
@@ -81,6 +82,7 @@ export class Connection {
   #alive = true;
   #stopping = false;
   #gathering = false;
+  readonly #frames: FramesInTurn;
 
   /** `stream`: what the WebSocket writes to. */
   constructor(
@@ -95,6 +97,11 @@ export class Connection {
     this.#run = run;
     this.#presence = presence;
     this.#lastHeard = new LastHeard(broker.nowMs);
+    this.#frames = new FramesInTurn({
+      socket,
+      nextTurn: (run) => this.#takeTurn(run),
+      read: (frame) => this.#onFrame(frame),
+    });
     this.#helloTimer = setTimeout(() => this.#giveUpHello(), helloTimeoutMs);
     this.#connectTimer = setTimeout(() => this.#giveUpConnect(), connectTimeoutMs);
     stream.on("data", this.#boundUnknown);
@@ -142,13 +149,18 @@ export class Connection {
     this.#hear();
     // What was sent behind the frame that ended the connection could not be answered any more.
     if (this.#socket.readyState !== this.#socket.OPEN) return;
-    let frame: Record<string, unknown>;
     if (isBinary) {
       this.#close(standardCodes.unsupportedData, "a frame is text");
       return;
     }
+    this.#frames.take(data as Buffer);
+  }
+
+  #onFrame(data: Buffer): void {
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    let frame: Record<string, unknown>;
     try {
-      frame = readFrame(data as Buffer, this.#open !== undefined);
+      frame = readFrame(data, this.#open !== undefined);
     } catch (error) {
       if (error instanceof FrameTooLarge) {
         this.#close(standardCodes.tooLarge, error.message);
@@ -161,6 +173,11 @@ export class Connection {
     else if (!this.#helloSeen) this.#onHello(frame, this.#session);
     else if (this.#open === undefined) this.#close(closeCodes.protocol_error, "a frame before the hello was answered");
     else this.#onRequest(this.#open, frame);
+  }
+
+  #takeTurn(run: () => void): void {
+    const { meshId = "", pubkey = "" } = this.member ?? {};
+    this.#broker.watchers.nextTurn(meshId, pubkey, run);
   }
 
   /** The WebSocket gathers frames as large as any member's; whoever is no member yet gets no such room. */
