@@ -39,6 +39,16 @@ test.for(Object.keys(creations))("beyond max_%s nothing is created, and the answ
   expect([200, 201]).toContain((await create(alice, "c")).status);
 });
 
+test("however many are created at once, no more are than there is room for", async () => {
+  const { alice } = await startTestPair();
+  await alice.set("max_topics", 5);
+  const peer = await alice.connect("client");
+  const asked = Array.from({ length: 40 }, (_, n) => peer.request("topic.create", { name: `t${n}` }));
+  const statuses = (await Promise.all(asked)).map(({ status }) => status);
+  expect(statuses.filter((status) => status === 201)).toHaveLength(5);
+  expect(statuses.filter((status) => status === 409)).toHaveLength(35);
+});
+
 test("what exists is answered as ever where the mesh is full", async () => {
   const { alice } = await startTestPair();
   const again = ["topics", "queues", "spaces", "sessions", "webhooks"];

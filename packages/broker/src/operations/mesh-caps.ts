@@ -33,6 +33,7 @@ type Count = { things: number; readonly atMs: number };
 export class MeshCaps {
   readonly #surroundings: Surroundings;
   readonly #counts = new Map<string, Count>();
+  readonly #counting = new Map<string, Promise<Count>>();
 
   constructor(surroundings: Surroundings) {
     this.#surroundings = surroundings;
@@ -49,7 +50,16 @@ export class MeshCaps {
       if (take(known, limit)) return undefined;
       if (age < known.things * recountMsPerThing) return meshLimitReached(key, limit);
     }
-    return take(await this.#count(meshId, what, limit), limit) ? undefined : meshLimitReached(key, limit);
+    return take(await this.#countOnce(meshId, what, limit), limit) ? undefined : meshLimitReached(key, limit);
+  }
+
+  /** Those who come while things are counted share the reading: with one each, all of them would find the same room. */
+  #countOnce(meshId: string, what: CountedThing, limit: number): Promise<Count> {
+    const key = keyOf(meshId, what);
+    const counting =
+      this.#counting.get(key) ?? this.#count(meshId, what, limit).finally(() => this.#counting.delete(key));
+    this.#counting.set(key, counting);
+    return counting;
   }
 
   async #count(meshId: string, what: CountedThing, limit: number): Promise<Count> {
