@@ -165,6 +165,38 @@ export const expensiveRequests: readonly ExpensiveRequest[] = [
       return () => session.commit([set("b:1", 1)], confirmed);
     },
   },
+  {
+    name: "2,000 pending reads of content that was moved 64 times",
+    prepare: async (busy) => {
+      const session = await busy.open();
+      const deep = many(100, () => "a");
+      const base = `/value/${deep.join("/")}`;
+      let value: object = Object.fromEntries(many(70, (n) => [`x${n}`, n]));
+      for (const key of deep) value = { [key]: value };
+      expect(await session.commit([set("a:1", value)])).toBe("200");
+      const moves = many(64, (n) => ({ op: "move", from: `${base}/x${63 - n}`, path: `${base}/x${64 - n}` }));
+      expect(await session.commit([patch("a:1", { op: "remove", path: `${base}/x64` }, ...moves)])).toBe("200");
+      const pending = many(2_000, (n) => {
+        return { id: "a:1", path: ["value", ...deep, "x0", `n${n}`], localSeq: 2, basisSeq: 1 };
+      });
+      return async () =>
+        expect(await session.commit([set("b:1", 1)], [], { reads: { confirmed: [], pending } })).toBe(tooExpensive);
+    },
+  },
+  {
+    name: "large entities behind small ones, and many reads of one at once",
+    prepare: async (busy) => {
+      const session = await busy.open();
+      await session.commit(many(31, (n) => set(`a:${n + 100}`, n)));
+      for (let n = 0; n < 8; n += 1) await session.commit([set(`a:${n + 200}`, narrower)]);
+      const listing = { space: busy.space, prefix: "a:" };
+      return () =>
+        Promise.all([
+          busy.peer.request("space.query", listing),
+          ...many(24, () => busy.peer.request("space.entity", { space: busy.space, entityId: "a:200" })),
+        ]);
+    },
+  },
   asking("a read of a large entity", "space.entity", { entityId: "big:1", branch: "draft" }),
   asking("a listing of large entities", "space.query", { prefix: "big:", branch: "draft" }),
   asking("a page of a log of large commits", "space.log", {}),

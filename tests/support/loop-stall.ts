@@ -12,16 +12,21 @@ const { url, pid } = workerData;
 const onProcessorMs = () => Number(readFileSync("/proc/" + pid + "/task/" + pid + "/schedstat", "utf8").split(" ")[0]) / 1e6;
 const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
 let longest = 0;
+let wanted = false;
 const ask = () => new Promise((resolve, reject) => {
   http.get(url + "/healthz", { agent }, (answer) => answer.resume().on("end", resolve)).on("error", reject);
 });
-parentPort.on("message", () => { parentPort.postMessage(longest); longest = 0; });
+// Told when the question on its way is answered: what holds up that answer is part of the work that has just been done.
+parentPort.on("message", () => { wanted = true; });
 (async () => {
   for (;;) {
     try {
       const began = onProcessorMs();
       await ask();
       longest = Math.max(longest, onProcessorMs() - began);
+      if (wanted) parentPort.postMessage(longest);
+      if (wanted) longest = 0;
+      wanted = false;
     } catch {
       // The broker has ended, and with it the measuring.
       return;
