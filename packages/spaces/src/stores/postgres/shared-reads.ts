@@ -3,9 +3,11 @@
 // was asked, so that its answer is no older than one of its own would be.
 // Why: docs/tuning-log.md#readers-share-questions.
 import { KeyedBatches } from "@claudemesh/storage/keyed-batches";
+import { charactersOf } from "../../core/entity-history.ts";
 import type { Branch, SpaceRef, SpaceRow, Tail, TailAsk } from "../../ports/rows.ts";
 import { answerOf } from "../../ports/steps.ts";
 import type { SpaceView } from "../../ports.ts";
+import { FairTurns } from "../../services/sync/fair-turns.ts";
 import { selectBranches } from "./branch-rows.ts";
 import { selectTails } from "./entity-rows.ts";
 import type { Reading } from "./reading.ts";
@@ -15,6 +17,8 @@ import { viewOf } from "./space-view.ts";
 const rowsPerQuestion = 256;
 /** A document may have a megabyte. */
 const documentsPerQuestion = 32;
+/** Documents of more characters are put together in a turn of the event loop of their own. */
+const smallAnswerCharacters = 65_536;
 /** Of one space. */
 const questionsAtOnce = 2;
 
@@ -49,11 +53,21 @@ export function createSharedReads(db: Reading): (space: SpaceRef) => SpaceView {
       return asked.map((each) => found.splice(0, each.asks.length));
     },
   });
+  const turns = new FairTurns();
+  // Those who shared a question would otherwise all put their documents together in the turn in which the answer comes.
+  const inTurn = (space: SpaceRef, found: Tail[]): Tail[] | Promise<Tail[]> => {
+    const characters = found.reduce((sum, tail) => sum + charactersOf(tail), 0);
+    if (characters <= smallAnswerCharacters) return found;
+    return new Promise((resolve) => turns.take(keyOf(space), () => resolve(found)));
+  };
   return (space) => ({
     ...viewOf(db, space),
     findSpace: () => answerOf(spaces.submit(keyOf(space), space)),
     findBranches: (names) => answerOf(branches.submit(keyOf(space), { space, names })),
-    readTails: (asks, limit) => answerOf(tails.submit(`${limit}/${keyOf(space)}`, { space, asks, limit })),
+    readTails: (asks, limit) => {
+      const asked = tails.submit(`${limit}/${keyOf(space)}`, { space, asks, limit });
+      return answerOf(asked.then((found) => inTurn(space, found)));
+    },
   });
 }
 
