@@ -1,4 +1,4 @@
-// Who asks over HTTP with a large body: let in before it is read, and still a member when it is answered.
+// A caller over HTTP with a large body: let in before it is read, and still a member when it is answered.
 import { request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createHttpServer } from "@claudemesh/http/server";
@@ -18,11 +18,12 @@ async function sendWhileRevoked(path: string, [beginning, end]: readonly [string
   const admitted = Promise.withResolvers<void>();
   let asked = 0;
   const ran: string[] = [];
+  const strangers = new Strangers(8);
   const server = createHttpServer({
     maxBodyBytes: 1_024,
     maxInFlight: 8,
     busyCode: "busy",
-    strangers: new Strangers(8),
+    strangers,
     onError: () => undefined,
   });
   const findByToken = async () => {
@@ -34,7 +35,7 @@ async function sendWhileRevoked(path: string, [beginning, end]: readonly [string
     ran.push(name);
     return { status: 200, body: {} };
   };
-  registerOperationRoutes(server, { findByToken }, run, () => undefined);
+  registerOperationRoutes(server, { members: { findByToken }, strangers }, run, () => undefined);
   await server.listen({ host: "127.0.0.1", port: 0 });
   onTestFinished(() => server.close());
   const { port } = server.server.address() as AddressInfo;
