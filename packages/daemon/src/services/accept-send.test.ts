@@ -288,6 +288,21 @@ describe("a name", () => {
     expect(ports.directory.keysOf("bob")).toEqual([bob]);
   });
 
+  it("stays known when a list has no end, which is not listened to for ever", async () => {
+    const { ports, link } = await setUp();
+    const bob = generateMemberKeys().ed25519.public_key;
+    link.automatic.set("members.list", () => ({ type: "answered", status: 200, body: listOf(["bob", bob]) }));
+    expect(await ports.directory.refresh()).toBe(true);
+    let asked = 0;
+    link.automatic.set("members.list", () => {
+      if (++asked > 1_000) return { type: "connection_lost" };
+      return { type: "answered", status: 200, body: { items: [], next_cursor: `page-${asked}` } };
+    });
+    expect(await ports.directory.refresh()).toBe(false);
+    expect(asked).toBe(200);
+    expect(ports.directory.keysOf("bob")).toEqual([bob]);
+  });
+
   it("is forgotten when the broker lists it no more", async () => {
     const { ports, link, stores } = await setUp();
     const bob = generateMemberKeys().ed25519.public_key;

@@ -88,21 +88,26 @@ function addTo(lists: Map<string, string[]>, name: string, pubkey: string): void
   else list.push(pubkey);
 }
 
+/** No mesh has so many: a broker whose list has no end would fill this host's memory. */
+const pagesMax = 200;
+
 /** Every page, or undefined when one did not come: half a list would make members vanish. */
 async function listMembers({ link, requestTimeoutMs }: MemberDirectoryPorts): Promise<MemberEntry[] | undefined> {
   const entries: MemberEntry[] = [];
   let after: string | undefined;
-  do {
+  for (let pages = 0; pages < pagesMax; pages++) {
     const input = { limit: limits.pageItems, ...(after === undefined ? {} : { after }) };
     const outcome = await link.request("members.list", input, { timeoutMs: requestTimeoutMs });
     if (outcome.type !== "answered" || outcome.status !== 200) return undefined;
     const page = readMembersPage(outcome.body);
-    // A cursor that does not move on would keep us here for ever.
-    if (page === undefined || (page.nextCursor !== undefined && page.nextCursor === after)) return undefined;
+    if (page === undefined || page.items.length > limits.pageItems) return undefined;
     entries.push(...page.items);
+    if (page.nextCursor === undefined) return entries;
+    // A cursor that does not move on leads nowhere.
+    if (page.nextCursor === after) return undefined;
     after = page.nextCursor;
-  } while (after !== undefined);
-  return entries;
+  }
+  throw new Error(`the broker's list of members does not end after ${pagesMax} pages`);
 }
 
 function readMembersPage(
