@@ -36,8 +36,8 @@ const messageFaults: readonly KnownBad[] = [
     edits: [
       {
         file: "packages/daemon/src/services/receive.ts",
-        find: "    const message = readMessage(item, sealer);\n",
-        replace: "    this.#ack(item.history_id);\n    const message = readMessage(item, sealer);\n",
+        find: "    const message = readMessage(item, ownPubkey, sealer);\n",
+        replace: "    this.#ack(item.history_id);\n    const message = readMessage(item, ownPubkey, sealer);\n",
       },
     ],
   },

@@ -17,6 +17,17 @@ export const sealingFaults: readonly KnownBad[] = [
     ],
   },
   {
+    name: "another-members-message-shown",
+    harm: "a broker shows a member what it says is for another one",
+    edits: [
+      {
+        file: inboxMessage,
+        find: '  if (!isMeantFor(item, ownPubkey)) return { unreadable: "relabelled", meta: "" };\n',
+        replace: "",
+      },
+    ],
+  },
+  {
     name: "priority-not-compared",
     harm: "a broker makes a message urgent that its sender did not",
     edits: [

@@ -1,5 +1,5 @@
 // Two daemons and a broker between them that lies (MSG-27, MSG-33): it relabels, replays, reflects and redirects what alice's daemon
-// sealed for bob's. Whatever it does, bob's daemon shows the text as alice said it, or not at all.
+// sealed for bob's. Its other moves are tried on whole processes in tests/malicious-broker.deep.test.ts. Whatever it does, bob's daemon shows the text as alice said it, or not at all.
 import { readFileSync } from "node:fs";
 import { generateMemberKeys } from "@claudemesh/client/keys";
 import { peerCode } from "@claudemesh/client/peer-code";
@@ -141,6 +141,21 @@ describe("a broker that moves a box elsewhere", () => {
     const [yes, no] = [await sendToBob("yes", { reply_to_id: "b-1" }), await sendToBob("no", { reply_to_id: "b-2" })];
     const swapped = { body_base64: no.body_base64 ?? "" };
     expectNotShown(await deliver(bob, yes, swapped), "relabelled");
+  });
+});
+
+describe("a broker that brings a text in clear to the wrong member", () => {
+  it.each([
+    ["as one for its sender", (alice: TestDaemon) => self(alice)],
+    ["out of a queue", () => ({ kind: "queue", ref: "jobs" }) as const],
+  ])("%s has it kept and not shown, nor found", async (_, destinationFor) => {
+    const { alice, bob, sendToBob, deliver } = await startPair();
+    const clear = { envelope_version: "1", body: secret } as const;
+    const wrong = { ...clear, destination: destinationFor(alice) };
+    const item = await deliver(bob, await sendToBob("m-1"), wrong);
+    expect(item).toMatchObject({ body: null, unreadable: "relabelled", sealed: false });
+    expect(JSON.stringify(item)).not.toMatch(/tulip/);
+    expect((await bob.call("GET", "/v1/inbox/search?q=tulip")).body.items).toEqual([]);
   });
 });
 

@@ -150,9 +150,9 @@ type ReceivingPorts = Pick<RebuildPorts, "nameOf" | "inlineBytes"> &
   Pick<ReceivePorts, "nextTurn" | "onStored"> & { readonly link: ManagedBrokerLink; readonly sealer: Sealer };
 
 function wireReceiving({ config, keys, clock, log, stores: { inbox } }: WiringOptions, ports: ReceivingPorts) {
-  const common = { ...ports, inbox, clock, log, requestTimeoutMs: config.outbox.requestTimeoutMs };
-  const rebuild = new InboxRebuild({ ...common, ownPubkey: keys.ed25519.public_key });
-  return { receiver: new Receiver(common), rebuild };
+  const ownPubkey = keys.ed25519.public_key;
+  const common = { ...ports, ownPubkey, inbox, clock, log, requestTimeoutMs: config.outbox.requestTimeoutMs };
+  return { receiver: new Receiver(common), rebuild: new InboxRebuild(common) };
 }
 
 function createGauge({ settings, clock, log, stores }: WiringOptions, onPressure: GaugePorts["onPressure"]) {

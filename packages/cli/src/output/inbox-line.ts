@@ -29,8 +29,7 @@ export function inboxLine(item: InboxItem, columns: number | undefined): string 
 }
 
 export function describeBody(item: InboxItem): string {
-  if (item.unreadable === "relabelled")
-    return "(sealed, and the broker changed what is said about it: do not trust it)";
+  if (item.unreadable === "relabelled") return "(the broker changed what is said about it: do not trust it)";
   if (item.unreadable === true) return "(sealed, and not readable with this member's keys)";
   return item.body ?? `(${item.body_base64?.length ?? 0} base64 characters of data)`;
 }

@@ -49,7 +49,7 @@ export type InboxItem = {
   readonly body_base64?: string;
   /**
    * True: sealed, and not for the keys that this member has. `relabelled`: what is said inside the box about sender, recipient,
-   * id, reply or priority differs from what the broker says.
+   * id, reply or priority differs from what the broker says, or the broker says that it is for another member.
    */
   readonly unreadable?: true | "relabelled";
   /** Always false for topics. Null where the message came before this was written down. */

@@ -13,7 +13,10 @@ import { type HistoryItem, textOf } from "@claudemesh/protocol/wire/history-item
 /** Opens what a sender sealed for this member. */
 export type OpenSealed = Pick<Sealer, "open" | "openVersion2">;
 
-/** Why nobody is shown what a message says: its box does not open, or the broker's labels differ from those inside. */
+/**
+ * Why nobody is shown what a message says: its box does not open, or the broker's labels are wrong: they differ from those
+ * inside, or name another recipient than this member.
+ */
 export type Unreadable = "not_opened" | "relabelled";
 
 /** What the inbox keeps of a message, less the id and the times that it is given on arrival. */
@@ -60,9 +63,10 @@ export type InboxRecord = {
 
 const utf8 = new TextEncoder();
 
-export function readMessage(item: HistoryItem, sealer: OpenSealed): ReceivedMessage {
+/** As it came for the member that has this key. */
+export function readMessage(item: HistoryItem, ownPubkey: string, sealer: OpenSealed): ReceivedMessage {
   const bytes = item.body === undefined ? decodeBase64(item.body_base64 ?? "") : utf8.encode(item.body);
-  const content = bytes === undefined ? notOpened : openContent(item, sealer, bytes);
+  const content = bytes === undefined ? notOpened : openContent(item, ownPubkey, sealer, bytes);
   return {
     clientMessageId: item.client_message_id,
     brokerMessageId: item.broker_message_id,
@@ -87,7 +91,8 @@ type OpenedContent = Partial<Pick<ReceivedMessage, "meta" | "fromAgent" | "toAge
 const notOpened = { unreadable: "not_opened" } as const;
 
 /** What counts instead of what the broker says. */
-function openContent(item: HistoryItem, sealer: OpenSealed, sealed: Uint8Array): OpenedContent {
+function openContent(item: HistoryItem, ownPubkey: string, sealer: OpenSealed, sealed: Uint8Array): OpenedContent {
+  if (!isMeantFor(item, ownPubkey)) return { unreadable: "relabelled", meta: "" };
   if (!isSealedVersion(item.envelope_version)) return {};
   if (item.destination.kind !== "dm") return notOpened;
   const box = { peer: item.sender_pubkey, sealed };
@@ -111,11 +116,14 @@ function openContent(item: HistoryItem, sealer: OpenSealed, sealed: Uint8Array):
   return { meta: canonicalMeta, fromAgent, toAgent, body };
 }
 
+/** Queues hand their messages out on request alone. Which topics a member is subscribed to only the broker knows. */
+function isMeantFor({ destination: { kind, ref } }: HistoryItem, ownPubkey: string): boolean {
+  return kind === "topic" || (kind === "dm" && ref === ownPubkey);
+}
+
 /** True where this member is among the recipients: what it sent to a topic is not delivered back to it. */
 export function isRecipient(item: HistoryItem, ownPubkey: string): boolean {
-  const { kind, ref } = item.destination;
-  if (kind === "dm") return ref === ownPubkey;
-  return kind === "topic" && item.sender_pubkey !== ownPubkey;
+  return isMeantFor(item, ownPubkey) && (item.destination.kind === "dm" || item.sender_pubkey !== ownPubkey);
 }
 
 export function showInboxItem(

@@ -69,8 +69,8 @@ export class InboxRebuild {
   }
 
   #restore(item: Parameters<typeof readMessage>[0]): Promise<InboxInsert> {
-    const { inbox, sealer, nameOf, clock } = this.#ports;
-    const message = readMessage(item, sealer);
+    const { ownPubkey, inbox, sealer, nameOf, clock } = this.#ports;
+    const message = readMessage(item, ownPubkey, sealer);
     return inbox.insert({ ...message, senderName: nameOf(message.senderPubkey), restored: true }, clock.nowMs());
   }
 }

@@ -41,6 +41,7 @@ async function setUp(
   const nameOf = () => undefined;
   const stored: StoredDelivery[] = [];
   const receiver = new Receiver({
+    ownPubkey: me,
     inbox,
     link,
     sealer,

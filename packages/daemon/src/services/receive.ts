@@ -7,6 +7,7 @@ import { createLogLimiter } from "../core/log-limiter.ts";
 import type { BrokerLink, Chance, Clock, InboxInsert, InboxStore, Log, Timer } from "../ports.ts";
 
 export type ReceivePorts = {
+  readonly ownPubkey: string;
   readonly inbox: Pick<InboxStore, "insert">;
   readonly link: Pick<BrokerLink, "request">;
   readonly sealer: OpenSealed;
@@ -29,7 +30,7 @@ export type StoredDelivery = {
 
 const unreadableText: Readonly<Record<Unreadable, string>> = {
   not_opened: "a sealed message could not be opened",
-  relabelled: "a sealed message says other things about itself than the broker does",
+  relabelled: "the broker says other things about a message than its box does, or that it is for another member",
 };
 
 /** How long a delivery waits that the disk refused, and an ack that the broker did not take. */
@@ -70,8 +71,8 @@ export class Receiver {
   }
 
   async #store(item: HistoryItem): Promise<void> {
-    const { inbox, sealer, nameOf, clock, log, onStored } = this.#ports;
-    const message = readMessage(item, sealer);
+    const { ownPubkey, inbox, sealer, nameOf, clock, log, onStored } = this.#ports;
+    const message = readMessage(item, ownPubkey, sealer);
     const senderName = nameOf(message.senderPubkey);
     let inserted: InboxInsert;
     try {
@@ -91,7 +92,7 @@ export class Receiver {
     }
     if (isNews && message.unreadable !== undefined) {
       const fields = { event: "unreadable_message", history_id: item.history_id, sender: item.sender_pubkey };
-      log.warn({ ...fields, why: message.unreadable }, `${unreadableText[message.unreadable]} and is kept as it came`);
+      log.warn({ ...fields, why: message.unreadable }, `${unreadableText[message.unreadable]}; it is kept as it came`);
     }
     this.#ack(item.history_id);
   }
