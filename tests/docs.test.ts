@@ -66,12 +66,60 @@ describe("the documents", () => {
     expect(invariants.filter((id) => id !== undefined && !promised.has(id))).toEqual([]);
   });
 
+  test("every move of an attacker has a verdict, and a test of that name beside it", () => {
+    const moves = readMoves(textOf("docs/threat-model.md"));
+    expect(moves.length).toBeGreaterThan(60);
+    for (const { line, becomes, tests } of moves) {
+      expect(becomes, line).toMatch(/^ (?:prevented|noticed|possible)/);
+      expect(tests, line).not.toEqual([]);
+      for (const { file, title } of tests) expect(titlesIn(textOf(file)), `${file}: ${title}`).toContain(title);
+    }
+  });
+
+  test("every test of the four actors stands beside a move", () => {
+    const named = new Set(
+      readMoves(textOf("docs/threat-model.md")).flatMap(({ tests }) => tests.map(({ title }) => title)),
+    );
+    const actors = readdirSync(new URL("tests/", root)).filter((name) => /^(?:malicious-|port-thief)/.test(name));
+    expect(actors).toHaveLength(4);
+    for (const file of actors)
+      expect(titlesIn(textOf(`tests/${file}`)).filter((title) => !named.has(title))).toEqual([]);
+  });
+
   test("ARCHITECTURE.md has a row for every package", () => {
     const page = textOf("ARCHITECTURE.md");
     const packages = readdirSync(new URL("packages/", root));
     expect(packages.filter((name) => !page.includes(`\`packages/${name}\``))).toEqual([]);
   });
 });
+
+type NamedTest = { readonly file: string; readonly title: string };
+type Move = { readonly line: string; readonly becomes: string; readonly tests: readonly NamedTest[] };
+
+/** The rows of the actors' tables. A title without a file before it is in the one that its section names. */
+function readMoves(page: string): Move[] {
+  return page.split(/^## /m).flatMap((section) => {
+    const [, sectionFile] = /Tests: `([^`]+)`/.exec(section) ?? [];
+    if (sectionFile === undefined) return [];
+    return section.split("\n").flatMap((line) => {
+      const [move, becomes = "", , cell = ""] = line.split("|").slice(1, -1);
+      if (move === undefined || /^-+$|^ move $/.test(move)) return [];
+      let file = sectionFile;
+      const tests: NamedTest[] = [];
+      for (const [, path, title] of cell.matchAll(/`([^`]+)`|"([^"]+)"/g)) {
+        if (path !== undefined) file = path;
+        else if (title !== undefined) tests.push({ file, title });
+      }
+      return [{ line, becomes, tests }];
+    });
+  });
+}
+
+/** Of the tests of a file, as they are written there: a placeholder stands for what a table fills in. */
+function titlesIn(source: string): string[] {
+  const calls = source.matchAll(/^ *(?:(?:test|it)\b.*|\].*)\(\s*"([^"]+)",\s*(?:async )?\(/gm);
+  return [...calls].map(([, title = ""]) => title);
+}
 
 type Promised = { readonly line: string; readonly rules: string; readonly tests: string; readonly figure: string };
 

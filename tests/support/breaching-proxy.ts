@@ -41,7 +41,12 @@ export type Breach = {
 
 export type BreachingProxy = { readonly url: string; readonly stop: () => Promise<void> };
 
-export async function startBreachingProxy(target: () => string, breach: Breach, port = 0): Promise<BreachingProxy> {
+/** `onSocket`: the breach of one connection, where each has its own; `hangUp` closes it towards who dialled. */
+export async function startBreachingProxy(
+  target: () => string,
+  breach: Breach & { readonly onSocket?: (hangUp: (code: number) => void) => Breach },
+  port = 0,
+): Promise<BreachingProxy> {
   const pass: Pass = (request) => forward(target(), request);
   const server = createServer((incoming, outgoing) => {
     const chunks: Buffer[] = [];
@@ -61,7 +66,8 @@ export async function startBreachingProxy(target: () => string, breach: Breach, 
   const sockets = new WebSocketServer({ noServer: true });
   server.on("upgrade", (request, socket, head) => {
     sockets.handleUpgrade(request, socket, head, (dialled) => {
-      join(dialled, new WebSocket(target().replace(/^http/, "ws") + (request.url ?? "")), breach);
+      const own = breach.onSocket?.((code) => dialled.close(code)) ?? breach;
+      join(dialled, new WebSocket(target().replace(/^http/, "ws") + (request.url ?? "")), own);
     });
   });
   server.listen(port, "127.0.0.1");

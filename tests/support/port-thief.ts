@@ -54,11 +54,21 @@ export class Victim {
     this.send({ type: "proof", protocol: 2, nonce: broker_nonce, broker_key, features, signature, ...change });
   }
 
-  /** Takes the member, whoever it is. */
+  /** Answers the hello as if it were a member's, whoever says it. */
   async welcome(): Promise<void> {
     const { id, mesh_id, pubkey } = await this.next();
     const member = { pubkey, name: "alice", role: "owner" };
     this.send({ type: "reply", id, status: 200, body: { mesh: "acme", mesh_id, member } });
+  }
+
+  /** Says to every send that it is stored, and to everything else that there is nothing. */
+  async answerAll(): Promise<never> {
+    for (let history_id = 1; ; history_id++) {
+      const { id, type, client_message_id } = await this.next();
+      const stored = { broker_message_id: `stored-${history_id}`, client_message_id, history_id, duplicate: false };
+      const [status, body] = type === "send" ? [201, stored] : [200, { items: [], next_cursor: null }];
+      this.send({ type: "reply", id, status, body });
+    }
   }
 }
 

@@ -84,4 +84,25 @@ describe("a message that was sealed before the upgrade", () => {
     const { body } = await bob.call("GET", "/v1/inbox");
     expect(body.items).toMatchObject([{ body: "hello, bob", sealed: true, meta: { run: 7 }, topic: null }]);
   });
+
+  it("is shown again under another id, with another meta, where its broker says so: nothing in that box says otherwise", async () => {
+    const [bob, alice] = [await startTestDaemon({ at: homeOf("bob") }), homeOf("alice")];
+    const box = {
+      destination: { kind: "dm", ref: bob.keys.ed25519.public_key },
+      sender_pubkey: alice.keys.ed25519.public_key,
+      envelope_version: "2",
+      body_base64: Buffer.from(sealed.sealed, "hex").toString("base64"),
+    } as const;
+    for (const [at, meta] of [{ run: 7 }, { run: 8 }].entries()) {
+      const { body: _, ...item } = delivery(at + 1, { ...box, meta });
+      deliver(bob.link, item);
+    }
+    await settle();
+    const { body } = await bob.call("GET", "/v1/inbox");
+    const shown = { body: "hello, bob", sealed: true };
+    expect(body.items).toMatchObject([
+      { ...shown, meta: { run: 7 } },
+      { ...shown, meta: { run: 8 } },
+    ]);
+  });
 });

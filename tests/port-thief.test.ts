@@ -1,56 +1,53 @@
-// A daemon believes its own broker alone: whatever else answers at the broker's address, and whatever that says, the daemon
-// goes on, keeps what it was asked to send, takes nothing in, and says so. Real brokers and a real daemon, in this process.
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+// Programs that have taken a broker's port, with and without its key: a daemon believes its own broker alone. Whatever else
+// answers at the broker's address, and whatever that says, the daemon goes on, keeps what it was asked to send, takes nothing
+// in, and says so. Real brokers and a real daemon, in this process. What becomes of each move: docs/threat-model.md.
+import { readFileSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { createMesh, joinMesh, withBroker } from "@claudemesh/client/broker";
 import { trustInMemory } from "@claudemesh/client/broker-trust";
-import { createDaemonClient, type DaemonClient } from "@claudemesh/client/daemon";
-import { ensureMeshDir, type MeshPaths, meshPaths, readMeshConfig, writeMeshConfig } from "@claudemesh/client/home";
-import { generateMemberKeys, identityOf, type MemberKeys, writeKeyFile } from "@claudemesh/client/keys";
-import { openLink } from "@claudemesh/client/link";
-import { type RunningDaemon, startDaemon } from "@claudemesh/daemon/start";
+import type { DaemonClient } from "@claudemesh/client/daemon";
+import { readMeshConfig } from "@claudemesh/client/home";
+import { generateMemberKeys, identityOf } from "@claudemesh/client/keys";
 import { announceFeatures } from "@claudemesh/protocol/features";
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { startBreachingProxy } from "./support/breaching-proxy.ts";
+import { bodyOf, startBreachingProxy } from "./support/breaching-proxy.ts";
 import { makeTemporaryFolder, readAdminToken, startTestBroker } from "./support/broker-harness.ts";
-import { createPeerKeys } from "./support/peer-keys.ts";
+import { brokerOf, MemberHome, soon, untilOnline } from "./support/member-home.ts";
+import { createPeerKeys, peerKeysOf } from "./support/peer-keys.ts";
 import { PortThief, type Victim } from "./support/port-thief.ts";
-
-const soon = { timeout: 20_000, interval: 20 };
+import { runCli } from "./support/process.ts";
 
 const thiefKeys = createPeerKeys();
 
 class World {
   readonly folder = makeTemporaryFolder();
-  readonly keys: MemberKeys = generateMemberKeys();
-  readonly paths: MeshPaths;
+  readonly member = new MemberHome();
   url = "";
   brokerKey = "";
   meshId = "";
   stopBroker: () => Promise<void> = async () => undefined;
-  daemon: RunningDaemon | undefined;
-
-  private constructor() {
-    const home = mkdtempSync(join(tmpdir(), "cm-"));
-    onTestFinished(() => rmSync(home, { recursive: true, force: true }));
-    this.paths = meshPaths(home, "acme");
-  }
 
   /** A mesh of one at a broker of its own, and a home for its member; `pinned`: the home knows the broker's key. */
   static async open({ pinned = true } = {}): Promise<World> {
     const world = new World();
     const broker = await world.startBroker();
-    const { keys, url } = world;
+    const { url, keys } = world;
     const order = { broker: url, adminToken: readAdminToken(broker), name: "acme", ownerName: "alice", keys };
     const { mesh_id: id, broker_key } = await createMesh(order);
     world.meshId = id;
-    ensureMeshDir(world.paths);
-    writeKeyFile(world.paths.keypair, keys);
-    const config = { id, name: "acme", broker: url, member_name: "alice" };
-    writeMeshConfig(world.paths, pinned ? { ...config, broker_key } : config);
+    const config = { id, broker: url, member_name: "alice" };
+    world.member.enter(pinned ? { ...config, broker_key } : config);
     return world;
+  }
+
+  get keys() {
+    return this.member.keys;
+  }
+
+  get knownKey(): string | undefined {
+    return readMeshConfig(this.member.paths).broker_key;
   }
 
   /** Again on the port that it had. */
@@ -63,42 +60,21 @@ class World {
     return broker;
   }
 
-  async startDaemon(): Promise<DaemonClient> {
-    const { home, sock } = this.paths;
-    const overrides = { outbox: { backoff_min_ms: 5, backoff_max_ms: 20 }, ipc: { tcp_enabled: false } };
-    const connect: NonNullable<Parameters<typeof startDaemon>[0]["connect"]> = (options) =>
-      openLink({ ...options, backoff: { minMs: 5, maxMs: 20 } });
-    const daemon = await startDaemon({ home, mesh: "acme", env: {}, overrides, connect });
-    this.daemon = daemon;
-    onTestFinished(() => daemon.stop());
-    return createDaemonClient({ socketPath: sock, timeoutMs: 10_000 });
+  startDaemon(): Promise<DaemonClient> {
+    return this.member.startDaemon();
   }
 
   /** Another program takes the port that the broker had. */
-  async takePort(behave: (victim: Victim) => unknown): Promise<PortThief> {
+  async takePort(behave: (victim: Victim) => unknown, keys = thiefKeys): Promise<PortThief> {
     await this.stopBroker();
-    const thief = await PortThief.start(Number(new URL(this.url).port), thiefKeys, behave);
+    const thief = await PortThief.start(Number(new URL(this.url).port), keys, behave);
     onTestFinished(() => thief.stop());
     return thief;
   }
 
-  log(): Readonly<Record<string, unknown>>[] {
-    const lines = readFileSync(this.paths.log, "utf8").trim().split("\n");
-    return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
-  }
-
   events(name: string) {
-    return this.log().filter(({ event }) => event === name);
+    return this.member.events(name);
   }
-}
-
-async function brokerOf(client: DaemonClient) {
-  const { body } = await client.health();
-  return (body as { broker: Readonly<Record<string, unknown>> }).broker;
-}
-
-async function untilOnline(client: DaemonClient): Promise<void> {
-  await expect.poll(async () => (await brokerOf(client)).state, soon).toBe("online");
 }
 
 const push = {
@@ -190,7 +166,34 @@ describe("a program that has taken the broker's port", () => {
       .poll(() => brokerOf(client), soon)
       .toMatchObject({ state: "offline", reason: "not_our_broker", expected_key: world.brokerKey, seen_key: seen });
     expect(world.events("not_our_broker")).toMatchObject([{ expected_key: world.brokerKey, seen_key: seen }]);
-    expect(readMeshConfig(world.paths).broker_key).toBe(world.brokerKey);
+    expect(world.knownKey).toBe(world.brokerKey);
+  });
+});
+
+describe("a program that has taken the broker's port and its key", () => {
+  test("is the broker: it reads what goes to topics, keeps it, and shows what it likes, and sealed messages stay closed to it", async () => {
+    const world = await World.open();
+    const client = await world.startDaemon();
+    await untilOnline(client);
+    const stolen = peerKeysOf(readFileSync(join(world.folder, "broker.db.broker-key"), "utf8").trim());
+    const thief = await world.takePort(async (victim) => {
+      await victim.prove(features);
+      await victim.welcome();
+      victim.send(push);
+      await victim.answerAll();
+    }, stolen);
+    await untilOnline(client);
+    await client.send({ to: "#news", message: "in clear", client_message_id: "open" });
+    await client.send({ to: "@self", message: "the launch code", client_message_id: "closed" });
+    const sent = () => thief.victims.flatMap(({ heard }) => heard.filter(({ type }) => type === "send"));
+    await expect.poll(() => sent().length, soon).toBe(2);
+    expect(sent()).toEqual([
+      expect.objectContaining({ client_message_id: "open", body: "in clear" }),
+      expect.objectContaining({ client_message_id: "closed", envelope_version: "3", body_base64: expect.any(String) }),
+    ]);
+    expect(JSON.stringify(sent())).not.toContain("launch code");
+    await expect.poll(async () => (await client.message("open")).body, soon).toMatchObject({ state: "stored" });
+    await world.member.untilArrived({ body: "planted", topic: "news" });
   });
 });
 
@@ -199,7 +202,7 @@ describe("a home of before brokers had keys", () => {
     const world = await World.open({ pinned: false });
     const client = await world.startDaemon();
     await untilOnline(client);
-    expect(readMeshConfig(world.paths).broker_key).toBe(world.brokerKey);
+    expect(world.knownKey).toBe(world.brokerKey);
     expect(await brokerOf(client)).toMatchObject({ broker_key: world.brokerKey, note: expect.stringContaining("key") });
     expect(world.events("broker_key_kept")).toMatchObject([{ broker_key: world.brokerKey }]);
     const thief = await world.takePort((victim) => victim.prove(features));
@@ -208,12 +211,49 @@ describe("a home of before brokers had keys", () => {
     await world.startBroker();
     await untilOnline(client);
     expect(world.events("broker_key_kept")).toHaveLength(1);
-    await world.daemon?.stop();
+    await world.member.daemon.stop();
     const again = await world.startDaemon();
     await untilOnline(again);
     const { state, broker_key, note } = await brokerOf(again);
     expect({ state, broker_key, note }).toEqual({ state: "online", broker_key: world.brokerKey, note: undefined });
     expect(world.events("broker_key_kept")).toHaveLength(1);
+  });
+
+  test("says so to its user, in the status of the daemon that met the broker first, or where a command did", async () => {
+    const world = await World.open({ pinned: false });
+    const { home } = world.member.paths;
+    const asked = () => runCli(["mesh", "members"], { home });
+    const met = await asked();
+    expect(met).toMatchObject({ code: 0, stderr: expect.stringContaining(world.brokerKey) });
+    expect(met.stderr).toContain("From now on no other one is trusted");
+    expect(world.knownKey).toBe(world.brokerKey);
+    expect((await asked()).stderr).not.toContain(world.brokerKey);
+
+    const other = await World.open({ pinned: false });
+    await untilOnline(await other.startDaemon());
+    const status = await runCli(["daemon", "status"], { home: other.member.paths.home });
+    expect(status.stdout).toContain("trusts this one from now on; compare it with an owner's");
+  });
+
+  test("keeps the key of a thief that is there first, says so, and then stays away from its own broker until it is told", async () => {
+    const world = await World.open({ pinned: false });
+    const thief = await world.takePort(async (victim) => {
+      await victim.prove(features);
+      await victim.welcome();
+      await victim.answerAll();
+    });
+    const client = await world.startDaemon();
+    await untilOnline(client);
+    expect(world.knownKey).toBe(thiefKeys.pubkey);
+    expect(world.events("broker_key_kept")).toMatchObject([{ broker_key: thiefKeys.pubkey }]);
+    await thief.stop();
+    await world.startBroker();
+    await expect
+      .poll(() => brokerOf(client), soon)
+      .toMatchObject({ reason: "not_our_broker", expected_key: thiefKeys.pubkey, seen_key: world.brokerKey });
+    const told = await runCli(["mesh", "trust-broker", "--key", world.brokerKey], { home: world.member.paths.home });
+    expect(told.code).toBe(0);
+    await untilOnline(client);
   });
 
   test("waits for a broker that speaks first to be upgraded, whatever that announces or closes with", async () => {
@@ -226,7 +266,7 @@ describe("a home of before brokers had keys", () => {
     await expect
       .poll(() => brokerOf(client), soon)
       .toMatchObject({ state: "offline", reason: "broker_too_old", detail: expect.stringContaining("upgrade") });
-    expect(readMeshConfig(world.paths).broker_key).toBeUndefined();
+    expect(world.knownKey).toBeUndefined();
     await thief.stop();
     await world.startBroker();
     await untilOnline(client);
@@ -238,11 +278,11 @@ describe("a home of before brokers had keys", () => {
     const client = await world.startDaemon();
     await expect.poll(async () => (await brokerOf(client)).reason, soon).toBe("protocol_error");
     expect(thief.victims.length).toBeGreaterThan(0);
-    expect(readMeshConfig(world.paths).broker_key).toBeUndefined();
+    expect(world.knownKey).toBeUndefined();
     await thief.stop();
     await world.startBroker();
     await untilOnline(client);
-    expect(readMeshConfig(world.paths).broker_key).toBe(world.brokerKey);
+    expect(world.knownKey).toBe(world.brokerKey);
   });
 });
 
@@ -283,6 +323,51 @@ describe("a relay that passes everything on", () => {
   });
 });
 
+describe("a relay that passes everything on without TLS", () => {
+  test("adds a message to a topic in the member's name, since sends carry no signature", async () => {
+    const world = await World.open();
+    const relay = await startBreachingProxy(() => world.url, {
+      up: (frame, _back, on) => {
+        const destination = { kind: "topic", ref: "news" };
+        if (frame.type === "topic.list") {
+          on({ type: "send", id: 9_000, client_message_id: "added", destination, body: "alice never said this" });
+        }
+        return frame;
+      },
+    });
+    onTestFinished(() => relay.stop());
+    const agent = { identity: identityOf(world.keys, world.meshId), agent: "test/1" };
+    const trust = trustInMemory(world.brokerKey);
+    await withBroker({ ...agent, broker: relay.url, trust }, async (call) => {
+      await call("topic.create", { name: "news" });
+      await call("topic.list", {});
+      await expect
+        .poll(() => call("history", { after: 0 }), soon)
+        .toMatchObject({ items: [{ client_message_id: "added", sender_pubkey: world.member.pubkey }] });
+    });
+  });
+
+  test("reads the secret of an invite that is used through it, because HTTP ties no answer to the proof", async () => {
+    const world = await World.open();
+    const seen: unknown[] = [];
+    const relay = await startBreachingProxy(() => world.url, {
+      http: (request, pass) => {
+        seen.push([request.path, bodyOf(request).secret]);
+        return pass(request);
+      },
+    });
+    onTestFinished(() => relay.stop());
+    const agent = { broker: world.url, identity: identityOf(world.keys, world.meshId), agent: "test/1" };
+    const made = (await withBroker(agent, (call) => call("invite.create", {}))) as { invite: string };
+    const invite = decodeInvite(made.invite);
+    await joinMesh({ invite: { ...invite, broker: relay.url }, name: "bob", keys: generateMemberKeys() });
+    expect(seen).toEqual([
+      ["/v1/broker/prove", undefined],
+      [`/v1/meshes/${world.meshId}/join`, invite.secret],
+    ]);
+  });
+});
+
 describe("an invite", () => {
   test("whose broker was swapped is joined nowhere, and its secret stays good for the real one", async () => {
     const [ours, theirs] = [await World.open(), await startTestBroker()];
@@ -297,5 +382,24 @@ describe("an invite", () => {
       details: { expected_key: ours.brokerKey, seen_key: theirs.brokerKey },
     });
     expect(await joinMesh({ invite, name: "bob", keys })).toMatchObject({ name: "bob", broker_key: ours.brokerKey });
+  });
+});
+
+describe("a program that has taken the loopback port of a daemon that died", () => {
+  test("is not shown the local token by the doctor, which asks the daemon's socket first", async () => {
+    const world = await World.open();
+    const { home, httpPort, localToken } = world.member.paths;
+    let connections = 0;
+    const thief = createServer((socket) => {
+      connections++;
+      socket.destroy();
+    });
+    await new Promise<void>((resolve) => thief.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void thief.close());
+    writeFileSync(httpPort, `${(thief.address() as AddressInfo).port}\n`, { mode: 0o600 });
+    writeFileSync(localToken, `${"0a".repeat(32)}\n`, { mode: 0o600 });
+    const { stdout } = await runCli(["doctor"], { home });
+    expect(stdout).toContain("daemon");
+    expect(connections).toBe(0);
   });
 });
