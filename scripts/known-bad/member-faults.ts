@@ -41,7 +41,7 @@ export const memberFaults: readonly KnownBad[] = [
     edits: [
       {
         file: "packages/broker/src/transport/operation-routes.ts",
-        find: "(asksInTransaction(name) ? admitted?.get(request) : undefined)",
+        find: "(asksInTransaction(name) ? admitted.get(request) : undefined)",
         replace: "(asksInTransaction(name) || large !== undefined ? admitted?.get(request) : undefined)",
       },
     ],

@@ -126,4 +126,15 @@ export const sealingFaults: readonly KnownBad[] = [
       },
     ],
   },
+  {
+    name: "another-key-named-where-a-message-is-looked-up",
+    harm: "whoever looks a stranger's message up reads the name of a member that one knows",
+    edits: [
+      {
+        file: "packages/daemon/src/wire-operator.ts",
+        find: "wiring.nameOf(pubkey, remembered) ?? (pubkey",
+        replace: "accept.directory.nameOf(pubkey) ?? (pubkey",
+      },
+    ],
+  },
 ];

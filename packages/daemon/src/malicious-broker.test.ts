@@ -8,6 +8,7 @@ import type { Meta } from "@claudemesh/protocol/messages/envelope";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import { describe, expect, it } from "vitest";
 import { delivery } from "./testing/deliveries.ts";
+import { EventReader } from "./testing/event-reader.ts";
 import { settle } from "./testing/scripted-link.ts";
 import { startTestDaemon, type TestDaemon } from "./testing/test-daemon.ts";
 
@@ -267,6 +268,35 @@ describe("a broker that swaps the key behind a name", () => {
     expect((await alice.daemon.send({ to: "@bob", message: "x", client_message_id: "first" })).status).toBe(202);
     expect(await shown(bobKey)).toEqual({ inbox: "bob", message: "bob" });
     expect(await shown(otherKey)).toEqual({ inbox: null, message: null });
+  });
+
+  it("gets no name shown for the new key where a message is looked up, nor when that key leaves, and a mark where it joins", async () => {
+    const { alice, swap } = await startPinned();
+    await swap(otherKey);
+    alice.link.automatic.set("ack", () => ({ type: "answered", status: 200, body: {} }));
+    alice.link.options?.onPush({
+      type: "message",
+      ...delivery(7, { client_message_id: "theirs", sender_pubkey: otherKey, destination: self(alice) }),
+    });
+    await settle();
+    alice.link.automatic.set("message.state", () => ({ type: "answered", status: 404, body: {} }));
+    expect((await alice.call("GET", "/v1/messages/theirs")).body).toMatchObject({ sender_name: null });
+    const reader = await EventReader.open(alice);
+    const profile = {
+      summary: "",
+      status: "",
+      visible: true,
+      avatar: "",
+      title: "",
+      bio: "",
+      capabilities: [],
+    } as const;
+    const peer = { pubkey: otherKey, name: "bob", role: "member", connected_at: 5, ...profile } as const;
+    alice.link.options?.onPush({ type: "peer_join", ...peer });
+    alice.link.options?.onPush({ type: "peer_leave", pubkey: otherKey });
+    await reader.untilCount("peer_leave", 1);
+    expect(reader.of("peer_join").map(({ data }) => data)).toMatchObject([{ name: "bob", trust: "changed" }]);
+    expect(reader.of("peer_leave").map(({ data }) => data)).toEqual([{ pubkey: otherKey, name: null }]);
   });
 
   it("is let through by nobody but the user, for exactly the key that was shown, and a verified mark goes", async () => {

@@ -111,7 +111,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const expiry = new Expiry({ outbox, link, clock, log, limits, requestTimeoutMs });
   const { receiver, rebuild } = wireReceiving(options, { link, sealer, nameOf, inlineBytes, nextTurn, onStored });
   const { onFatal, onBrokers = () => undefined } = options;
-  const told = { limits, directory, membership, destinations, drain, expiry, receiver, rebuild, events };
+  const told = { limits, directory, pins, nameOf, membership, destinations, drain, expiry, receiver, rebuild, events };
   const followed = { ...told, noticeSleep, onNotOurBroker, log, onFatal, onBrokers };
   const follower = followLink(followed);
   const heart = createHeart(options, { noticeSleep, expiry, rebuild, linkStatus: link.status, log });

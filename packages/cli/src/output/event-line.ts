@@ -15,7 +15,11 @@ function describeEvent(event: DaemonEvent): string {
       const { sender_name, sender_pubkey } = event.data;
       return `${describePlace(event.data)}  ${showMember(sender_name, sender_pubkey)}  ${describeBody(event.data)}`;
     }
-    case "peer_join":
+    case "peer_join": {
+      const { name, pubkey, trust } = event.data;
+      const warning = trust === "changed" ? "  NOT THE KEY THAT IS KNOWN FOR THIS NAME" : "";
+      return `${name} (${shortKey(pubkey)})${warning}`;
+    }
     case "peer_leave":
       return `${event.data.name ?? ""} (${shortKey(event.data.pubkey)})`.trim();
     case "peer_key_changed": {

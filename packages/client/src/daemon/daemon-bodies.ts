@@ -5,7 +5,7 @@ import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
 import type { EnvelopeVersion, Meta, Priority } from "@claudemesh/protocol/messages/envelope";
 import type { Fate } from "@claudemesh/protocol/messages/fate";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
-import type { Peer, PeerKeyChanged, PeerLeft } from "./mesh-bodies.ts";
+import type { KnownPeer, PeerKeyChanged, PeerLeft } from "./mesh-bodies.ts";
 import type { BrokerStatusBody } from "./report-bodies.ts";
 
 export type SendBody = {
@@ -178,7 +178,7 @@ export type TokenRotation = { readonly rotated_at: number; readonly old_token_va
 /** `id` resumes behind this event, whatever kind it is. */
 export type DaemonEvent =
   | { readonly kind: "message"; readonly id: string; readonly data: InboxItem }
-  | { readonly kind: "peer_join"; readonly id: string; readonly data: Peer }
+  | { readonly kind: "peer_join"; readonly id: string; readonly data: KnownPeer }
   /** The name is null where nobody here knew it. */
   | { readonly kind: "peer_leave"; readonly id: string; readonly data: PeerLeft }
   /** A name that is pinned here has another key at the broker. */

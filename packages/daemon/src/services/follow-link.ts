@@ -10,6 +10,7 @@ import type { Expiry } from "./expire.ts";
 import type { MemberDirectory } from "./member-directory.ts";
 import type { Membership } from "./membership.ts";
 import type { NegotiatedLimits } from "./negotiated-limits.ts";
+import type { PeerPins } from "./peer-pins.ts";
 import type { InboxRebuild } from "./rebuild-inbox.ts";
 import type { Receiver } from "./receive.ts";
 
@@ -19,6 +20,9 @@ export type FatalEnd = { readonly reason: string; readonly message: string };
 export type FollowPorts = {
   readonly limits: Pick<NegotiatedLimits, "adopt">;
   readonly directory: Pick<MemberDirectory, "refresh" | "nameOf">;
+  readonly pins: Pick<PeerPins, "describe">;
+  /** As it is shown: no name that is pinned to another key. */
+  readonly nameOf: (pubkey: string) => string | undefined;
   readonly membership: Pick<Membership, "heed">;
   readonly destinations: Pick<DestinationDirectory, "forget" | "forgetAll">;
   readonly drain: Pick<Drain, "linkUp" | "linkDown">;
@@ -134,12 +138,16 @@ function tellOfMember(
   push: Extract<PushFrame, { pubkey: string }>,
   inBackground: (what: string, work: Promise<unknown>) => void,
 ): void {
-  const { directory, events } = ports;
-  const { type, ...facts } = push;
-  const knownName = directory.nameOf(push.pubkey);
-  if (type === "peer_join") events.publish(type, facts);
-  if (type === "peer_leave") events.publish(type, { ...facts, name: knownName ?? null });
-  if (type === "member_revoked" || knownName === undefined) {
+  const { directory, events, pins, nameOf } = ports;
+  if (push.type === "peer_join") {
+    const { type, ...peer } = push;
+    events.publish(type, pins.describe(peer));
+  }
+  if (push.type === "peer_leave") {
+    const { type, pubkey } = push;
+    events.publish(type, { pubkey, name: nameOf(pubkey) ?? null });
+  }
+  if (push.type === "member_revoked" || directory.nameOf(push.pubkey) === undefined) {
     inBackground("refreshing the member list", directory.refresh());
   }
 }

@@ -65,6 +65,12 @@ export class PeerPins {
     return trustOf(this.#pins.get(name), pubkey);
   }
 
+  /** A peer as the broker shows it, with what is known here of its key. */
+  describe<Shown extends { readonly name: string; readonly pubkey: string }>(peer: Shown) {
+    const { name, pubkey } = peer;
+    return { ...peer, fingerprint: keyFingerprint(pubkey), trust: this.trust(name, pubkey) };
+  }
+
   /**
    * The name that is shown for a key: the one that it has, or had when it was last heard of. A name that is pinned to another
    * key, or that somebody else has too, is not shown: it would be read as that other one's.

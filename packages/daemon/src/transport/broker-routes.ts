@@ -9,7 +9,6 @@ import {
 } from "@claudemesh/protocol/messages/local-requests";
 import { isName } from "@claudemesh/protocol/messages/names";
 import { profileInputSchema } from "@claudemesh/protocol/wire/operations";
-import { keyFingerprint } from "../core/peer-pin.ts";
 import type { AskBroker } from "../services/ask-broker.ts";
 import type { PeerPins } from "../services/peer-pins.ts";
 import {
@@ -27,7 +26,7 @@ import {
 } from "./queries.ts";
 import type { Route } from "./route.ts";
 
-export type BrokerApi = { readonly askBroker: AskBroker; readonly pins: Pick<PeerPins, "trust"> };
+export type BrokerApi = { readonly askBroker: AskBroker; readonly pins: Pick<PeerPins, "describe"> };
 
 const nameOf = (body: unknown) => readTopicName((body as TopicRequest).topic);
 
@@ -114,11 +113,7 @@ const queueRoutes: readonly Route<BrokerApi>[] = [
 function withTrust(pins: BrokerApi["pins"], answer: Awaited<ReturnType<AskBroker>>): typeof answer {
   const { items } = answer.body;
   if (answer.status !== 200 || !Array.isArray(items)) return answer;
-  const known = (items as { readonly name: string; readonly pubkey: string }[]).map((peer) => ({
-    ...peer,
-    fingerprint: keyFingerprint(peer.pubkey),
-    trust: pins.trust(peer.name, peer.pubkey),
-  }));
+  const known = (items as { readonly name: string; readonly pubkey: string }[]).map((peer) => pins.describe(peer));
   return { ...answer, body: { ...answer.body, items: known } };
 }
 

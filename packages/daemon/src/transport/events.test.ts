@@ -99,7 +99,8 @@ describe("GET /v1/events", () => {
     expect(daemon.link.ofKind("members.list")).toHaveLength(asked);
     daemon.link.options?.onPush({ type: "peer_leave", pubkey: carol });
     await reader.untilCount("peer_leave", 2);
-    expect(reader.of("peer_join").map(({ data }) => data)).toEqual([joined]);
+    const fingerprint = bob.slice(0, 16).replace(/(.{4})(?!$)/g, "$1 ");
+    expect(reader.of("peer_join").map(({ data }) => data)).toEqual([{ ...joined, fingerprint, trust: "unpinned" }]);
     expect(reader.of("peer_leave").map(({ data }) => data)).toEqual([
       { pubkey: bob, name: "bob" },
       { pubkey: carol, name: null },
