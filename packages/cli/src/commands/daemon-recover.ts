@@ -11,8 +11,8 @@ const shownIds = 20;
 export function define(command: Command, shell: Shell): void {
   withMesh(command).action((options: CommonOptions) =>
     run(shell, options, async () => {
-      const { recoverOutbox } = await import("@claudemesh/daemon/offline");
-      const recovery = await recoverOutbox(pathsFor(shell, options));
+      const { salvageOutbox } = await import("@claudemesh/daemon/offline");
+      const recovery = await salvageOutbox(pathsFor(shell, options));
       return { value: showRecovery(recovery), text: describe(recovery) };
     }),
   );

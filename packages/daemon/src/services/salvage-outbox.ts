@@ -1,5 +1,5 @@
-// `daemon recover`: saves what can be read of a damaged outbox.db. A fresh outbox is built beside the old one and takes
-// its place as the last step; while it lies there, no daemon starts, so that a crash on the way is finished by running
+// `daemon recover`: saves what can be read of a damaged outbox.db. A fresh outbox is built beside the old one and is
+// renamed to its name as the last step; while it lies there, no daemon starts, so that a crash on the way is finished by running
 // the command again. The old files are set aside and never changed.
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
@@ -12,7 +12,7 @@ import { OperatorRefused, withStoppedDaemon } from "../operator-refused.ts";
 import { findProblemsReadOnly } from "../stores/sqlite/look-for-damage.ts";
 import { outboxMigrations, recoveringPath } from "../stores/sqlite/open-databases.ts";
 import { openDamaged } from "../stores/sqlite/read-damaged.ts";
-import { type Salvage, salvageOutbox } from "../stores/sqlite/salvage-outbox.ts";
+import { type Salvage, salvageRows } from "../stores/sqlite/salvage-rows.ts";
 
 export type Recovery =
   /** Nothing is wrong with it, and nothing was changed. */
@@ -24,18 +24,18 @@ export type Recovery =
       readonly setAside: string;
       readonly salvage: Salvage;
     }
-  /** An earlier run had saved everything and was cut off before it could put it in place. */
+  /** An earlier run had saved everything and was cut off before it could rename the fresh outbox. */
   | { readonly outcome: "finished"; readonly mesh: string };
 
 /** Never called by a daemon itself: what is lost by it is for a person to judge. */
-export function recoverOutbox(paths: MeshPaths, nowMs = Date.now()): Promise<Recovery> {
+export function salvageOutbox(paths: MeshPaths, nowMs = Date.now()): Promise<Recovery> {
   return withStoppedDaemon(paths, async () => {
     const { mesh, outboxDb } = paths;
     const fresh = recoveringPath(outboxDb);
     const setAside = `${outboxDb}.corrupt-${new Date(nowMs).toISOString().replaceAll(/[:.]/g, "-")}`;
     if (!existsSync(outboxDb)) {
       if (!existsSync(fresh)) throw new OperatorRefused("nothing_to_recover", `There is no ${outboxDb}.`, { mesh });
-      takePlace(outboxDb, setAside);
+      replaceDamaged(outboxDb, setAside);
       return { outcome: "finished", mesh };
     }
     const [problem] = findProblemsReadOnly(outboxDb, "full");
@@ -43,7 +43,7 @@ export function recoverOutbox(paths: MeshPaths, nowMs = Date.now()): Promise<Rec
     removeDatabase(fresh);
     if (problem === undefined) return { outcome: "sound", mesh };
     const salvage = await buildFresh(outboxDb, fresh, nowMs);
-    takePlace(outboxDb, setAside);
+    replaceDamaged(outboxDb, setAside);
     return { outcome: "recovered", mesh, problem, setAside, salvage };
   });
 }
@@ -54,7 +54,7 @@ async function buildFresh(damaged: string, fresh: string, nowMs: number): Promis
   let salvage: Salvage;
   try {
     await migrateSqlite(target, outboxMigrations());
-    salvage = salvageOutbox(source, target, nowMs, nodeSha256);
+    salvage = salvageRows(source, target, nowMs, nodeSha256);
   } catch (error) {
     target.close();
     // Its presence would say that the damaged one has been read to the end.
@@ -73,7 +73,7 @@ async function buildFresh(damaged: string, fresh: string, nowMs: number): Promis
 }
 
 /** The damaged file goes first: as long as it is there, its log belongs to it and everything can begin anew. */
-function takePlace(outboxDb: string, setAside: string): void {
+function replaceDamaged(outboxDb: string, setAside: string): void {
   for (const suffix of ["", "-wal", "-shm"]) {
     if (existsSync(outboxDb + suffix)) renameSync(outboxDb + suffix, setAside + suffix);
   }

@@ -1,5 +1,5 @@
 // Copying what can be read of a damaged outbox into a fresh one, row by row: the fresh database's own rules refuse what
-// is no row. Which file is which, and when one takes the other's place, is the service's business.
+// is no row. Which file is which, and when one replaces the other, is decided by services/salvage-outbox.ts.
 import type { DatabaseSync } from "node:sqlite";
 import type { Sha256 } from "@claudemesh/protocol/messages/fingerprint";
 import { StorageError } from "@claudemesh/storage/errors";
@@ -25,7 +25,7 @@ type Prepare = (row: SalvagedRow) => SalvagedRow | undefined;
 const rowsPerTransaction = 1_000;
 const label = "client_message_id";
 
-export function salvageOutbox(source: DatabaseSync, target: Sqlite, nowMs: number, sha256: Sha256): Salvage {
+export function salvageRows(source: DatabaseSync, target: Sqlite, nowMs: number, sha256: Sha256): Salvage {
   let fateUnknown = 0;
   const rows = copyTable(source, target, { name: "outbox", key: "rowid", label }, (row) => {
     const prepared = prepareSalvaged(row, nowMs, sha256);

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { openOutboxDatabase, recoveringPath } from "../stores/sqlite/open-databases.ts";
 import { settle } from "../testing/scripted-link.ts";
 import { startTestDaemon, type TestHome, temporaryHome } from "../testing/test-daemon.ts";
-import { recoverOutbox } from "./recover-outbox.ts";
+import { salvageOutbox } from "./salvage-outbox.ts";
 
 const pageBytes = 4_096;
 const rows = 60;
@@ -35,7 +35,7 @@ async function fillOutbox(at: TestHome, done = 10): Promise<void> {
       delivered_at, broker_message_id, history_id, 1, accept_duplicate
     FROM outbox WHERE client_message_id = '${idOf(0)}';
     DELETE FROM outbox WHERE client_message_id = '${idOf(0)}'`);
-  // No page keeps an old copy of a row after this, so that each row is in one place.
+  // No page keeps an old copy of a row after this, so that each row is on one page.
   db.exec("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
   db.close();
 }
@@ -72,7 +72,7 @@ describe("recovering a damaged outbox", () => {
     const damaged = hashOf(at.paths.outboxDb);
     await expect(startTestDaemon({ at })).rejects.toMatchObject({ reason: "outbox_corrupt" });
 
-    const recovery = await recoverOutbox(at.paths, Date.UTC(2030, 0, 2, 3, 4, 5));
+    const recovery = await salvageOutbox(at.paths, Date.UTC(2030, 0, 2, 3, 4, 5));
     const done = gone.filter((id) => id < idOf(10)).length;
     expect(recovery).toMatchObject({
       outcome: "recovered",
@@ -97,7 +97,7 @@ describe("recovering a damaged outbox", () => {
     const at = temporaryHome();
     await fillOutbox(at);
     const gone = ruinPages(at, 30);
-    await recoverOutbox(at.paths);
+    await salvageOutbox(at.paths);
     const daemon = await startTestDaemon({ at });
     const again = (row: number) => daemon.send({ to: "#general", message: bodyOf(row), client_message_id: idOf(row) });
     expect((await again(0)).body).toMatchObject({ status: "done", duplicate: true, broker_message_id: "b-0" });
@@ -124,7 +124,7 @@ describe("recovering a damaged outbox", () => {
     bytes.write("ORDER", at40 + bodyOf(40).length - 10);
     writeFileSync(at.paths.outboxDb, bytes);
     ruinPages(at, 20);
-    const recovery = await recoverOutbox(at.paths);
+    const recovery = await salvageOutbox(at.paths);
     expect(recovery).toMatchObject({ salvage: { lostIds: expect.arrayContaining([idOf(40)]) } });
     const { db } = await openOutboxDatabase(at.paths.outboxDb);
     onTestFinished(() => {
@@ -144,7 +144,7 @@ describe("recovering a damaged outbox", () => {
       bytes.fill(0x5a, (Number(rootpage) - 1) * pageBytes, Number(rootpage) * pageBytes);
     writeFileSync(at.paths.outboxDb, bytes);
     const gone = ruinPages(at, 20, 40);
-    const recovery = await recoverOutbox(at.paths);
+    const recovery = await salvageOutbox(at.paths);
     expect(recovery).toMatchObject({ outcome: "recovered", salvage: { rowsRead: rows - 1 - gone.length } });
   });
 
@@ -156,7 +156,7 @@ describe("recovering a damaged outbox", () => {
     const at = temporaryHome();
     await fillOutbox(at);
     harm(at.paths.outboxDb);
-    expect(await recoverOutbox(at.paths)).toMatchObject({
+    expect(await salvageOutbox(at.paths)).toMatchObject({
       outcome: "recovered",
       salvage: { rowsRead: 0, tombstonesRead: 0, fateUnknown: 0 },
     });
@@ -170,15 +170,15 @@ describe("a recovery", () => {
     const at = temporaryHome();
     await fillOutbox(at);
     const before = hashOf(at.paths.outboxDb);
-    expect(await recoverOutbox(at.paths)).toEqual({ outcome: "sound", mesh: "acme" });
+    expect(await salvageOutbox(at.paths)).toEqual({ outcome: "sound", mesh: "acme" });
     expect(hashOf(at.paths.outboxDb)).toBe(before);
     expect(asideOf(at)).toEqual([]);
   });
 
   it("is refused while a daemon runs, and where there is nothing to recover", async () => {
     const daemon = await startTestDaemon();
-    await expect(recoverOutbox(daemon.paths)).rejects.toMatchObject({ reason: "daemon_running" });
-    await expect(recoverOutbox(temporaryHome().paths)).rejects.toMatchObject({ reason: "nothing_to_recover" });
+    await expect(salvageOutbox(daemon.paths)).rejects.toMatchObject({ reason: "daemon_running" });
+    await expect(salvageOutbox(temporaryHome().paths)).rejects.toMatchObject({ reason: "nothing_to_recover" });
   });
 
   it("that was cut off while it read begins anew; until then no daemon starts", async () => {
@@ -190,21 +190,21 @@ describe("a recovery", () => {
       reason: "outbox_corrupt",
       message: expect.stringContaining("claudemesh daemon recover"),
     });
-    expect(await recoverOutbox(at.paths)).toMatchObject({ salvage: { rowsRead: rows - 1 - gone.length } });
+    expect(await salvageOutbox(at.paths)).toMatchObject({ salvage: { rowsRead: rows - 1 - gone.length } });
     expect((await startTestDaemon({ at })).rowCount()).toBe(rows - 1 - gone.length);
   });
 
-  it("that was cut off between setting the old one aside and putting the new one in place is finished", async () => {
+  it("that was cut off between setting the old one aside and renaming the new one is finished", async () => {
     const at = temporaryHome();
     await fillOutbox(at);
     const gone = ruinPages(at, 30);
-    await recoverOutbox(at.paths);
+    await salvageOutbox(at.paths);
     // As it lay there one step before.
     renameSync(at.paths.outboxDb, recoveringPath(at.paths.outboxDb));
     writeFileSync(`${at.paths.outboxDb}-wal`, "of the damaged one");
     await expect(startTestDaemon({ at })).rejects.toMatchObject({ reason: "outbox_corrupt" });
     expect(existsSync(at.paths.outboxDb)).toBe(false);
-    expect(await recoverOutbox(at.paths)).toEqual({ outcome: "finished", mesh: "acme" });
+    expect(await salvageOutbox(at.paths)).toEqual({ outcome: "finished", mesh: "acme" });
     expect(existsSync(`${at.paths.outboxDb}-wal`)).toBe(false);
     expect((await startTestDaemon({ at })).rowCount()).toBe(rows - 1 - gone.length);
   });
@@ -219,13 +219,13 @@ describe("a recovery", () => {
     const older = temporaryHome();
     await fillOutbox(older);
     const gone = change(older, "ALTER TABLE outbox DROP COLUMN accept_duplicate");
-    expect(await recoverOutbox(older.paths)).toMatchObject({ salvage: { rowsRead: rows - 1 - gone.length } });
+    expect(await salvageOutbox(older.paths)).toMatchObject({ salvage: { rowsRead: rows - 1 - gone.length } });
 
     const newer = temporaryHome();
     await fillOutbox(newer);
     change(newer, "ALTER TABLE outbox ADD COLUMN tomorrow TEXT");
     const before = hashOf(newer.paths.outboxDb);
-    await expect(recoverOutbox(newer.paths)).rejects.toMatchObject({ reason: "schema_newer" });
+    await expect(salvageOutbox(newer.paths)).rejects.toMatchObject({ reason: "schema_newer" });
     expect(hashOf(newer.paths.outboxDb)).toBe(before);
     expect(existsSync(recoveringPath(newer.paths.outboxDb))).toBe(false);
   });
@@ -239,7 +239,7 @@ describe("a recovery", () => {
     await daemon.daemon.stop();
     for (const [suffix, bytes] of copies) writeFileSync(at.paths.outboxDb + suffix, bytes, { mode: 0o600 });
     const gone = ruinPages(at, 30);
-    expect(await recoverOutbox(at.paths)).toMatchObject({ salvage: { rowsRead: rows - gone.length } });
+    expect(await salvageOutbox(at.paths)).toMatchObject({ salvage: { rowsRead: rows - gone.length } });
     const db = openSqlite({ path: at.paths.outboxDb });
     onTestFinished(() => {
       db.close();
