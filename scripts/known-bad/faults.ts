@@ -1,6 +1,7 @@
 // Builds that are wrong on purpose: one small edit each, that breaks one rule of the contract. The ordinary tests must
 // refuse every one of them; a fault that passes is a missing test. The edits are made in a copy, never here.
 
+import { drainFaults } from "./drain-faults.ts";
 import type { KnownBad } from "./fault.ts";
 import { inboxFaults } from "./inbox-faults.ts";
 import { keyFaults } from "./key-faults.ts";
@@ -13,7 +14,7 @@ const sqliteAccept = "packages/messages/src/stores/sqlite/accept-in-transaction.
 const sqliteMessages = "packages/messages/src/stores/sqlite/messages-store.ts";
 const postgresAccept = "packages/messages/src/stores/postgres/accept-in-transaction.ts";
 const postgresStatements = "packages/messages/src/stores/postgres/accept-statements.ts";
-const outboxStore = "packages/daemon/src/stores/sqlite/outbox-store.ts";
+const outboxRows = "packages/daemon/src/stores/sqlite/outbox-rows.ts";
 const destinationDirectory = "packages/daemon/src/services/destination-directory.ts";
 const lastInsert = "  insertMentions(tx, send, historyId);\n  const { brokerMessageId";
 
@@ -46,8 +47,8 @@ const messageFaults: readonly KnownBad[] = [
     harm: "what was being sent when the daemon died is never sent again",
     edits: [
       {
-        file: "packages/daemon/src/services/recover.ts",
-        find: "await outbox.recoverInflight(nowMs)",
+        file: "packages/daemon/src/services/resume-outbox.ts",
+        find: "await outbox.resumeInflight(nowMs)",
         replace: "await Promise.resolve(0)",
       },
     ],
@@ -150,9 +151,9 @@ const messageFaults: readonly KnownBad[] = [
     harm: "a row that an operator has replaced comes back as done",
     edits: [
       {
-        file: outboxStore,
-        find: "WHERE id = ? AND status IN ('pending', 'inflight', 'dead')`)",
-        replace: "WHERE id = ?`)",
+        file: outboxRows,
+        find: "{doneColumns} WHERE id = ? AND status IN ('pending', 'inflight', 'dead')`",
+        replace: "{doneColumns} WHERE id = ?`",
       },
     ],
   },
@@ -161,7 +162,7 @@ const messageFaults: readonly KnownBad[] = [
     harm: "the end of an old try is taken for the end of the new one",
     edits: [
       {
-        file: outboxStore,
+        file: outboxRows,
         find: "\"WHERE id = ? AND status = 'inflight' AND attempts = ?\"",
         replace: "\"WHERE id = ? AND status = 'inflight' AND ? >= 0\"",
       },
@@ -172,7 +173,7 @@ const messageFaults: readonly KnownBad[] = [
     harm: "a message that was requeued goes somewhere else",
     edits: [
       {
-        file: "packages/daemon/src/stores/sqlite/requeue-store.ts",
+        file: outboxRows,
         find: "{addressColumns} FROM outbox",
         replace: `{addressColumns.replace("destination_ref", "'elsewhere'")} FROM outbox`,
       },
@@ -358,7 +359,7 @@ const messageFaults: readonly KnownBad[] = [
     harm: "a message that is still going to be sent counts as let go",
     edits: [
       {
-        file: "packages/daemon/src/stores/sqlite/dismiss-store.ts",
+        file: outboxRows,
         find: "WHERE id = ? AND status = 'dead' AND dismissed_at IS NULL",
         replace: "WHERE id = ? AND dismissed_at IS NULL",
       },
@@ -369,7 +370,7 @@ const messageFaults: readonly KnownBad[] = [
     harm: "on a full disk a retry of what is stored hears 507 because new sends came with it",
     edits: [
       {
-        file: "packages/daemon/src/services/accept-send.ts",
+        file: "packages/daemon/src/services/enqueue-send.ts",
         find: "    if (stored === undefined || stored.outboxId === row.id) throw error;\n",
         replace: '    if (stored === undefined || row.id !== "") throw error;\n',
       },
@@ -456,6 +457,7 @@ const messageFaults: readonly KnownBad[] = [
 
 export const knownBad: readonly KnownBad[] = [
   ...messageFaults,
+  ...drainFaults,
   ...inboxFaults,
   ...keyFaults,
   ...memberFaults,

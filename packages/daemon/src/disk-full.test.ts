@@ -132,14 +132,14 @@ describe("a send that finds no room in the database", () => {
     const pages = Number(stores.outboxDb.sql("PRAGMA page_count").get()?.page_count);
     stores.outboxDb.exec(`PRAGMA max_page_count = ${pages + 4}`);
     const row = newRow(stores, clock, { clientMessageId: "order-1", payload: new Uint8Array(60_000) });
-    const failure = await stores.outbox.accept(row).catch((error: unknown) => error);
+    const failure = await stores.outbox.insert(row, "pending").catch((error: unknown) => error);
     expect(failure).toMatchObject({ kind: "disk_full" });
     expect(toMeshError(failure)).toMatchObject({ code: "insufficient_storage", status: 507 });
     expect(stores.outbox.find("order-1")).toBeUndefined();
     const small = newRow(stores, clock, { clientMessageId: "order-2" });
-    expect(await stores.outbox.accept(small)).toBeUndefined();
+    expect(await stores.outbox.insert(small, "pending")).toEqual({ type: "pending" });
     stores.outboxDb.exec("PRAGMA max_page_count = 1000000");
-    expect(await stores.outbox.accept(row)).toBeUndefined();
+    expect(await stores.outbox.insert(row, "pending")).toEqual({ type: "pending" });
     expect(stores.outbox.find("order-1")).toBeDefined();
   });
 
@@ -151,7 +151,10 @@ describe("a send that finds no room in the database", () => {
     const sizes = [10, 60_000, 10];
     const ends = await Promise.allSettled(
       sizes.map((bytes, n) =>
-        stores.outbox.accept(newRow(stores, clock, { clientMessageId: `m-${n}`, payload: new Uint8Array(bytes) })),
+        stores.outbox.insert(
+          newRow(stores, clock, { clientMessageId: `m-${n}`, payload: new Uint8Array(bytes) }),
+          "pending",
+        ),
       ),
     );
     expect(ends.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);

@@ -3,5 +3,5 @@ export { usePeerKey } from "./read-peer-pins.ts";
 export { type AcceptedHost, acceptHost } from "./services/accept-host.ts";
 export { backUpDaemon } from "./services/back-up.ts";
 export { examineFolder, type FolderFindings } from "./services/examine.ts";
-export { type Recovery, salvageOutbox } from "./services/salvage-outbox.ts";
 export { type Remint, remintKeys } from "./services/remint.ts";
+export { type Recovery, salvageOutbox } from "./services/salvage-outbox.ts";

@@ -69,8 +69,11 @@ export type DueQuery = {
   readonly bytes: number;
 };
 
-/** What a row was inserted as, or what its id stands for. */
-export type Accepted = "pending" | "inflight" | StoredSend;
+/** What a new row was stored as. `known`: its id stands for an earlier send, and nothing changed. */
+export type Inserted =
+  | { readonly type: "pending" }
+  | { readonly type: "inflight" }
+  | { readonly type: "known"; readonly send: StoredSend };
 
 /** `more`: due rows were left behind because the query's bounds were reached. */
 export type Claim = { readonly rows: readonly ClaimedRow[]; readonly more: boolean };
@@ -99,10 +102,8 @@ export type OutboxCounts = {
 export type OutboxStore = {
   /** What an id stands for, in committed rows and tombstones. One indexed read each, no write. */
   readonly find: (clientMessageId: string) => StoredSend | undefined;
-  /** Inserts the row as pending, unless its id stands for something: then that is returned and nothing changes. */
-  readonly accept: (row: NewOutboxRow) => Promise<StoredSend | undefined>;
-  /** Like accept, and makes the row inflight in the same transaction, unless a row that is due stands before it. */
-  readonly acceptAndClaim: (row: NewOutboxRow) => Promise<Accepted>;
+  /** Stores a new row. One that is to be inflight is pending all the same where a row that is due stands before it. */
+  readonly insert: (row: NewOutboxRow, as: "pending" | "inflight") => Promise<Inserted>;
   /** Makes due pending rows inflight, in the order in which they became due, and returns them in it. */
   readonly claimDue: (query: DueQuery) => Promise<Claim>;
   /** When the next pending row after this moment becomes due. */
@@ -113,8 +114,8 @@ export type OutboxStore = {
   readonly commitLate: (id: string, acceptance: Acceptance, nowMs: number) => Promise<boolean>;
   /** A try that was given up as unanswered has been refused after all. */
   readonly settleLateRefusal: (id: string) => Promise<boolean>;
-  /** Crash recovery: every inflight row becomes pending, with one more try whose fate is unknown. */
-  readonly recoverInflight: (nowMs: number) => Promise<number>;
+  /** After the end of a process: every inflight row becomes pending, with one more try whose fate is unknown. */
+  readonly resumeInflight: (nowMs: number) => Promise<number>;
   /** Due times that lie further ahead than this are a leftover of another clock and are brought forward. */
   readonly boundDueTimes: (latestMs: number) => Promise<number>;
   /** Over pending and inflight rows. */

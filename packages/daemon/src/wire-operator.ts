@@ -2,8 +2,8 @@
 import type { Sealer } from "@claudemesh/client/seal";
 import type { WayNow } from "./core/message-notes.ts";
 import type { BrokerLink, Clock, Log } from "./ports.ts";
-import type { AcceptPorts } from "./services/accept-send.ts";
 import { createAudit } from "./services/audit.ts";
+import type { EnqueuePorts } from "./services/enqueue-send.ts";
 import type { NegotiatedLimits } from "./services/negotiated-limits.ts";
 import type { NameOf } from "./services/peer-pins.ts";
 import { requireReachable } from "./services/resolve-destination.ts";
@@ -13,7 +13,7 @@ import type { OperatorApi } from "./transport/operator-routes.ts";
 
 export type OperatorWiring = {
   readonly stores: DaemonStores;
-  readonly accept: AcceptPorts;
+  readonly enqueue: EnqueuePorts;
   /** A pending row that was enqueued then is due. */
   readonly onDue: (enqueuedAt: number) => void;
   readonly sealer: Sealer;
@@ -29,10 +29,10 @@ export type OperatorWiring = {
 };
 
 export function wireOperator(wiring: OperatorWiring): OperatorApi & AuditApi {
-  const { stores, accept, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs, way } = wiring;
+  const { stores, enqueue, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs, way } = wiring;
   const { onDespiteForgotten } = wiring;
   const { outbox, requeues, dismissals, entries, search, auditing } = stores;
-  const { ownPubkey, gauge, nextClientMessageId } = accept;
+  const { ownPubkey, gauge, nextClientMessageId } = enqueue;
   // A member who was never connected has no list to find its own name in.
   const nameOf: NameOf = (pubkey, remembered) =>
     wiring.nameOf(pubkey, remembered) ?? (pubkey === ownPubkey ? ownName : undefined);
@@ -43,15 +43,15 @@ export function wireOperator(wiring: OperatorWiring): OperatorApi & AuditApi {
       link,
       limits,
       gauge,
-      compose: accept,
+      compose: enqueue,
       sealer,
       nextClientMessageId,
       clock,
       log,
       requestTimeoutMs,
       admitSuccessor: async (destination) => {
-        accept.membership.require();
-        await requireReachable(accept, destination);
+        enqueue.membership.require();
+        await requireReachable(enqueue, destination);
       },
       onDue,
       onDespiteForgotten,

@@ -21,10 +21,10 @@ import { Membership } from "./services/membership.ts";
 import { loadNegotiatedLimits, type NegotiatedLimits } from "./services/negotiated-limits.ts";
 import { InboxRebuild, type RebuildPorts } from "./services/rebuild-inbox.ts";
 import { type ReceivePorts, Receiver } from "./services/receive.ts";
-import { recoverOutbox } from "./services/recover.ts";
 import { createRegularWork, type RegularWorkPorts } from "./services/regular-work.ts";
 import type { FindingsPorts } from "./services/report-findings.ts";
 import type { HealthPorts } from "./services/report-health.ts";
+import { resumeOutbox } from "./services/resume-outbox.ts";
 import { createStorageGauge, type GaugePorts } from "./services/storage-gauge.ts";
 import { StartRefused } from "./start-refused.ts";
 import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
@@ -81,7 +81,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const ownPubkey = keys.ed25519.public_key;
   const { random, randomBytes, nextTurn } = options.chance ?? systemChance;
   const limits = loadLimits(stores, config);
-  await recoverOutbox(outbox, clock.nowMs(), backoff, log);
+  await resumeOutbox(outbox, clock.nowMs(), backoff, log);
   const sealer = options.sealer ?? (await loadSealer(keys));
   const link: ManagedBrokerLink = new ManagedBrokerLink({
     open: options.openLink,
@@ -117,11 +117,11 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
   const heart = createHeart(options, { noticeSleep, expiry, rebuild, linkStatus: link.status, log });
   const startedAt = nowMs();
   const reached = { ownPubkey, directory, pins, destinations, membership, link, outbox, gauge, sealer, inlineBytes };
-  const { accept, onDue } = wireSending({ ...reached, drain, expiry, clock, randomBytes, stores });
+  const { enqueue, onDue } = wireSending({ ...reached, drain, expiry, clock, randomBytes, stores });
   const checkSend = createSchemaCompiler()(sendRequestSchema);
   const ownName = mesh.member_name;
   const way = () => wayNow({ link, drain, membership });
-  const operating = { stores, accept, onDue, sealer, link, limits, clock, log, ownName, nameOf, requestTimeoutMs };
+  const operating = { stores, enqueue, onDue, sealer, link, limits, clock, log, ownName, nameOf, requestTimeoutMs };
   const operator = wireOperator({ ...operating, way, onDespiteForgotten });
   const whoAmI = { mesh, member: { name: ownName, pubkey: ownPubkey }, startedAt };
   const health = observeHealth({ ...whoAmI, membership, link, drain, events, outbox, inbox, gauge }, failpoints);
@@ -130,7 +130,7 @@ export async function wireServices(options: WiringOptions): Promise<DaemonServic
       ...operator,
       ...control.api,
       ...facts,
-      ...{ mesh, ownPubkey, accept, checkSend, outbox, inbox, readers, nowMs, directory, nameOf, pins, health },
+      ...{ mesh, ownPubkey, enqueue, checkSend, outbox, inbox, readers, nowMs, directory, nameOf, pins, health },
       findings: { health, outbox, link, clock, ...place },
       reconnect: link.reconnect,
     }),
@@ -171,7 +171,7 @@ function createHeart(options: WiringOptions, work: Omit<RegularWorkPorts, "keepH
   return createHeartbeat(clock, log, createRegularWork({ ...work, keepHouse: houseKeeping }));
 }
 
-type ObservedParts = Omit<HealthPorts, "linkStatus" | "linkRoute" | "drainStatus" | "streams" | "failpoints"> & {
+type ObservedParts = Omit<HealthPorts, "linkStatus" | "linkRoute" | "drainMode" | "streams" | "failpoints"> & {
   readonly link: ManagedBrokerLink;
   readonly drain: Drain;
   readonly events: { readonly streams: number };
@@ -184,7 +184,7 @@ function observeHealth({ link, drain, events, ...parts }: ObservedParts, failpoi
     ...parts,
     linkStatus: link.status,
     linkRoute: link.route,
-    drainStatus: () => drain.status,
+    drainMode: () => drain.mode,
     streams: () => events.streams,
     ...faults,
   };

@@ -1,7 +1,7 @@
 // Letting dead rows go: marked once and for good, out of every alarm, and still there for the audit.
 import { describe, expect, it } from "vitest";
 import { createSqliteAuditReading } from "../stores/sqlite/audit-reading.ts";
-import { countUnsettled } from "../stores/sqlite/unsettled-rows.ts";
+import { countUnsettled } from "../stores/sqlite/outbox-reading.ts";
 import { openRequeueWorld } from "../testing/requeue-world.ts";
 import { recordingLog } from "../testing/test-stores.ts";
 import { dismissRow } from "./dismiss.ts";

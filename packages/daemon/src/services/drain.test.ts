@@ -130,7 +130,7 @@ describe("a try", () => {
   });
 
   it("goes out as far as the payloads in flight stay within their bound", async () => {
-    const { link, drain, accept } = await openDrainWorld({ windowBytes: 100 });
+    const { link, drain, accept } = await openDrainWorld({ openBytes: 100 });
     for (let index = 0; index < 3; index++) await accept({ payload: new Uint8Array(60) });
     drain.linkUp();
     await settle();
@@ -196,7 +196,7 @@ describe("an answer", () => {
     ["a time-out", { type: "timed_out" }],
     ["a lost connection", { type: "connection_lost" }],
     ["a success without its ids", answered(201, {})],
-    ["a status that nobody knows", answered(302, {})],
+    ["an unknown status", answered(302, {})],
   ])("%s leaves the row pending, unanswered, to be tried after a backoff", async (_, outcome) => {
     const { request, row, rowOf, clock, link } = await withOpenTry();
     await endWith(request, outcome);
@@ -237,7 +237,7 @@ describe("an answer", () => {
     const { request, row, rowOf, drain, link, clock, accept } = await withOpenTry();
     await endWith(request, answered(401, refusal("unauthorized")));
     expect(rowOf(row.id)).toMatchObject({ status: "pending", attempts: 1, unanswered: 0 });
-    expect(drain.status).toEqual({ state: "halted", reason: "unauthorized", detail: "unauthorized: because" });
+    expect(drain.mode).toEqual({ state: "halted", reason: "unauthorized", detail: "unauthorized: because" });
     expect(link.renewals).toBe(1);
     await accept();
     clock.advance(600_000);
@@ -246,7 +246,7 @@ describe("an answer", () => {
     drain.linkUp();
     await settle();
     expect(link.ofKind("send")).toHaveLength(3);
-    expect(drain.status).toEqual({ state: "running" });
+    expect(drain.mode).toEqual({ state: "running" });
   });
 
   it("that was never asked for, because nothing left the host, counts no try", async () => {
@@ -266,7 +266,7 @@ describe("an answer", () => {
     await accept();
     await settle();
     for (const restMs of [1_000, 2_000, 4_000]) {
-      expect(drain.status).toEqual({ state: "resting", until: clock.nowMs() + restMs });
+      expect(drain.mode).toEqual({ state: "resting", until: clock.nowMs() + restMs });
       const sends = link.ofKind("send").length;
       await accept();
       clock.advance(restMs - 1);
@@ -279,11 +279,11 @@ describe("an answer", () => {
     link.automatic.set("send", () => answered(201, accepted));
     clock.advance(60_000);
     await settle();
-    expect(drain.status).toEqual({ state: "running" });
+    expect(drain.mode).toEqual({ state: "running" });
     link.automatic.set("send", () => ({ type: "timed_out" }));
     await accept();
     await settle();
-    expect(drain.status).toEqual({ state: "resting", until: clock.nowMs() + 1_000 });
+    expect(drain.mode).toEqual({ state: "resting", until: clock.nowMs() + 1_000 });
   });
 });
 
@@ -356,7 +356,7 @@ describe("the drain", () => {
     await accept();
     await settle();
     expect(link.ofKind("send").length).toBeLessThanOrEqual(1);
-    expect(drain.status).toEqual({ state: "waiting_for_broker" });
+    expect(drain.mode).toEqual({ state: "waiting_for_broker" });
   });
 
   it("does not try a row that is past its age", async () => {
@@ -430,7 +430,7 @@ describe("the drain", () => {
     expect(world.link.ofKind("send")).toHaveLength(1);
   });
 
-  it("writes few lines about a row that keeps failing", async () => {
+  it("logs little about a row that keeps failing", async () => {
     const { link, drain, accept, clock, log, rowOf } = await openDrainWorld();
     link.automatic.set("send", () => ({ type: "timed_out" }));
     const row = await accept();
@@ -450,6 +450,6 @@ describe("the drain", () => {
     await link.close();
     await drain.settled();
     expect(rowOf(row.id)).toMatchObject({ status: "pending", attempts: 1, unanswered: 1 });
-    expect(drain.status).toEqual({ state: "stopped" });
+    expect(drain.mode).toEqual({ state: "stopped" });
   });
 });

@@ -1,26 +1,29 @@
-// Moves accepted rows to the broker. States: waiting (nothing due, or the link is down), claiming (rows are being made
-// inflight), trying (frames are out, and new rows may be held behind them), resting (the broker asked for or needs a pause),
-// halted (the broker refuses this member; the next hello ends it). A row is inflight on disk before its first byte leaves,
-// and leaves that state only through a recorded end.
-// Why: docs/decisions/0089.
+// Sends what the outbox holds. What the drain does next is decided in core/drain-state.ts, which explains its modes; here its
+// effects are carried out, over the store, the link and the clock, and what came of them is reported back. A row is inflight
+// on disk before its first byte leaves, and leaves that state only through a recorded end.
 import type { RateLimited } from "@claudemesh/client/daemon";
 import type { LinkOutcome } from "@claudemesh/client/link-contract";
 import { type BackoffBounds, backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
 import { judgeLateAnswer } from "@claudemesh/protocol/messages/outbox-row";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
+import {
+  type DrainEffect,
+  type DrainEvent,
+  type DrainLimits,
+  type DrainMode,
+  hasRoom,
+  initialDrain,
+  stepDrain,
+} from "../core/drain-state.ts";
 import { createLogLimiter, isWorthALine } from "../core/log-limiter.ts";
-import { type ClaimedRow, firstTryOf, type NewOutboxRow, type StoredSend } from "../core/outbox-row.ts";
-import { PriorityQueue } from "../core/priorities.ts";
+import { type ClaimedRow, firstTryOf, type NewOutboxRow } from "../core/outbox-row.ts";
 import { sendFrame } from "../core/send-frame.ts";
-import { type DrainSignal, endTry, readAcceptance, type TryEnd } from "../core/try-end.ts";
-import type { Accepted, BrokerLink, Claim, Clock, Log, OutboxStore, Timer } from "../ports.ts";
+import { endTry, readAcceptance, type TryEnd } from "../core/try-end.ts";
+import type { BrokerLink, Clock, Log, OutboxStore, Timer } from "../ports.ts";
 
 export type DrainPorts = {
-  readonly outbox: Pick<
-    OutboxStore,
-    "accept" | "acceptAndClaim" | "claimDue" | "nextDueAt" | "endTry" | "commitLate" | "settleLateRefusal"
-  >;
+  readonly outbox: Pick<OutboxStore, "claimDue" | "nextDueAt" | "endTry" | "commitLate" | "settleLateRefusal">;
   readonly link: Pick<BrokerLink, "request" | "renew">;
   readonly clock: Clock;
   readonly random: () => number;
@@ -32,134 +35,83 @@ export type DrainPorts = {
   readonly onStoredAnew?: (row: ClaimedRow) => void;
 };
 
-export type DrainOptions = {
+export type DrainOptions = Partial<DrainLimits> & {
   readonly backoff: BackoffBounds;
   readonly requestTimeoutMs: number;
-  /** Frames at the broker. */
-  readonly windowRows?: number;
-  /** New rows that may be inflight, those held here until there is a place for their frames included. */
-  readonly heldRows?: number;
-  /** The payloads of all rows that are inflight. */
-  readonly windowBytes?: number;
 };
 
-export type DrainStatus =
-  | { readonly state: "running" }
-  | { readonly state: "waiting_for_broker" }
-  | { readonly state: "resting"; readonly until: number; readonly rate_limited_since?: number }
-  | { readonly state: "halted"; readonly reason: "unauthorized"; readonly detail: string }
-  | { readonly state: "stopped" };
-
-/** Half of what a broker answers at once on one connection. */
-const defaultWindowRows = 512;
-/** A row that finds no room here is stored as pending and costs a second transaction: what comes in gusts finds some. */
-const defaultHeldRows = 4_096;
-/** Room among the held for rows that must not wait until all others have left. */
-const urgentRows = 1_024;
-const reserveFor = ({ priority }: NewOutboxRow) => (priority === "now" ? urgentRows : 0);
-const defaultWindowBytes = 8 * 1_048_576;
+const defaultLimits = {
+  /** Half of what a broker answers at once on one connection. */
+  windowRows: 512,
+  /** Enough for sends that come in bursts. */
+  openRows: 4_096,
+  openRowsUrgent: 5_120,
+  openBytes: 8 * 1_048_576,
+};
 
 export class Drain {
   readonly #ports: DrainPorts;
-  readonly #backoff: BackoffBounds;
+  readonly #limits: DrainLimits;
   readonly #requestTimeoutMs: number;
-  readonly #windowRows: number;
-  readonly #heldRows: number;
-  readonly #windowBytes: number;
   readonly #failingRows = createLogLimiter(20, 60_000);
-  /** Work that was begun and has not ended, and who waits until there is none. */
+  #state = initialDrain;
+  /** Work that was begun and has not ended, and callers that wait until there is none. */
   #working = 0;
   #settling: (() => void)[] = [];
-  /** Rows that this drain made inflight and whose end is not recorded. */
-  #openRows = 0;
-  #openBytes = 0;
-  #framesOut = 0;
-  /** Those without a frame yet, in their order. While there are any, every place at the broker is taken. */
-  readonly #held = new PriorityQueue<ClaimedRow>();
-  #online = false;
-  #stopped = false;
-  #halted: string | undefined;
-  #claiming = false;
-  #wokenWhileClaiming = false;
-  /** Pauses in a row that no success has ended. */
-  #troubles = 0;
-  #restUntilMs = Number.NEGATIVE_INFINITY;
-  /** The first 429 that no success has followed. */
-  #rateLimitedSinceMs: number | undefined;
-  /** Due rows may have been left behind for want of room: the end of a try makes some. */
-  #moreIsDue = false;
   #timer: Timer | undefined;
   #timerAtMs = 0;
 
-  constructor(ports: DrainPorts, options: DrainOptions) {
+  constructor(ports: DrainPorts, { requestTimeoutMs, ...limits }: DrainOptions) {
     this.#ports = ports;
-    this.#backoff = options.backoff;
-    this.#requestTimeoutMs = options.requestTimeoutMs;
-    this.#windowRows = options.windowRows ?? defaultWindowRows;
-    this.#heldRows = options.heldRows ?? defaultHeldRows;
-    this.#windowBytes = options.windowBytes ?? defaultWindowBytes;
+    this.#limits = { ...defaultLimits, ...limits };
+    this.#requestTimeoutMs = requestTimeoutMs;
   }
 
-  get status(): DrainStatus {
-    if (this.#stopped) return { state: "stopped" };
-    if (this.#halted !== undefined) return { state: "halted", reason: "unauthorized", detail: this.#halted };
-    if (!this.#online) return { state: "waiting_for_broker" };
-    if (this.#ports.clock.nowMs() >= this.#restUntilMs) return { state: "running" };
-    const limited = this.rateLimited;
-    const cause = limited === undefined ? {} : { rate_limited_since: limited.since };
-    return { state: "resting", until: this.#restUntilMs, ...cause };
+  get mode(): DrainMode {
+    return this.#state.mode;
   }
 
-  /** Undefined: the broker takes what is sent, as far as is known. */
+  /** While the drain rests because the mesh's budget is spent. */
   get rateLimited(): RateLimited | undefined {
-    const since = this.#rateLimitedSinceMs;
-    if (since === undefined || this.#ports.clock.nowMs() >= this.#restUntilMs) return undefined;
-    return { since, until: this.#restUntilMs };
+    const { mode } = this.#state;
+    if (mode.state !== "resting" || mode.rate_limited_since === undefined) return undefined;
+    return { since: mode.rate_limited_since, until: mode.until };
   }
 
   /** A hello has succeeded. */
   linkUp(): void {
-    this.#online = true;
-    this.#halted = undefined;
-    this.#troubles = 0;
-    this.#rateLimitedSinceMs = undefined;
-    this.#restUntilMs = Number.NEGATIVE_INFINITY;
-    this.#moreIsDue = true;
-    this.wake();
+    this.#apply({ type: "link_up" });
   }
 
   linkDown(): void {
-    this.#online = false;
-    this.#cancelTimer();
-    this.#startHeld();
+    this.#apply({ type: "link_down" });
   }
 
   /** Something may be due. */
   wake(): void {
-    if (!this.#mayClaim(this.#windowRows)) return;
-    if (this.#claiming) {
-      this.#wokenWhileClaiming = true;
-      return;
-    }
-    this.#claiming = true;
-    this.#track(this.#claim());
+    this.#apply({ type: "wake", nowMs: this.#ports.clock.nowMs() });
   }
 
-  /**
-   * Stores a new row, unless its id stands for something: then that is returned. Where no due row stands before it, it is
-   * inflight from the start and leaves at once, which saves it a second transaction.
-   */
-  accept(row: NewOutboxRow): Promise<StoredSend | undefined> {
-    // A claim that is to fill the window leaves no place.
-    const hasPlace = !(this.#claiming && this.#moreIsDue) && this.#mayClaim(this.#heldRows + reserveFor(row));
-    return hasPlace ? this.#storeAndTry(row) : this.#storeForLater(row);
+  /** True: there is room for a new row to leave at once, and it is taken. `begin` or `returnRoom` follows. */
+  takeRoom(row: NewOutboxRow): boolean {
+    if (!hasRoom(this.#state, row, this.#limits)) return false;
+    this.#apply({ type: "room_taken", bytes: row.payload.length });
+    return true;
   }
 
-  /** Claims nothing more. */
+  /** The row that room was taken for is not inflight. */
+  returnRoom({ payload }: NewOutboxRow): void {
+    this.#apply({ type: "room_returned", bytes: payload.length });
+  }
+
+  /** The row that room was taken for is inflight on disk. */
+  begin(row: NewOutboxRow): void {
+    this.#apply({ type: "stored", row: firstTryOf(row), expiredAtOrBefore: this.#expiredAtOrBefore() });
+  }
+
+  /** Begins nothing more. */
   stop(): void {
-    this.#stopped = true;
-    this.#cancelTimer();
-    this.#startHeld();
+    this.#apply({ type: "stop" });
   }
 
   /** Resolves when every open try has ended and its end is recorded. */
@@ -168,144 +120,80 @@ export class Drain {
     return new Promise((resolve) => this.#settling.push(resolve));
   }
 
-  async #storeAndTry(row: NewOutboxRow): Promise<StoredSend | undefined> {
-    const { outbox, failpoints } = this.#ports;
-    let accepted: Accepted = "pending";
-    this.#takePlace(row);
-    try {
-      accepted = await outbox.acceptAndClaim(row);
-    } finally {
-      if (accepted !== "inflight") this.#leavePlace(row);
-    }
-    if (accepted === "pending") this.wake();
-    if (typeof accepted === "object") return accepted;
-    if (accepted === "inflight") {
-      this.#start(firstTryOf(row));
-      if (failpoints.active) this.#track(this.#passFailpoint());
-    }
-    return undefined;
+  /** Effects in their order, to the last: one of them may lead to the next event at once. */
+  #apply(event: DrainEvent): void {
+    const { state, effects } = stepDrain(this.#state, event, this.#limits);
+    this.#state = state;
+    for (const effect of effects) this.#perform(effect);
+    const hasSent = this.#ports.failpoints.active && effects.some(({ type }) => type === "send");
+    if (hasSent) this.#track(this.#passFailpoint());
   }
 
-  async #storeForLater(row: NewOutboxRow): Promise<StoredSend | undefined> {
-    const stored = await this.#ports.outbox.accept(row);
-    if (stored === undefined) this.wake();
-    return stored;
-  }
-
-  #mayClaim(rowsMax: number): boolean {
-    if (this.#stopped || !this.#online || this.#halted !== undefined) return false;
-    if (this.#openRows >= rowsMax || this.#openBytes >= this.#windowBytes) {
-      this.#moreIsDue = true;
-      return false;
-    }
-    const resting = this.#ports.clock.nowMs() < this.#restUntilMs;
-    if (resting) this.#wakeAt(this.#restUntilMs);
-    return !resting;
-  }
-
-  async #claim(): Promise<void> {
-    const { outbox, failpoints } = this.#ports;
-    const nowMs = this.#ports.clock.nowMs();
-    let claimed: Claim;
-    try {
-      claimed = await outbox.claimDue({
-        nowMs,
-        expiredAtOrBefore: this.#ports.expiredAtOrBefore(nowMs),
-        rows: this.#windowRows - this.#openRows,
-        bytes: this.#windowBytes - this.#openBytes,
-      });
-    } catch (error) {
-      this.#ports.log.error({ event: "drain_claim_failed", err: error }, "rows could not be made inflight");
-      this.#claiming = false;
-      this.#rest();
-      return;
-    }
-    this.#moreIsDue = claimed.more;
-    for (const row of claimed.rows) {
-      this.#takePlace(row);
-      this.#start(row);
-    }
-    if (claimed.rows.length > 0 && failpoints.active) await this.#passFailpoint();
-    this.#claiming = false;
-    if (this.#wokenWhileClaiming) {
-      this.#wokenWhileClaiming = false;
-      this.wake();
-      return;
-    }
-    const dueAtMs = outbox.nextDueAt(nowMs);
-    if (dueAtMs !== undefined) this.#wakeAt(dueAtMs);
-  }
-
-  /** The socket takes frames at once where it can; their answers are read in a later turn than the next. */
-  async #passFailpoint(): Promise<void> {
-    await new Promise((resolve) => setImmediate(resolve));
-    try {
-      await this.#ports.failpoints.hit("drain.after_write");
-    } catch (error) {
-      this.#ports.log.error({ event: "failpoint_error", err: error }, "an injected error after frames were written");
+  #perform(effect: DrainEffect): void {
+    switch (effect.type) {
+      case "claim":
+        this.#track(this.#claim(effect.rows, effect.bytes));
+        break;
+      case "send":
+        this.#track(this.#try(effect.row));
+        break;
+      case "record_end":
+        this.#track(this.#recordEnd(effect.row, effect.end));
+        break;
+      case "wake_at":
+        this.#wakeAt(effect.timeMs);
+        break;
+      case "wake_when_due":
+        this.#wakeWhenDue(effect.afterMs);
+        break;
+      case "cancel_wake":
+        this.#cancelTimer();
+        break;
+      case "renew_link":
+        this.#renewLink(effect.detail);
+        break;
     }
   }
 
-  #takePlace({ payload }: NewOutboxRow | ClaimedRow): void {
-    this.#openRows++;
-    this.#openBytes += payload.length;
-  }
-
-  #leavePlace({ payload }: NewOutboxRow | ClaimedRow): void {
-    this.#openRows--;
-    this.#openBytes -= payload.length;
-    if (this.#moreIsDue) this.wake();
-  }
-
-  #start(row: ClaimedRow): void {
-    if (this.#framesOut < this.#windowRows) this.#track(this.#try(row));
-    else this.#held.push(row);
-  }
-
-  /** As many as there are places for; where nothing may leave any more, all of them are pending again, untried. */
-  #startHeld(): void {
-    if (this.#held.size === 0) return;
-    const { clock, expiredAtOrBefore } = this.#ports;
-    const nowMs = clock.nowMs();
-    const mayLeave = this.#online && !this.#stopped && this.#halted === undefined && nowMs >= this.#restUntilMs;
-    while (this.#framesOut < this.#windowRows || !mayLeave) {
-      const row = this.#held.shift();
-      if (row === undefined) return;
-      // The clock may have jumped since it was claimed (MSG-11).
-      const isTooOld = row.enqueuedAt <= expiredAtOrBefore(nowMs);
-      this.#track(mayLeave && !isTooOld ? this.#try(row) : this.#putBack(row));
-    }
-  }
-
-  async #putBack(row: ClaimedRow): Promise<void> {
-    const end: TryEnd = { next: "put_back" };
-    this.#ports.onTryEnd?.(end, row);
-    const { outbox, clock } = this.#ports;
-    await this.#record(row.id, "end of a try", () => outbox.endTry(row.id, row.attempts, end, clock.nowMs()));
-    this.#moreIsDue = true;
-    this.#leavePlace(row);
+  async #claim(rows: number, bytes: number): Promise<void> {
+    const { outbox, clock, random, log } = this.#ports;
+    const madeAtMs = clock.nowMs();
+    const query = { nowMs: madeAtMs, expiredAtOrBefore: this.#expiredAtOrBefore(), rows, bytes };
+    const event = await outbox.claimDue(query).then(
+      (claimed): DrainEvent => ({
+        type: "claimed",
+        ...claimed,
+        madeAtMs,
+        expiredAtOrBefore: this.#expiredAtOrBefore(),
+      }),
+      (error: unknown): DrainEvent => {
+        log.error({ event: "drain_claim_failed", err: error }, "rows could not be made inflight");
+        return { type: "claim_failed", nowMs: clock.nowMs(), random: random() };
+      },
+    );
+    this.#apply(event);
   }
 
   async #try(row: ClaimedRow): Promise<void> {
     const { link, clock, random } = this.#ports;
-    this.#framesOut++;
     const outcome = await link.request("send", sendFrame(row), {
       timeoutMs: this.#requestTimeoutMs,
       onLateAnswer: (answer) => this.#track(this.#answerLate(row, answer)),
     });
-    const facts = { attempts: row.attempts, nowMs: clock.nowMs(), random: random(), backoff: this.#backoff };
-    const { end, signal } = endTry(outcome, facts);
-    this.#framesOut--;
-    this.#heed(signal);
-    this.#startHeld();
-    this.#logEnd(row, end);
-    this.#ports.onTryEnd?.(end, row);
+    const nowMs = clock.nowMs();
+    const { backoff } = this.#limits;
+    const { end, signal } = endTry(outcome, { attempts: row.attempts, nowMs, random: random(), backoff });
     if (end.next === "done" && isCreated(outcome)) this.#ports.onStoredAnew?.(row);
-    await this.#record(row.id, "end of a try", () =>
-      this.#ports.outbox.endTry(row.id, row.attempts, end, clock.nowMs()),
-    );
-    if (end.next === "pending") this.#wakeAt(end.nextAttemptAt);
-    this.#leavePlace(row);
+    const expiredAtOrBefore = this.#ports.expiredAtOrBefore(nowMs);
+    this.#apply({ type: "try_ended", row, end, signal, nowMs, random: random(), expiredAtOrBefore });
+  }
+
+  async #recordEnd(row: ClaimedRow, end: TryEnd): Promise<void> {
+    const { outbox, clock, onTryEnd } = this.#ports;
+    this.#logEnd(row, end);
+    onTryEnd?.(end, row);
+    await this.#record(row.id, "end of a try", () => outbox.endTry(row.id, row.attempts, end, clock.nowMs()));
+    this.#apply({ type: "end_recorded", row, end });
   }
 
   async #answerLate(row: ClaimedRow, answer: { readonly status: number; readonly body: unknown }): Promise<void> {
@@ -321,7 +209,7 @@ export class Drain {
     await this.#record(row.id, "late success", () => outbox.commitLate(row.id, acceptance, clock.nowMs()));
   }
 
-  /** The disk may refuse for a while; what the broker said is not forgotten meanwhile, and the row keeps its place. */
+  /** The disk may refuse for a while; what the broker said is not forgotten meanwhile, and the row keeps its room. */
   async #record(id: string, what: string, change: () => Promise<boolean>): Promise<void> {
     for (let failures = 1; ; failures++) {
       try {
@@ -332,45 +220,13 @@ export class Drain {
           const fields = { event: "drain_record_failed", outbox_id: id, failures, err: error };
           this.#ports.log.error(fields, `the ${what} could not be recorded`);
         }
-        if (this.#stopped) return;
+        if (this.mode.state === "stopped") return;
       }
-      const delayMs = backoffDelayMs(failures, this.#ports.random(), this.#backoff);
+      const delayMs = backoffDelayMs(failures, this.#ports.random(), this.#limits.backoff);
       await new Promise<void>((resolve) => {
         this.#ports.clock.setTimer(delayMs, resolve);
       });
     }
-  }
-
-  #heed(signal: DrainSignal): void {
-    switch (signal.type) {
-      case "flows":
-        this.#troubles = 0;
-        this.#rateLimitedSinceMs = undefined;
-        return;
-      case "unauthorized":
-        if (this.#halted !== undefined) return;
-        this.#halted = signal.detail;
-        this.#ports.log.warn({ event: "drain_halted", detail: signal.detail }, "the broker refuses this member");
-        this.#ports.link.renew();
-        return;
-      case "rate_limited":
-        this.#rateLimitedSinceMs ??= this.#ports.clock.nowMs();
-        this.#rest(signal.retryAfterMs);
-        return;
-      case "troubled":
-      case "not_sent":
-        this.#rest();
-    }
-  }
-
-  /** Other rows would meet the same broker, so nothing more is claimed for a while. One window's failures count once. */
-  #rest(atLeastMs = 0): void {
-    const { clock, random } = this.#ports;
-    const nowMs = clock.nowMs();
-    let delayMs = atLeastMs;
-    if (nowMs >= this.#restUntilMs) delayMs = backoffDelayMs(++this.#troubles, random(), this.#backoff, atLeastMs);
-    this.#restUntilMs = Math.max(this.#restUntilMs, nowMs + delayMs);
-    this.#wakeAt(this.#restUntilMs);
   }
 
   #logEnd(row: ClaimedRow, end: TryEnd): void {
@@ -396,9 +252,23 @@ export class Drain {
     log.warn(fields, end.next === "dead" ? "the broker refused this row for good" : "this row will be tried again");
   }
 
+  #expiredAtOrBefore(): number {
+    return this.#ports.expiredAtOrBefore(this.#ports.clock.nowMs());
+  }
+
+  #renewLink(detail: string): void {
+    const { log, link } = this.#ports;
+    log.warn({ event: "drain_halted", detail }, "the broker refuses this member");
+    link.renew();
+  }
+
+  #wakeWhenDue(afterMs: number): void {
+    const dueAtMs = this.#ports.outbox.nextDueAt(afterMs);
+    if (dueAtMs !== undefined) this.#wakeAt(dueAtMs);
+  }
+
   /** The earliest of what was asked for. */
   #wakeAt(timeMs: number): void {
-    if (this.#stopped || !this.#online) return;
     if (this.#timer !== undefined && this.#timerAtMs <= timeMs) return;
     this.#cancelTimer();
     this.#timerAtMs = timeMs;
@@ -411,6 +281,16 @@ export class Drain {
   #cancelTimer(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
+  }
+
+  /** The socket takes frames at once where it can; their answers are read in a later turn than the next. */
+  async #passFailpoint(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    try {
+      await this.#ports.failpoints.hit("drain.after_write");
+    } catch (error) {
+      this.#ports.log.error({ event: "failpoint_error", err: error }, "an injected error after frames were written");
+    }
   }
 
   #track(work: Promise<void>): void {

@@ -24,7 +24,7 @@ async function setUp() {
   const expiry = new Expiry({ outbox: stores.outbox, link, clock, log, limits, requestTimeoutMs: 1_000 });
   const insert = async (ageHours: number, columns: Record<string, string | number> = {}) => {
     const row = newRow(stores, clock, { enqueuedAt: clock.nowMs() - ageHours * hourMs });
-    await stores.outbox.accept(row);
+    await stores.outbox.insert(row, "pending");
     for (const [column, value] of Object.entries(columns)) {
       stores.outboxDb.sql(`UPDATE outbox SET ${column} = ? WHERE id = ?`).run(value, row.id);
     }

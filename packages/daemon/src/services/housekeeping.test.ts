@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ManualClock } from "../testing/manual-clock.ts";
 import { newRow, openTestStores, recordingLog } from "../testing/test-stores.ts";
 import { keepHouse } from "./housekeeping.ts";
-import { recoverOutbox } from "./recover.ts";
+import { resumeOutbox } from "./resume-outbox.ts";
 
 const dayMs = 86_400_000;
 
@@ -12,7 +12,7 @@ async function setUp() {
   const log = recordingLog();
   const insert = async (columns: Record<string, string | number>) => {
     const row = newRow(stores, clock);
-    await stores.outbox.accept(row);
+    await stores.outbox.insert(row, "pending");
     for (const [column, value] of Object.entries(columns)) {
       stores.outboxDb.sql(`UPDATE outbox SET ${column} = ? WHERE id = ?`).run(value, row.id);
     }
@@ -92,7 +92,7 @@ describe("recovery at start", () => {
     const cut = await insert({ status: "inflight", attempts: 2, unanswered: 1, next_attempt_at: 5 });
     const others = [await insert({}), await insert({ status: "done" }), await insert({ status: "dead" })];
     const before = others.map(({ id }) => stores.outbox.inspect(id)?.row);
-    await recoverOutbox(stores.outbox, clock.nowMs(), { minMs: 500, maxMs: 60_000 }, log);
+    await resumeOutbox(stores.outbox, clock.nowMs(), { minMs: 500, maxMs: 60_000 }, log);
     expect(stores.outbox.inspect(cut.id)?.row).toMatchObject({
       status: "pending",
       attempts: 3,
@@ -108,7 +108,7 @@ describe("recovery at start", () => {
     const nowMs = clock.nowMs();
     const soon = await insert({ next_attempt_at: nowMs + 30_000 });
     const far = await insert({ next_attempt_at: nowMs + 10 * dayMs });
-    await recoverOutbox(stores.outbox, nowMs, { minMs: 500, maxMs: 60_000 }, log);
+    await resumeOutbox(stores.outbox, nowMs, { minMs: 500, maxMs: 60_000 }, log);
     expect(stores.outbox.inspect(soon.id)?.row.next_attempt_at).toBe(nowMs + 30_000);
     expect(stores.outbox.inspect(far.id)?.row.next_attempt_at).toBe(nowMs + 60_000);
   });

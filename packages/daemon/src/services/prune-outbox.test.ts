@@ -12,7 +12,7 @@ async function setUp() {
   const log = recordingLog();
   const insertDone = async (clientMessageId: string) => {
     const row = newRow(stores, clock, { clientMessageId });
-    await stores.outbox.accept(row);
+    await stores.outbox.insert(row, "pending");
     await stores.outbox.commitLate(row.id, acceptance, clock.nowMs());
   };
   return { clock, ...stores, stores, log, insertDone };
@@ -22,7 +22,7 @@ describe("pruning as asked", () => {
   it("makes tombstones of the done rows that are older, and of no others", async () => {
     const { clock, outbox, stores, log, insertDone } = await setUp();
     const dead = newRow(stores, clock, { clientMessageId: "dead" });
-    await outbox.accept(dead);
+    await outbox.insert(dead, "pending");
     await outbox.expireUnsentOrRefused([dead.id], "expired: x");
     await insertDone("old");
     clock.advance(2 * dayMs);

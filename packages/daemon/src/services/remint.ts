@@ -13,7 +13,8 @@ import { writeHostRecord } from "../files/host-fingerprint-file.ts";
 import { readHostFacts } from "../files/this-host.ts";
 import { OperatorRefused, withStoppedDaemon } from "../operator-refused.ts";
 import { openOutboxDatabase } from "../stores/sqlite/open-databases.ts";
-import { abortSealedDead, countUnsettled } from "../stores/sqlite/unsettled-rows.ts";
+import { countUnsettled } from "../stores/sqlite/outbox-reading.ts";
+import { abortSealedDead } from "../stores/sqlite/outbox-rows.ts";
 
 export type RemintOrder = {
   readonly invite: Invite;
@@ -119,7 +120,7 @@ async function retireSealedRows(paths: MeshPaths, nowMs: number): Promise<number
   if (!existsSync(paths.outboxDb)) return 0;
   const { db } = await openOutboxDatabase(paths.outboxDb);
   try {
-    return abortSealedDead(db, nowMs);
+    return db.transaction(() => abortSealedDead(db, nowMs));
   } finally {
     db.close();
   }

@@ -10,7 +10,7 @@ async function codesWhere(status: LinkStatus, outcome: LinkOutcome): Promise<str
     member: { name: "alice", pubkey: "a".repeat(64) },
     membership: { ended: undefined },
     linkStatus: () => status,
-    drainStatus: () => ({ state: "running" }) as const,
+    drainMode: () => ({ state: "running" }) as const,
     outbox: { counts: () => ({ pending: 0, inflight: 0, dead: 0, dismissed: 0 }) },
     inbox: { unreadable: () => 0, rebuildAfter: () => undefined },
     gauge: { usedBytes: () => 0, maxBytes: 1_000 },

@@ -4,8 +4,8 @@
 import type { LinkRoute } from "@claudemesh/client/broker-route";
 import type { BrokerStatusBody, HealthBody } from "@claudemesh/client/daemon";
 import type { LinkStatus } from "@claudemesh/client/link-contract";
+import type { DrainMode } from "../core/drain-state.ts";
 import type { InboxStore, OutboxStore } from "../ports.ts";
-import type { DrainStatus } from "./drain.ts";
 import type { Membership } from "./membership.ts";
 import type { StorageGauge } from "./storage-gauge.ts";
 
@@ -15,7 +15,7 @@ export type HealthPorts = {
   readonly membership: Pick<Membership, "ended">;
   readonly linkStatus: () => LinkStatus;
   readonly linkRoute?: () => LinkRoute | undefined;
-  readonly drainStatus: () => DrainStatus;
+  readonly drainMode: () => DrainMode;
   readonly outbox: Pick<OutboxStore, "counts">;
   readonly inbox: Pick<InboxStore, "unreadable" | "rebuildAfter">;
   readonly gauge: Pick<StorageGauge, "usedBytes" | "maxBytes">;
@@ -27,7 +27,7 @@ export type HealthPorts = {
 
 export function reportHealth(ports: HealthPorts): HealthBody {
   const link = ports.linkStatus();
-  const drain = ports.drainStatus();
+  const drain = ports.drainMode();
   const { ended } = ports.membership;
   const healthy = link.state === "online" && (drain.state === "running" || drain.state === "resting");
   return {

@@ -16,7 +16,7 @@ import {
 import { type FenceAnswer, readFenceAnswer } from "../core/fence-answer.ts";
 import type { PatchedColumns, RequeueOrder, RequeueOutcome, RequeueTarget, StoredContent } from "../core/requeue.ts";
 import type { BrokerLink, Clock, Log, OutboxStore, RequeueStore } from "../ports.ts";
-import { type ComposePorts, composeRow } from "./accept-send.ts";
+import { type ComposePorts, composeRow } from "./enqueue-send.ts";
 import type { NegotiatedLimits } from "./negotiated-limits.ts";
 import { admitWithRoom, type StorageGauge } from "./storage-gauge.ts";
 

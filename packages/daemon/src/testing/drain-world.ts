@@ -2,6 +2,7 @@
 import type { ClaimedRow, OutboxRecord } from "../core/outbox-row.ts";
 import type { OutboxStore } from "../ports.ts";
 import { Drain, type DrainOptions } from "../services/drain.ts";
+import { storeSend } from "../services/enqueue-send.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { ScriptedLink } from "./scripted-link.ts";
 import { newRow, noFailpoints, openTestStores, recordingLog } from "./test-stores.ts";
@@ -28,10 +29,13 @@ export async function openDrainWorld(
   );
   const accept = async (given = {}) => {
     const row = newRow(stores, clock, given);
-    await stores.outbox.accept(row);
+    await stores.outbox.insert(row, "pending");
     drain.wake();
     return row;
   };
+  /** As a send comes through the local API: the row is stored as inflight where the drain has room. */
+  const send = (given = {}) =>
+    storeSend({ outbox, drain, expiry: { stored: () => undefined } }, newRow(stores, clock, given));
   const rowOf = (id: string) => stores.outbox.inspect(id)?.row as OutboxRecord;
-  return { clock, stores, link, log, drain, accept, rowOf, storedAnew };
+  return { clock, stores, link, log, drain, accept, send, rowOf, storedAnew };
 }

@@ -9,8 +9,8 @@ import { type Fate, fateOf } from "@claudemesh/protocol/messages/fate";
 import type { RequeueRequest } from "@claudemesh/protocol/messages/requeue-request";
 import { readSendContent, type SendRequest } from "@claudemesh/protocol/messages/send-request";
 import type { OutboxRecord } from "../core/outbox-row.ts";
-import { type ComposePorts, composeRow } from "../services/accept-send.ts";
 import { Drain } from "../services/drain.ts";
+import { type ComposePorts, composeRow } from "../services/enqueue-send.ts";
 import { loadNegotiatedLimits } from "../services/negotiated-limits.ts";
 import { type RequeuePorts, requeueRow } from "../services/requeue.ts";
 import { ManualClock } from "./manual-clock.ts";
@@ -98,7 +98,7 @@ export async function openRequeueWorld(given: { dedupe?: DedupeParameters; inlin
       const { destination = { kind: "topic", ref: "general" }, ...request } = send;
       const to = destination.kind === "dm" ? `dm:${destination.ref}` : `#${destination.ref}`;
       const row = composeRow(compose, { clientMessageId, to, content: readSendContent(request) }, destination);
-      await stores.outbox.accept(row);
+      await stores.outbox.insert(row, "pending");
       for (const [column, value] of Object.entries(columns)) {
         stores.outboxDb.sql(`UPDATE outbox SET ${column} = ? WHERE id = ?`).run(value, row.id);
       }

@@ -3,6 +3,7 @@
 // Why: docs/decisions/0003.
 import { findingCodes } from "@claudemesh/client/findings";
 import { outboxStatuses } from "@claudemesh/protocol/messages/outbox-row";
+import { drainModes } from "../core/drain-state.ts";
 
 export type AnswerSchema = { readonly [keyword: string]: unknown };
 type Properties = Readonly<Record<string, AnswerSchema>>;
@@ -161,7 +162,7 @@ const health = object(
     broker: brokerStatus,
     drain: object(
       {
-        state: word("running", "waiting_for_broker", "resting", "halted", "stopped"),
+        state: word(...drainModes),
         until: time,
         rate_limited_since: time,
         reason: text,

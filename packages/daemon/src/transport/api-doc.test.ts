@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { createSchemaCompiler } from "@claudemesh/http/validation";
 import { describe, expect, it } from "vitest";
+import { drainModes } from "../core/drain-state.ts";
 import { routes } from "./routes.ts";
 
 type Example = {
@@ -54,6 +55,12 @@ describe("docs/api.md", () => {
     const { body } = route.schema;
     if (body === undefined) expect(example.body).toBe("");
     else expect(compile(body)(example.body === "" ? null : JSON.parse(example.body))).toBeUndefined();
+  });
+
+  it("explains every mode of the drain, and no other", () => {
+    const [, table = ""] = page.split("| `drain.state` |");
+    const explained = [...table.slice(0, table.indexOf("\n\n")).matchAll(/^\| `(\w+)` \|/gm)].map(([, mode]) => mode);
+    expect(explained.toSorted()).toEqual(drainModes.toSorted());
   });
 
   it.each(sections)("has an answer for $route that can be read", ({ example }) => {

@@ -7,15 +7,15 @@ import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
 import { type SendRequest, sendManyRequestSchema, sendRequestSchema } from "@claudemesh/protocol/messages/send-request";
 import { showOutboxRow } from "../core/outbox-row.ts";
 import type { OutboxStore } from "../ports.ts";
-import { type AcceptPorts, acceptSend } from "../services/accept-send.ts";
 import { countSend, type DaemonCounters } from "../services/daemon-counters.ts";
+import { type EnqueuePorts, enqueueSend } from "../services/enqueue-send.ts";
 import { showNewest, showPage } from "./pages.ts";
 import { noQuery, type OutboxQuery, outboxParams, outboxQuery, readPlace, readTopicName } from "./queries.ts";
 import { type Answer, ok, type Route } from "./route.ts";
 import { answerEach, readItem, refuseIdempotencyKey, sendListDepth, sendListSchema } from "./send-many.ts";
 
 export type MessageApi = {
-  readonly accept: AcceptPorts;
+  readonly enqueue: EnqueuePorts;
   /** Says what is wrong with a value that is to be a send. */
   readonly checkSend: Validator;
   readonly counters: DaemonCounters;
@@ -81,7 +81,7 @@ const keyIn = (headers: IncomingHttpHeaders) => headers["idempotency-key"] as st
 
 async function send(api: MessageApi, request: SendRequest, idempotencyKey: string | undefined): Promise<Answer> {
   try {
-    const answer = await acceptSend(api.accept, request, idempotencyKey);
+    const answer = await enqueueSend(api.enqueue, request, idempotencyKey);
     countSend(api.counters, answer);
     return answer;
   } catch (error) {

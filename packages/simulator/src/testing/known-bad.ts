@@ -21,15 +21,11 @@ export const knownBadMessages: readonly KnownBad[] = [
       ...stores,
       outbox: {
         ...stores.outbox,
-        accept: async (row) => {
-          const known = stores.outbox.find(row.clientMessageId);
-          if (known === undefined) stores.outbox.accept(row).catch(ignore);
-          return known;
-        },
-        acceptAndClaim: async (row) => {
-          const known = stores.outbox.find(row.clientMessageId);
-          if (known === undefined) stores.outbox.acceptAndClaim(row).catch(ignore);
-          return known ?? "inflight";
+        insert: async (row, as) => {
+          const send = stores.outbox.find(row.clientMessageId);
+          if (send !== undefined) return { type: "known", send };
+          stores.outbox.insert(row, as).catch(ignore);
+          return { type: as };
         },
       },
     })),
@@ -51,7 +47,7 @@ export const knownBadMessages: readonly KnownBad[] = [
   {
     what: "a start forgets rows that were inflight",
     named: ["not_settled"],
-    plants: inDaemon((stores) => ({ ...stores, outbox: { ...stores.outbox, recoverInflight: async () => 0 } })),
+    plants: inDaemon((stores) => ({ ...stores, outbox: { ...stores.outbox, resumeInflight: async () => 0 } })),
   },
   {
     what: "a late success moves a row that another has taken the place of",

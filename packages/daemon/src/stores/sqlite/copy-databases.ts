@@ -6,6 +6,7 @@ import { openSqlite, openSqliteReadOnly, type Sqlite } from "@claudemesh/storage
 import { backUpSqlite } from "@claudemesh/storage/sqlite-backup";
 import { setRebuildAfter } from "./inbox-store.ts";
 import { findProblemsReadOnly } from "./look-for-damage.ts";
+import { markOpenRowsRestored } from "./outbox-rows.ts";
 
 export type CopyOutcome =
   | { readonly type: "copied"; readonly rows: number }
@@ -13,15 +14,9 @@ export type CopyOutcome =
   /** The copy is as damaged as the original, and not kept. */
   | { readonly type: "damaged"; readonly problem: string };
 
-const restoredError = "restored: from a backup, so that the broker may have accepted it since";
-
-/** Rows that were still to be sent may have been sent since: their fate is unknown from the start. */
 export async function copyOutbox(source: string, target: string): Promise<CopyOutcome> {
   return copyDatabase(source, target, (db) => {
-    db.sql(
-      `UPDATE outbox SET status = 'pending', attempts = attempts + 1, unanswered = unanswered + 1, last_error = ?
-       WHERE status IN ('pending', 'inflight') AND fenced = 0`,
-    ).run(restoredError);
+    markOpenRowsRestored(db);
     return count(db, "outbox") + count(db, "outbox_tombstone");
   });
 }

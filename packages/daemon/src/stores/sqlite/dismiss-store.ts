@@ -1,9 +1,8 @@
 // Dismissing on SQLite: a mark on a dead row, set once. The row's state stays what it is.
 // Why: docs/decisions/0136.
-import type { Sqlite } from "@claudemesh/storage/sqlite";
-import type { DismissOrder } from "../../core/outbox-row.ts";
 import type { DismissStore } from "../../ports.ts";
 import type { MarkedCommit } from "./marked-commit.ts";
+import { dismissRow } from "./outbox-rows.ts";
 
 export function createSqliteDismissStore({ commit, note }: MarkedCommit): DismissStore {
   return {
@@ -13,16 +12,4 @@ export function createSqliteDismissStore({ commit, note }: MarkedCommit): Dismis
         return dismissRow(tx, order);
       }),
   };
-}
-
-/** Only a dead row, and the first mark stays. */
-function dismissRow(tx: Sqlite, { id, by, why, nowMs }: DismissOrder): boolean {
-  return (
-    tx
-      .sql(
-        `UPDATE outbox SET dismissed_at = ?, dismissed_by = ?, dismissed_why = ?
-         WHERE id = ? AND status = 'dead' AND dismissed_at IS NULL`,
-      )
-      .run(nowMs, by, why, id).changes === 1
-  );
 }

@@ -86,7 +86,7 @@ describe("the newest page of an outbox", () => {
   it("is the end of the list, oldest first, and leads to the oldest", async () => {
     const { outbox, clock, ...stores } = await setUp();
     const all = { outbox, clock, ...stores };
-    for (let n = 1; n <= 5; n++) await outbox.accept(newRow(all, clock, { clientMessageId: `order-${n}` }));
+    for (let n = 1; n <= 5; n++) await outbox.insert(newRow(all, clock, { clientMessageId: `order-${n}` }), "pending");
     const idsOf = (items: readonly { readonly client_message_id: string }[]) =>
       items.map(({ client_message_id }) => client_message_id);
     for (const status of [undefined, "pending"] as const) {

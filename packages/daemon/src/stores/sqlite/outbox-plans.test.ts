@@ -15,7 +15,7 @@ async function plansOf(
 ): Promise<{ readonly sql: string; readonly plan: string }[]> {
   const clock = new ManualClock();
   const stores = await openTestStores(clock);
-  await stores.outbox.accept(newRow(stores, clock, { clientMessageId: "order-1" }));
+  await stores.outbox.insert(newRow(stores, clock, { clientMessageId: "order-1" }), "pending");
   const seen = new Set<string>();
   const original = stores.outboxDb.sql.bind(stores.outboxDb);
   stores.outboxDb.sql = ((text: string) => {
@@ -46,8 +46,8 @@ describe("an outbox of any size", () => {
   beforeAll(async () => {
     const plans = await plansOf(async (stores) => {
       const { outbox } = stores;
-      await outbox.accept(newRow(stores, new ManualClock(), { clientMessageId: "order-2" }));
-      await outbox.acceptAndClaim(newRow(stores, new ManualClock(), { clientMessageId: "order-3" }));
+      await outbox.insert(newRow(stores, new ManualClock(), { clientMessageId: "order-2" }), "pending");
+      await outbox.insert(newRow(stores, new ManualClock(), { clientMessageId: "order-3" }), "inflight");
       outbox.find("order-1");
       outbox.inspect("order-1");
       outbox.list(undefined, page);
@@ -58,7 +58,7 @@ describe("an outbox of any size", () => {
       outbox.expired(0, 64);
       outbox.deadOfUnknownFate(0, "", 64);
       await outbox.claimDue({ nowMs: 2 ** 45, expiredAtOrBefore: 0, rows: 10, bytes: 1_000_000 });
-      await outbox.recoverInflight(0);
+      await outbox.resumeInflight(0);
       await outbox.prune(0, 0, 10);
     });
     asked.push(...plans);

@@ -12,7 +12,7 @@ const recordColumns = `id, client_message_id, request_fingerprint, wire_fingerpr
   next_attempt_at, status, last_error, delivered_at, broker_message_id, history_id, aborted_at, aborted_by,
   superseded_by, accept_duplicate, dismissed_at, dismissed_by, dismissed_why`;
 
-/** Requeues make chains; one this long is a loop somebody wrote by hand. */
+/** Requeues make chains; one this long is a loop that was written by hand. */
 const chainRowsMax = 1_000;
 
 const nextDueSql = byPriority(
@@ -88,8 +88,8 @@ export function selectDeadOfUnknownFate(
 }
 
 /** The status stands in the text, not in a value, because only then does SQLite see that a partial index serves it. */
-const rowsWhere = (status: OutboxStatus | undefined, place: string) =>
-  `FROM outbox WHERE ${status === undefined ? "" : `status = '${status}' AND `}${place}`;
+const rowsWhere = (status: OutboxStatus | undefined, condition: string) =>
+  `FROM outbox WHERE ${status === undefined ? "" : `status = '${status}' AND `}${condition}`;
 
 export function listRows(db: Sqlite, status: OutboxStatus | undefined, page: PageQuery): Page<OutboxRecord> {
   const rows = db
@@ -102,7 +102,7 @@ export function listRows(db: Sqlite, status: OutboxStatus | undefined, page: Pag
 /** Greater than every id. */
 const behindAll = "~";
 
-/** The same list from its end: what stands right before a place, oldest first. */
+/** The same list from its end: what stands right before a cursor, oldest first. */
 export function listRowsBefore(
   db: Sqlite,
   status: OutboxStatus | undefined,
@@ -178,16 +178,30 @@ function selectTombstoneRecord(db: Sqlite, id: string): OutboxRecord | undefined
 }
 
 export function countRows(db: Sqlite): OutboxCounts {
-  const count = (where: string) =>
-    db.sql<{ rows: number }>(`SELECT count(*) AS rows FROM outbox WHERE ${where}`).get()?.rows ?? 0;
-  const allDead = count("status = 'dead'");
-  const dead = count("status = 'dead' AND dismissed_at IS NULL");
+  const allDead = countWhere(db, "status = 'dead'");
+  const dead = countWhere(db, "status = 'dead' AND dismissed_at IS NULL");
+  const pending = countWhere(db, "status = 'pending'");
+  return { pending, inflight: countWhere(db, "status = 'inflight'"), dead, dismissed: allDead - dead };
+}
+
+/** Rows that only the keys they were sealed and claimed with can bring to an end. */
+export type UnsettledCounts = {
+  readonly pending: number;
+  readonly inflight: number;
+  /** Dead, and only the old member can ask the broker whether it has them. Those that were dismissed are not asked about. */
+  readonly dead_of_unknown_fate: number;
+};
+
+export function countUnsettled(db: Sqlite): UnsettledCounts {
   return {
-    pending: count("status = 'pending'"),
-    inflight: count("status = 'inflight'"),
-    dead,
-    dismissed: allDead - dead,
+    pending: countWhere(db, "status = 'pending'"),
+    inflight: countWhere(db, "status = 'inflight'"),
+    dead_of_unknown_fate: countWhere(db, "status = 'dead' AND unanswered > 0 AND fenced = 0 AND dismissed_at IS NULL"),
   };
+}
+
+function countWhere(db: Sqlite, condition: string): number {
+  return db.sql<{ rows: number }>(`SELECT count(*) AS rows FROM outbox WHERE ${condition}`).get()?.rows ?? 0;
 }
 
 export function measureUsedBytes(db: Sqlite): number {

@@ -1,5 +1,6 @@
 import { canTransition, outboxStatuses } from "@claudemesh/protocol/messages/outbox-row";
 import { describe, expect, it } from "vitest";
+import type { NewOutboxRow } from "../../core/outbox-row.ts";
 import type { OutboxStore } from "../../ports.ts";
 import { ManualClock } from "../../testing/manual-clock.ts";
 import { newRow, openTestStores } from "../../testing/test-stores.ts";
@@ -23,7 +24,7 @@ const changes: Record<string, (outbox: OutboxStore, id: string, nowMs: number) =
   "endTry of another try": (outbox, id, nowMs) => outbox.endTry(id, 0, { next: "done", acceptance }, nowMs),
   commitLate: (outbox, id, nowMs) => outbox.commitLate(id, acceptance, nowMs),
   settleLateRefusal: (outbox, id) => outbox.settleLateRefusal(id),
-  recoverInflight: (outbox, _, nowMs) => outbox.recoverInflight(nowMs),
+  resumeInflight: (outbox, _, nowMs) => outbox.resumeInflight(nowMs),
   expireUnsentOrRefused: (outbox, id) => outbox.expireUnsentOrRefused([id], "expired: x"),
   expireUnknown: (outbox, id) => outbox.expireUnknown(id, 1, "expired: x"),
   buryFenced: (outbox, id) => outbox.buryFenced(id, 1, "fenced: x"),
@@ -36,7 +37,7 @@ describe("the outbox store", () => {
       for (const from of outboxStatuses) {
         const { clock, stores, outbox, outboxDb } = await setUp();
         const row = newRow(stores, clock);
-        await outbox.accept(row);
+        await outbox.insert(row, "pending");
         outboxDb.sql("UPDATE outbox SET status = ?, attempts = 1 WHERE id = ?").run(from, row.id);
         const before = outbox.inspect(row.id)?.row;
         await change(outbox, row.id, clock.nowMs());
@@ -67,7 +68,7 @@ describe("the outbox store", () => {
   it("says whether a compare-and-set found what it expected", async () => {
     const { clock, stores, outbox } = await setUp();
     const row = newRow(stores, clock);
-    await outbox.accept(row);
+    await outbox.insert(row, "pending");
     const end = { next: "done", acceptance } as const;
     expect(await outbox.endTry(row.id, 0, end, clock.nowMs())).toBe(false);
     await outbox.claimDue({ nowMs: clock.nowMs(), expiredAtOrBefore: 0, rows: 1, bytes: 1 });
@@ -81,7 +82,7 @@ describe("the outbox store", () => {
   it("does not expire a row by way of certainty when its fate is unknown", async () => {
     const { clock, stores, outbox, outboxDb } = await setUp();
     const row = newRow(stores, clock);
-    await outbox.accept(row);
+    await outbox.insert(row, "pending");
     outboxDb.sql("UPDATE outbox SET attempts = 1, unanswered = 1").run();
     expect(await outbox.expireUnsentOrRefused([row.id], "expired: x")).toBe(0);
     outboxDb.sql("UPDATE outbox SET fenced = 1").run();
@@ -91,7 +92,7 @@ describe("the outbox store", () => {
   it("claims what became due first, and says when more is left", async () => {
     const { clock, stores, outbox, outboxDb } = await setUp();
     const rows = [newRow(stores, clock), newRow(stores, clock), newRow(stores, clock)];
-    for (const row of rows) await outbox.accept(row);
+    for (const row of rows) await outbox.insert(row, "pending");
     const [first, second, third] = rows.map(({ id }) => id);
     outboxDb.sql("UPDATE outbox SET next_attempt_at = next_attempt_at - 5 WHERE id = ?").run(third ?? "");
     const query = { nowMs: clock.nowMs(), expiredAtOrBefore: 0, rows: 2, bytes: 1_000 };
@@ -107,7 +108,7 @@ describe("the outbox store", () => {
     const { clock, stores, outbox } = await setUp();
     const given = ["low", "next", "now", "next", "now", "low"] as const;
     for (const [at, priority] of given.entries()) {
-      await outbox.accept(newRow(stores, clock, { clientMessageId: `${priority}-${at}`, priority }));
+      await outbox.insert(newRow(stores, clock, { clientMessageId: `${priority}-${at}`, priority }), "pending");
     }
     const query = { nowMs: clock.nowMs(), expiredAtOrBefore: 0, rows: 4, bytes: 10_000 };
     const claimed = async () => (await outbox.claimDue(query)).rows.map(({ clientMessageId }) => clientMessageId);
@@ -117,8 +118,9 @@ describe("the outbox store", () => {
 
   it("lets a new row wait behind due rows that are as urgent or more, and pass the others", async () => {
     const { clock, stores, outbox } = await setUp();
-    await outbox.accept(newRow(stores, clock, { priority: "next" }));
-    const become = (priority: "now" | "next" | "low") => outbox.acceptAndClaim(newRow(stores, clock, { priority }));
+    await outbox.insert(newRow(stores, clock, { priority: "next" }), "pending");
+    const become = async (priority: "now" | "next" | "low") =>
+      (await outbox.insert(newRow(stores, clock, { priority }), "inflight")).type;
     expect(await Promise.all([become("low"), become("next"), become("now")])).toEqual([
       "pending",
       "pending",
@@ -133,24 +135,32 @@ describe("the outbox store", () => {
         ...newRow(stores, clock, { clientMessageId: `${prefix} ${later}` }),
         enqueuedAt: clock.nowMs() + later,
       }));
+    const store = async (row: NewOutboxRow) => (await outbox.insert(row, "inflight")).type;
     const transactions = outboxDb.transactionNumber;
-    expect(await Promise.all(sends("free").map(outbox.acceptAndClaim))).toEqual(["inflight", "inflight", "inflight"]);
-    await outbox.accept(newRow(stores, clock, { clientMessageId: "due" }));
-    expect(await Promise.all(sends("behind").map(outbox.acceptAndClaim))).toEqual(["inflight", "pending", "pending"]);
+    expect(await Promise.all(sends("free").map(store))).toEqual(["inflight", "inflight", "inflight"]);
+    await outbox.insert(newRow(stores, clock, { clientMessageId: "due" }), "pending");
+    expect(await Promise.all(sends("behind").map(store))).toEqual(["inflight", "pending", "pending"]);
     expect(outboxDb.transactionNumber - transactions).toBe(3);
+  });
+
+  it("lets a send wait behind one that was stored as pending in the same transaction", async () => {
+    const { clock, stores, outbox } = await setUp();
+    const as = ["inflight", "pending", "inflight"] as const;
+    const stored = await Promise.all(as.map((each) => outbox.insert(newRow(stores, clock), each)));
+    expect(stored.map(({ type }) => type)).toEqual(["inflight", "pending", "pending"]);
   });
 
   it("answers each of the sends that share a transaction from what its id stands for, a tombstone included", async () => {
     const { clock, stores, outbox } = await setUp();
-    const send = (clientMessageId: string) => outbox.acceptAndClaim(newRow(stores, clock, { clientMessageId }));
+    const send = (clientMessageId: string) => outbox.insert(newRow(stores, clock, { clientMessageId }), "inflight");
     const pruned = newRow(stores, clock, { clientMessageId: "pruned" });
-    await outbox.acceptAndClaim(pruned);
+    await outbox.insert(pruned, "inflight");
     await outbox.endTry(pruned.id, 0, { next: "done", acceptance }, clock.nowMs());
     expect(await outbox.prune(clock.nowMs() + 1, clock.nowMs(), 10)).toBe(1);
     const [first, second, third] = await Promise.all([send("a"), send("a"), send("pruned")]);
-    expect(first).toBe("inflight");
-    expect(second).toMatchObject({ outboxId: outbox.find("a")?.outboxId, status: "inflight" });
-    expect(third).toMatchObject({ outboxId: pruned.id, status: "done", brokerMessageId: "b" });
+    expect(first).toEqual({ type: "inflight" });
+    expect(second).toMatchObject({ type: "known", send: { outboxId: outbox.find("a")?.outboxId, status: "inflight" } });
+    expect(third).toMatchObject({ type: "known", send: { outboxId: pruned.id, status: "done", brokerMessageId: "b" } });
     expect(outbox.list(undefined, { after: undefined, limit: 10 }).items).toHaveLength(1);
   });
 

@@ -11,7 +11,8 @@ async function setUp() {
   const watch = createOutboxWatch(stores.outboxDb);
   const changes: string[] = [];
   const note = ({ client_message_id, status }: OutboxChange) => changes.push(`${client_message_id} ${status}`);
-  const accept = (clientMessageId: string) => stores.outbox.accept(newRow(stores, clock, { clientMessageId }));
+  const accept = (clientMessageId: string) =>
+    stores.outbox.insert(newRow(stores, clock, { clientMessageId }), "pending");
   const triggers = () => stores.outboxDb.sql("SELECT name FROM temp.sqlite_schema WHERE type = 'trigger'").all();
   return { ...stores, clock, watch, changes, note, accept, triggers };
 }
@@ -36,7 +37,7 @@ describe("a watched outbox", () => {
     const { watch, changes, note, outbox, clock, ...stores } = await setUp();
     watch(note);
     const row = newRow({ ...stores, outbox }, clock, { clientMessageId: "a" });
-    expect(await outbox.acceptAndClaim(row)).toBe("inflight");
+    expect(await outbox.insert(row, "inflight")).toEqual({ type: "inflight" });
     await settle();
     expect(changes).toEqual(["a pending", "a inflight"]);
   });

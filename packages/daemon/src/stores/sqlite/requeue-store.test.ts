@@ -11,7 +11,7 @@ async function setUp(failpoints = "") {
   const stores = await openTestStores(clock, failpointsOf(failpoints));
   const insert = async (columns: Readonly<Record<string, string | number>> = {}) => {
     const row = newRow(stores, clock);
-    await stores.outbox.accept(row);
+    await stores.outbox.insert(row, "pending");
     for (const [column, value] of Object.entries(columns)) {
       stores.outboxDb.sql(`UPDATE outbox SET ${column} = ? WHERE id = ?`).run(value, row.id);
     }
@@ -76,7 +76,7 @@ describe("a requeue on SQLite", () => {
     const { requeues, outbox, insert, clock, stores } = await setUp();
     const row = await insert();
     const twin = newRow(stores, clock, { clientMessageId: row.id });
-    await outbox.accept(twin);
+    await outbox.insert(twin, "pending");
     expect(requeues.find(row.id)?.id).toBe(row.id);
     expect(requeues.find(twin.id)?.clientMessageId).toBe(row.id);
   });

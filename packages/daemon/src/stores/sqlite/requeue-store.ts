@@ -3,10 +3,9 @@
 import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
 import type { EnvelopeVersion, Priority } from "@claudemesh/protocol/messages/envelope";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
-import type { Sqlite, SqliteValue } from "@claudemesh/storage/sqlite";
+import type { Sqlite } from "@claudemesh/storage/sqlite";
 import {
   decideRequeue,
-  type PatchedColumns,
   type RequeueOrder,
   type RequeueOutcome,
   type RequeueTarget,
@@ -15,6 +14,7 @@ import {
 } from "../../core/requeue.ts";
 import type { RequeueStore } from "../../ports.ts";
 import type { MarkedCommit } from "./marked-commit.ts";
+import { abortRequeued, bringForward, holdBack, insertSuccessor } from "./outbox-rows.ts";
 
 export function createSqliteRequeueStore(db: Sqlite, { commit, note }: MarkedCommit): RequeueStore {
   return {
@@ -27,10 +27,7 @@ export function createSqliteRequeueStore(db: Sqlite, { commit, note }: MarkedCom
         return requeueRow(tx, order);
       }),
     holdBack: (id, untilMs) => commit.submit((tx) => holdBack(tx, id, untilMs)),
-    bringForward: (id, dueAtMs) =>
-      commit.submit((tx) => {
-        tx.sql(bringForwardSql).run(dueAtMs, id);
-      }),
+    bringForward: (id, dueAtMs) => commit.submit((tx) => bringForward(tx, id, dueAtMs)),
   };
 }
 
@@ -145,48 +142,6 @@ function requeueRow(tx: Sqlite, order: RequeueOrder): RequeueOutcome | undefined
   if (isConsumed(tx, order.newClientMessageId)) return { type: "client_id_consumed" };
   if (decision === "fate_unknown") return { type: decision };
   insertSuccessor(tx, order);
-  tx.sql(
-    `UPDATE outbox SET status = 'aborted', aborted_at = ?, aborted_by = 'operator', superseded_by = ?,
-       fenced = max(fenced, ?), accept_duplicate = max(accept_duplicate, ?)
-     WHERE id = ? AND status IN ('pending', 'dead')`,
-  ).run(order.nowMs, order.newId, order.provenUncommitted ? 1 : 0, order.acceptDuplicate ? 1 : 0, order.oldId);
+  abortRequeued(tx, order);
   return { type: "requeued" };
 }
-
-const ownColumns = "id, client_message_id, enqueued_at, next_attempt_at, accept_duplicate, status";
-const addressColumns = "to_address, destination_kind, destination_ref";
-const contentColumns = "request_fingerprint, wire_fingerprint, priority, meta, reply_to_id, envelope_version, payload";
-
-/** What is not patched goes from row to row inside the database: kept to the byte, and never in our memory. */
-function insertSuccessor(tx: Sqlite, order: RequeueOrder): void {
-  const { newId, newClientMessageId, nowMs, acceptDuplicate, patched, oldId } = order;
-  const own = [newId, newClientMessageId, nowMs, nowMs, acceptDuplicate ? 1 : 0];
-  const content = patched === undefined ? contentColumns : "?, ?, ?, ?, ?, ?, ?";
-  tx.sql(
-    `INSERT INTO outbox (${ownColumns}, ${contentColumns}, ${addressColumns})
-     SELECT ?, ?, ?, ?, ?, 'pending', ${content}, ${addressColumns} FROM outbox WHERE id = ?`,
-  ).run(...own, ...(patched === undefined ? [] : contentValues(patched)), oldId);
-}
-
-function contentValues(patched: PatchedColumns): SqliteValue[] {
-  return [
-    patched.requestFingerprint,
-    patched.wireFingerprint,
-    patched.priority,
-    patched.canonicalMeta,
-    patched.replyToId ?? null,
-    patched.envelopeVersion,
-    patched.payload,
-  ];
-}
-
-function holdBack(tx: Sqlite, id: string, untilMs: number): number | undefined {
-  const row = tx
-    .sql<{ next_attempt_at: number }>("SELECT next_attempt_at FROM outbox WHERE id = ? AND status = 'pending'")
-    .get(id);
-  if (row === undefined || row.next_attempt_at >= untilMs) return undefined;
-  tx.sql("UPDATE outbox SET next_attempt_at = ? WHERE id = ?").run(untilMs, id);
-  return row.next_attempt_at;
-}
-
-const bringForwardSql = `UPDATE outbox SET next_attempt_at = min(next_attempt_at, ?) WHERE id = ? AND status = 'pending'`;

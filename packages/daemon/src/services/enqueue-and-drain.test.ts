@@ -1,17 +1,18 @@
+import type { Priority } from "@claudemesh/protocol/messages/envelope";
 import { StorageError } from "@claudemesh/storage/errors";
 import { describe, expect, it } from "vitest";
 import type { OutboxStore } from "../ports.ts";
 import { openDrainWorld } from "../testing/drain-world.ts";
 import { settle } from "../testing/scripted-link.ts";
 import { newRow } from "../testing/test-stores.ts";
+import type { DrainOptions } from "./drain.ts";
 
 const accepted = { broker_message_id: "b", client_message_id: "x", history_id: 7, duplicate: false };
 
-/** A drain that is online and has found nothing due. Nothing is held beyond its window where no more is said. */
+/** A drain that is online and has found nothing due. */
 async function flowing(
-  windowRows = 256,
+  limits: Partial<DrainOptions> = {},
   outboxWith: (store: OutboxStore) => OutboxStore = (store) => store,
-  heldRows = windowRows,
 ) {
   let claims = 0;
   const counting = (store: OutboxStore): OutboxStore => ({
@@ -21,13 +22,14 @@ async function flowing(
       return store.claimDue(query);
     },
   });
-  const world = await openDrainWorld({ windowRows, heldRows }, counting);
+  const world = await openDrainWorld(limits, counting);
   world.drain.linkUp();
   await settle();
   const claimsBefore = claims;
   return {
     ...world,
-    send: (clientMessageId: string) => world.drain.accept(newRow(world.stores, world.clock, { clientMessageId })),
+    send: async (clientMessageId: string, priority: Priority = "next") =>
+      (await world.send({ clientMessageId, priority })).type,
     sent: () => world.link.ofKind("send").map(({ input }) => input.client_message_id),
     statusOf: (id: string) => world.rowOf(id).status,
     claims: () => claims - claimsBefore,
@@ -42,7 +44,7 @@ describe("a send that arrives while rows flow", () => {
       seen.push(stores.outboxDb.isTransaction, ...stores.outboxDb.sql("SELECT status, attempts FROM outbox").all());
       return { type: "answered", status: 201, body: accepted };
     });
-    expect(await send("a")).toBeUndefined();
+    expect(await send("a")).toBe("inflight");
     await settle();
     expect(seen).toEqual([false, { status: "inflight", attempts: 0 }]);
     expect(stores.outbox.inspect("a")?.row).toMatchObject({ status: "done", attempts: 1, unanswered: 0 });
@@ -51,7 +53,7 @@ describe("a send that arrives while rows flow", () => {
 
   it("leaves in the order in which sends were accepted", async () => {
     const { send, sent } = await flowing();
-    await Promise.all(["a", "b", "c"].map(send));
+    await Promise.all(["a", "b", "c"].map((id) => send(id)));
     await settle();
     expect(sent()).toEqual(["a", "b", "c"]);
   });
@@ -59,7 +61,7 @@ describe("a send that arrives while rows flow", () => {
   it("waits as pending behind a row that is due, and behind none that is due later", async () => {
     const { stores, clock, send, sent, statusOf } = await flowing();
     const older = newRow(stores, clock, { clientMessageId: "older" });
-    await stores.outbox.accept(older);
+    await stores.outbox.insert(older, "pending");
     const dueAt = stores.outboxDb.sql("UPDATE outbox SET next_attempt_at = ? WHERE id = ?");
     dueAt.run(clock.nowMs() + 1, older.id);
     await send("at once");
@@ -69,6 +71,19 @@ describe("a send that arrives while rows flow", () => {
     expect(statusOf("newer")).toBe("pending");
     await settle();
     expect(sent()).toEqual(["at once", "older", "newer"]);
+  });
+
+  it("leaves behind rows that a claim under way brings (MSG-34)", async () => {
+    const { link, stores, clock, drain, send, sent } = await flowing();
+    drain.linkDown();
+    for (const id of ["a", "b"]) await send(id);
+    link.automatic.set("send", () => ({ type: "answered", status: 201, body: accepted }));
+    drain.linkUp();
+    const third = send("c");
+    await settle();
+    expect(await third).toBe("inflight");
+    expect(sent()).toEqual(["a", "b", "c"]);
+    expect(stores.outbox.nextDueAt(clock.nowMs() - 1)).toBeUndefined();
   });
 
   it("waits as pending while the broker needs a rest", async () => {
@@ -81,7 +96,7 @@ describe("a send that arrives while rows flow", () => {
   });
 
   it("waits as pending while the window is full or the link is down, and goes when that ends", async () => {
-    const { link, drain, send, sent, statusOf } = await flowing(1);
+    const { link, drain, send, sent, statusOf } = await flowing({ windowRows: 1, openRows: 1 });
     await send("a");
     await send("b");
     expect([statusOf("a"), statusOf("b")]).toEqual(["inflight", "pending"]);
@@ -105,15 +120,15 @@ describe("a send that arrives while rows flow", () => {
     expect(stores.outbox.inspect("a")?.row).toMatchObject({ status: "pending", attempts: 0, unanswered: 0 });
   });
 
-  it("gives its place back when its id stands for something, or the disk refuses it", async () => {
+  it("returns its room when its id is known, or the disk refuses it", async () => {
     let refusing = false;
-    const { send, sent } = await flowing(2, (store) => ({
+    const { send, sent } = await flowing({ windowRows: 2, openRows: 2 }, (store) => ({
       ...store,
-      acceptAndClaim: (row) =>
-        refusing ? Promise.reject(new StorageError("disk_full", "no room")) : store.acceptAndClaim(row),
+      insert: (row, as) =>
+        refusing ? Promise.reject(new StorageError("disk_full", "no room")) : store.insert(row, as),
     }));
     await send("a");
-    expect(await send("a")).toMatchObject({ status: "inflight" });
+    expect(await send("a")).toBe("known");
     refusing = true;
     await expect(send("b")).rejects.toThrow("no room");
     refusing = false;
@@ -123,10 +138,10 @@ describe("a send that arrives while rows flow", () => {
   });
 });
 
-describe("a send that finds every place at the broker taken", () => {
+describe("a send that finds the window full", () => {
   /** One frame at the broker, two rows behind it. */
-  async function holding() {
-    const world = await flowing(1, undefined, 3);
+  async function withFullWindow() {
+    const world = await flowing({ windowRows: 1, openRows: 3 });
     for (const id of ["a", "b", "c"]) await world.send(id);
     expect(world.sent()).toEqual(["a"]);
     const statuses = () => ["a", "b", "c"].map(world.statusOf);
@@ -136,8 +151,8 @@ describe("a send that finds every place at the broker taken", () => {
     return { ...world, statuses, first, expectUntried };
   }
 
-  it("is inflight at once, leaves in its order as places come, and costs no claim", async () => {
-    const { link, send, sent, first, statusOf, claims } = await holding();
+  it("is inflight at once, leaves in its order as answers come, and costs no claim", async () => {
+    const { link, send, sent, first, statusOf, claims } = await withFullWindow();
     await send("d");
     expect(statusOf("d")).toBe("pending");
     first.answer(201, accepted);
@@ -156,7 +171,7 @@ describe("a send that finds every place at the broker taken", () => {
     { what: "is in trouble", status: 503, error: "storage_unavailable" },
     { what: "refuses this member", status: 401, error: "unauthorized" },
   ])("is pending again, untried, when the broker $what, and is not sent to it", async ({ status, error }) => {
-    const { link, drain, clock, sent, first, statuses, expectUntried } = await holding();
+    const { link, drain, clock, sent, first, statuses, expectUntried } = await withFullWindow();
     first.answer(status, { error, message: "", retryable: true });
     await settle();
     expect(statuses()).toEqual(["pending", "pending", "pending"]);
@@ -172,7 +187,7 @@ describe("a send that finds every place at the broker taken", () => {
   });
 
   it("is pending again, untried, when the link goes down", async () => {
-    const { drain, first, statuses, expectUntried } = await holding();
+    const { drain, first, statuses, expectUntried } = await withFullWindow();
     drain.linkDown();
     await settle();
     expect(statuses()).toEqual(["inflight", "pending", "pending"]);
@@ -183,7 +198,7 @@ describe("a send that finds every place at the broker taken", () => {
   });
 
   it("is pending again, untried, when the daemon stops, and that is recorded before it has stopped", async () => {
-    const { drain, sent, first, statuses, expectUntried } = await holding();
+    const { drain, sent, first, statuses, expectUntried } = await withFullWindow();
     drain.stop();
     first.answer(201, accepted);
     await drain.settled();
@@ -193,7 +208,7 @@ describe("a send that finds every place at the broker taken", () => {
   });
 
   it("does not leave once it is too old, whatever the clock did meanwhile (MSG-11)", async () => {
-    const { clock, sent, first, statuses } = await holding();
+    const { clock, sent, first, statuses } = await withFullWindow();
     clock.advance(366 * 86_400_000);
     first.answer(201, accepted);
     await settle();
@@ -203,10 +218,8 @@ describe("a send that finds every place at the broker taken", () => {
 });
 
 describe("a send of another priority", () => {
-  it("overtakes what is held behind a full window, in the order of priorities and within each in that of sends", async () => {
-    const { drain, stores, clock, link, sent } = await flowing(1, undefined, 8);
-    const send = (clientMessageId: string, priority: "now" | "next" | "low") =>
-      drain.accept(newRow(stores, clock, { clientMessageId, priority }));
+  it("overtakes rows that wait behind a full window, in the order of priorities and within each in that of sends", async () => {
+    const { link, send, sent } = await flowing({ windowRows: 1, openRows: 8 });
     await send("first", "next");
     for (const [id, priority] of [
       ["low", "low"],
@@ -224,10 +237,8 @@ describe("a send of another priority", () => {
     expect(sent()).toEqual(["first", "now-1", "now-2", "next-1", "next-2", "low"]);
   });
 
-  it("has room among the held where others have none left", async () => {
-    const { drain, stores, clock, statusOf } = await flowing(1, undefined, 2);
-    const send = (clientMessageId: string, priority: "now" | "low") =>
-      drain.accept(newRow(stores, clock, { clientMessageId, priority }));
+  it("has room where others have none left", async () => {
+    const { send, statusOf } = await flowing({ windowRows: 1, openRows: 2, openRowsUrgent: 3 });
     await send("a", "low");
     await send("b", "low");
     await send("c", "low");

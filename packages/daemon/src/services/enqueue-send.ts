@@ -1,5 +1,5 @@
-// Accepting one send: `POST /v1/send` without HTTP. An id that stands for something is answered from it, before any
-// check that a later world could fail; a new one is durable before its answer exists.
+// Queueing one send: `POST /v1/send` without HTTP. A send whose id is known is answered from its row or tombstone, before any
+// check that could fail later; a new one is on disk before it is answered.
 import assert from "node:assert/strict";
 import type { SendBody } from "@claudemesh/client/daemon";
 import { composeEnvelope, type Sealer } from "@claudemesh/client/seal";
@@ -17,27 +17,33 @@ import {
 import { readSendContent, type SendContent, type SendRequest } from "@claudemesh/protocol/messages/send-request";
 import { StorageError } from "@claudemesh/storage/errors";
 import type { NewOutboxRow, StoredSend } from "../core/outbox-row.ts";
-import type { OutboxStore } from "../ports.ts";
+import type { Inserted, OutboxStore } from "../ports.ts";
+import type { Drain } from "./drain.ts";
+import type { Expiry } from "./expire.ts";
 import type { Membership } from "./membership.ts";
 import { mustAskAbout, type ResolvePorts, resolveLocally, resolveReachable } from "./resolve-destination.ts";
 import type { StorageGauge } from "./storage-gauge.ts";
 
-export type AcceptPorts = ResolvePorts & {
+export type StorePorts = {
+  readonly outbox: Pick<OutboxStore, "insert">;
+  readonly drain: Pick<Drain, "takeRoom" | "returnRoom" | "begin" | "wake">;
+  readonly expiry: Pick<Expiry, "stored">;
+};
+
+export type EnqueuePorts = ResolvePorts & {
   readonly outbox: Pick<OutboxStore, "find">;
-  /** Stores a row that is then on its way, unless its id stands for something: then that is returned. */
-  readonly store: (row: NewOutboxRow) => Promise<StoredSend | undefined>;
   readonly gauge: Pick<StorageGauge, "admit" | "makeRoom">;
   readonly membership: Pick<Membership, "require">;
-  /** What the sender of a queued message should hear about its way to the broker. */
+  /** What the answer to a queued send says about its way to the broker. */
   readonly way: () => WayFacts;
   readonly sealer: Pick<Sealer, "seal">;
   readonly sha256: Sha256;
   readonly nowMs: () => number;
   readonly nextOutboxId: () => string;
-  /** For senders who bring no id of their own. */
+  /** For sends that come without an id. */
   readonly nextClientMessageId: () => string;
   readonly inlineBytes: () => number;
-};
+} & StorePorts;
 
 /** Empty where rows leave at once. */
 export type WayFacts = Pick<SendBody, "broker" | "rate_limited" | "membership_ended_at">;
@@ -50,8 +56,8 @@ type Send = {
   readonly content: SendContent;
 };
 
-export async function acceptSend(
-  ports: AcceptPorts,
+export async function enqueueSend(
+  ports: EnqueuePorts,
   request: SendRequest,
   idempotencyKey: string | undefined,
 ): Promise<SendAnswer> {
@@ -61,7 +67,7 @@ export async function acceptSend(
   const send = { clientMessageId: givenId ?? ports.nextClientMessageId(), to: request.to, address, content };
   let row = composeFromWhatIsKnown(ports, send);
   if (row instanceof MeshError || row === "ask_the_broker") {
-    // Whatever stands in the way of a new send, one that is known is answered all the same.
+    // A send that is known is answered all the same, whatever a new one would be refused for.
     const stored = givenId === undefined ? undefined : ports.outbox.find(givenId);
     if (stored !== undefined) return answerStored(ports, send, stored);
     if (row instanceof MeshError) row = await composeWithRoom(ports, send, row);
@@ -69,39 +75,57 @@ export async function acceptSend(
   }
   const pinning = address.type === "member_name" ? ports.pins.use(address.name, row.destination.ref) : undefined;
   // The look-up and the insert are one transaction, and mostly the only one: looking first would cost a second.
-  const stored = await storeUnlessKnown(ports, row, givenId, pinning);
-  if (stored !== undefined) return answerStored(ports, send, stored);
-  const inserted = answerInserted(row.clientMessageId, row.id, row.requestFingerprint);
-  return withWay(ports, inserted, row.destination);
+  const inserted = await storeOrFind(ports, row, givenId, pinning);
+  if (inserted.type === "known") return answerStored(ports, send, inserted.send);
+  return withWay(ports, answerInserted(row.clientMessageId, row.id, row.requestFingerprint), row.destination);
 }
 
-/** A message that waits here, or that nobody is going to read, is not called sent without a word. */
-function withWay(ports: AcceptPorts, { status, body }: SendAnswer, destination: Destination): SendAnswer {
+/**
+ * Stores a new row. Where the drain has room for it, it is stored as inflight and its frame leaves at once, which saves it
+ * a second transaction. Otherwise, and where a due row stands before it, it is pending until the drain claims it.
+ */
+export async function storeSend({ outbox, drain, expiry }: StorePorts, row: NewOutboxRow): Promise<Inserted> {
+  const hasRoom = drain.takeRoom(row);
+  let inserted: Inserted | undefined;
+  try {
+    inserted = await outbox.insert(row, hasRoom ? "inflight" : "pending");
+  } finally {
+    if (hasRoom && inserted?.type !== "inflight") drain.returnRoom(row);
+  }
+  if (inserted.type === "known") return inserted;
+  expiry.stored(row.enqueuedAt);
+  if (inserted.type === "inflight") drain.begin(row);
+  else drain.wake();
+  return inserted;
+}
+
+/** The answer says where a message waits on this host, and where it will have no readers. */
+function withWay(ports: EnqueuePorts, { status, body }: SendAnswer, destination: Destination): SendAnswer {
   const hasReaders = ports.destinations.known(destination)?.hasRecipients ?? true;
   return { status, body: { ...body, ...ports.way(), ...(hasReaders ? {} : { subscribers: 0 }) } };
 }
 
 /** A disk that fails takes more with it than new sends, a whole transaction or a name's pin: a retry has its row all the same. */
-async function storeUnlessKnown(
-  ports: AcceptPorts,
+async function storeOrFind(
+  ports: EnqueuePorts,
   row: NewOutboxRow,
   givenId: string | undefined,
   pinning: Promise<void> | undefined,
-): Promise<StoredSend | undefined> {
+): Promise<Inserted> {
   try {
     if (pinning !== undefined) await pinning;
-    return await ports.store(row);
+    return await storeSend(ports, row);
   } catch (error) {
     const isDisk = error instanceof StorageError && (error.kind === "disk_full" || error.kind === "io");
     const stored = isDisk && givenId !== undefined ? ports.outbox.find(givenId) : undefined;
-    // Its own row is never answered for: that one is not known to be on disk.
+    // Its own row is no answer: that one is not known to be on disk.
     if (stored === undefined || stored.outboxId === row.id) throw error;
-    return stored;
+    return { type: "known", send: stored };
   }
 }
 
-/** The row as it would be inserted, or what stands in its way here and now. */
-function composeFromWhatIsKnown(ports: AcceptPorts, send: Send): NewOutboxRow | MeshError | "ask_the_broker" {
+/** The row as it would be inserted, or what prevents that here and now. */
+function composeFromWhatIsKnown(ports: EnqueuePorts, send: Send): NewOutboxRow | MeshError | "ask_the_broker" {
   try {
     ports.membership.require();
     ports.gauge.admit(send.content.body.length);
@@ -115,9 +139,9 @@ function composeFromWhatIsKnown(ports: AcceptPorts, send: Send): NewOutboxRow | 
   }
 }
 
-/** Once more, where what stood in its way was want of room and done rows could make some. */
+/** Composes the row again where the disk had no room for it and pruning done rows has made some. */
 async function composeWithRoom(
-  ports: AcceptPorts,
+  ports: EnqueuePorts,
   send: Send,
   refusal: MeshError,
 ): Promise<NewOutboxRow | "ask_the_broker"> {
@@ -132,7 +156,7 @@ async function composeWithRoom(
  * The same `to` means what it meant then. Another one is looked up in what is known here; a name that is not known
  * stands for itself, and no stored destination looks like that, so the answer is a mismatch.
  */
-function answerStored(ports: AcceptPorts, send: Send, stored: StoredSend): SendAnswer {
+function answerStored(ports: EnqueuePorts, send: Send, stored: StoredSend): SendAnswer {
   const { clientMessageId, to, address, content } = send;
   const destination = to === stored.to ? stored.destination : resolveOrNameItself(ports, address);
   const offered = fingerprint(ports.sha256, { ...content, version: "1", destination });
@@ -142,12 +166,12 @@ function answerStored(ports: AcceptPorts, send: Send, stored: StoredSend): SendA
   return answer.status === 202 ? withWay(ports, answer, destination) : answer;
 }
 
-function resolveOrNameItself(ports: AcceptPorts, address: Address): Destination {
+function resolveOrNameItself(ports: EnqueuePorts, address: Address): Destination {
   const resolution = resolveLocally(ports, address);
   return resolution.type === "found" ? resolution.destination : { kind: "dm", ref: `@${resolution.name}` };
 }
 
-export type ComposePorts = Pick<AcceptPorts, "sealer" | "sha256" | "nowMs" | "nextOutboxId" | "inlineBytes">;
+export type ComposePorts = Pick<EnqueuePorts, "sealer" | "sha256" | "nowMs" | "nextOutboxId" | "inlineBytes">;
 
 /** Direct messages are sealed here, once: what is stored now is sent byte for byte, however often it is tried. */
 export function composeRow(ports: ComposePorts, send: Omit<Send, "address">, destination: Destination): NewOutboxRow {

@@ -3,13 +3,13 @@
 import type { BackoffBounds } from "@claudemesh/protocol/messages/backoff";
 import type { Log, OutboxStore } from "../ports.ts";
 
-export async function recoverOutbox(
-  outbox: Pick<OutboxStore, "recoverInflight" | "boundDueTimes">,
+export async function resumeOutbox(
+  outbox: Pick<OutboxStore, "resumeInflight" | "boundDueTimes">,
   nowMs: number,
   backoff: BackoffBounds,
   log: Log,
 ): Promise<void> {
-  const interrupted = await outbox.recoverInflight(nowMs);
+  const interrupted = await outbox.resumeInflight(nowMs);
   const broughtForward = await outbox.boundDueTimes(nowMs + backoff.maxMs);
   if (interrupted + broughtForward === 0) return;
   const fields = { event: "outbox_recovered", interrupted, brought_forward: broughtForward };

@@ -9,13 +9,13 @@ import type { OutboxRecord } from "../core/outbox-row.ts";
 import { ManualClock } from "../testing/manual-clock.ts";
 import { ScriptedLink, settle } from "../testing/scripted-link.ts";
 import { failpointsOf, noFailpoints, openTestStores, recordingLog } from "../testing/test-stores.ts";
-import { type AcceptPorts, acceptSend } from "./accept-send.ts";
 import { DestinationDirectory } from "./destination-directory.ts";
+import { type EnqueuePorts, enqueueSend } from "./enqueue-send.ts";
 import { createMemberDirectory } from "./member-directory.ts";
 
 const utf8 = new TextEncoder();
 
-async function setUp(given: Partial<AcceptPorts> = {}, failpoints = noFailpoints) {
+async function setUp(given: Partial<EnqueuePorts> = {}, failpoints = noFailpoints) {
   const clock = new ManualClock();
   const stores = await openTestStores(clock, failpoints);
   const keys = memberKeysFromSeed(new Uint8Array(32).fill(7));
@@ -27,8 +27,8 @@ async function setUp(given: Partial<AcceptPorts> = {}, failpoints = noFailpoints
     requestTimeoutMs: 1_000,
   });
   let minted = 0;
-  let accepted = 0;
-  const ports: AcceptPorts = {
+  let wakes = 0;
+  const ports: EnqueuePorts = {
     ownPubkey: keys.ed25519.public_key,
     directory,
     pins: { refusal: () => undefined, use: () => undefined },
@@ -44,22 +44,19 @@ async function setUp(given: Partial<AcceptPorts> = {}, failpoints = noFailpoints
     nextOutboxId: stores.nextOutboxId,
     nextClientMessageId: () => `minted-${++minted}`,
     inlineBytes: () => 65_536,
-    store: async (row) => {
-      const stored = await stores.outbox.accept(row);
-      if (stored === undefined) accepted++;
-      return stored;
-    },
+    drain: { takeRoom: () => false, returnRoom: () => undefined, begin: () => undefined, wake: () => wakes++ },
+    expiry: { stored: () => undefined },
     ...given,
   };
   const row = (id: string) => stores.outbox.inspect(id)?.row as OutboxRecord;
   const payload = (id: string) =>
     stores.outboxDb.sql<{ payload: Uint8Array }>("SELECT payload FROM outbox WHERE client_message_id = ?").get(id)
       ?.payload;
-  return { clock, stores, keys, link, ports, row, payload, accepted: () => accepted };
+  return { clock, stores, keys, link, ports, row, payload, wakes: () => wakes };
 }
 
 function forbidden(): never {
-  throw new Error("nobody may ask for this here");
+  throw new Error("this must not be called here");
 }
 
 function refuse(code: "insufficient_storage" | "invalid_address"): () => never {
@@ -73,7 +70,7 @@ const emptyDirectory = { keysOf: () => [], nameOf: () => undefined, isAnothers: 
 describe("an accepted send", () => {
   it("to a topic is stored as it will travel, with one fingerprint for both layers", async () => {
     const { ports, row, payload } = await setUp();
-    await acceptSend(
+    await enqueueSend(
       ports,
       { to: "topic:general", message: "héllo", meta: { b: 1, a: 2 }, client_message_id: "t" },
       undefined,
@@ -97,7 +94,7 @@ describe("an accepted send", () => {
     const { ports, row, payload, keys } = await setUp();
     const bob = generateMemberKeys();
     const to = `dm:${bob.ed25519.public_key}`;
-    await acceptSend(ports, { to, message: "secret", client_message_id: "d" }, undefined);
+    await enqueueSend(ports, { to, message: "secret", client_message_id: "d" }, undefined);
     const stored = row("d");
     const sealed = payload("d") ?? new Uint8Array();
     expect(stored).toMatchObject({
@@ -124,21 +121,21 @@ describe("an accepted send", () => {
 
   it("to @self goes to this member's own key", async () => {
     const { ports, row, keys } = await setUp();
-    await acceptSend(ports, { to: "@self", message: "note", client_message_id: "s" }, undefined);
+    await enqueueSend(ports, { to: "@self", message: "note", client_message_id: "s" }, undefined);
     expect(row("s")).toMatchObject({ to_address: "@self", destination_ref: keys.ed25519.public_key });
   });
 
   it("wakes the drain, and a duplicate does not", async () => {
-    const { ports, accepted } = await setUp();
+    const { ports, wakes } = await setUp();
     const request = { to: "#general", message: "m", client_message_id: "once" };
-    await acceptSend(ports, request, undefined);
-    await acceptSend(ports, request, undefined);
-    expect(accepted()).toBe(1);
+    await enqueueSend(ports, request, undefined);
+    await enqueueSend(ports, request, undefined);
+    expect(wakes()).toBe(1);
   });
 
-  it("gives its id to nobody else: ids grow with every accept", async () => {
+  it("shares its id with no other: ids grow with every accept", async () => {
     const { ports, stores } = await setUp();
-    const sends = Array.from({ length: 50 }, () => acceptSend(ports, { to: "#general", message: "m" }, undefined));
+    const sends = Array.from({ length: 50 }, () => enqueueSend(ports, { to: "#general", message: "m" }, undefined));
     const ids = (await Promise.all(sends)).map(({ body }) => body.outbox_id as string);
     expect(ids).toEqual([...ids].sort());
     expect(stores.outbox.list(undefined, { after: undefined, limit: 100 }).items.map(({ id }) => id)).toEqual(ids);
@@ -149,19 +146,19 @@ describe("a retry", () => {
   it("reads one row and writes none", async () => {
     const { ports, stores } = await setUp();
     const request = { to: "@self", message: "m", client_message_id: "r" };
-    await acceptSend(ports, request, undefined);
+    await enqueueSend(ports, request, undefined);
     const totalChanges = () => stores.outboxDb.sql("SELECT total_changes() AS n").get();
     const before = totalChanges();
-    const guarded: AcceptPorts = { ...ports, outbox: { ...ports.outbox, find: forbidden } };
-    expect((await acceptSend(guarded, request, undefined)).body).toMatchObject({ duplicate: true });
+    const guarded: EnqueuePorts = { ...ports, outbox: { ...ports.outbox, find: forbidden } };
+    expect((await enqueueSend(guarded, request, undefined)).body).toMatchObject({ duplicate: true });
     expect(totalChanges()).toEqual(before);
   });
 
-  it.each<[string, Partial<AcceptPorts>]>([
+  it.each<[string, Partial<EnqueuePorts>]>([
     ["the disk is full", { gauge: { admit: refuse("insufficient_storage"), makeRoom: async () => false } }],
     ["it is too large now", { inlineBytes: () => 0 }],
     ["its recipient cannot be sealed for", { sealer: { seal: refuse("invalid_address") } }],
-    ["nobody has its name now", { directory: emptyDirectory, link: { whenOnline: forbidden } }],
+    ["no member has its name now", { directory: emptyDirectory, link: { whenOnline: forbidden } }],
   ])("is answered by one read although %s", async (_, hindrance) => {
     const { ports, link } = await setUp();
     link.goOnline();
@@ -170,28 +167,29 @@ describe("a retry", () => {
     (await link.requested("members.list")).answer(200, { items: [{ pubkey: bob, name: "bob" }] });
     await refreshed;
     const request = { to: "@bob", message: "m", client_message_id: "r" };
-    const first = await acceptSend(ports, request, undefined);
-    const hindered: AcceptPorts = { ...ports, ...hindrance, store: forbidden };
-    const retry = await acceptSend(hindered, request, undefined);
+    const first = await enqueueSend(ports, request, undefined);
+    const outbox = { ...ports.outbox, insert: forbidden };
+    const hindered: EnqueuePorts = { ...ports, ...hindrance, outbox };
+    const retry = await enqueueSend(hindered, request, undefined);
     expect(retry).toEqual({ status: 202, body: { ...first.body, duplicate: true } });
-    const other = await acceptSend(hindered, { ...request, message: "other" }, undefined);
+    const other = await enqueueSend(hindered, { ...request, message: "other" }, undefined);
     expect(other).toMatchObject({ status: 409, body: { conflict: "outbox_pending_fingerprint_mismatch" } });
   });
 
   it("of a pruned send is answered by its tombstone as the row would have", async () => {
     const { ports, stores, clock, row } = await setUp();
     const request = { to: "#general", message: "m", client_message_id: "old" };
-    await acceptSend(ports, request, undefined);
+    await enqueueSend(ports, request, undefined);
     const { rows } = await stores.outbox.claimDue({ nowMs: clock.nowMs(), expiredAtOrBefore: 0, rows: 1, bytes: 1 });
     const acceptance = { brokerMessageId: "b", historyId: 4, historyAvailable: true };
     await stores.outbox.endTry(rows[0]?.id ?? "", 0, { next: "done", acceptance }, clock.nowMs());
-    const before = await acceptSend(ports, request, undefined);
+    const before = await enqueueSend(ports, request, undefined);
     expect(before).toMatchObject({ status: 200, body: { status: "done", broker_message_id: "b", history_id: 4 } });
     clock.advance(10_000);
     expect(await stores.outbox.prune(clock.nowMs(), clock.nowMs(), 10)).toBe(1);
     expect(stores.outboxDb.sql("SELECT id FROM outbox").all()).toEqual([]);
-    expect(await acceptSend(ports, request, undefined)).toEqual(before);
-    const other = await acceptSend(ports, { ...request, message: "other" }, undefined);
+    expect(await enqueueSend(ports, request, undefined)).toEqual(before);
+    const other = await enqueueSend(ports, { ...request, message: "other" }, undefined);
     expect(other).toMatchObject({ status: 409, body: { conflict: "outbox_done_fingerprint_mismatch" } });
     expect(row("old")).toMatchObject({ status: "done", history_id: 4 });
   });
@@ -200,7 +198,7 @@ describe("a retry", () => {
 describe("a refusal consumes nothing", () => {
   it("of what is too large on the wire, up to the last byte", async () => {
     const { ports, stores } = await setUp({ inlineBytes: () => 1_024 });
-    const send = (to: string, size: number) => acceptSend(ports, { to, message: "x".repeat(size) }, undefined);
+    const send = (to: string, size: number) => enqueueSend(ports, { to, message: "x".repeat(size) }, undefined);
     expect((await send("#general", 1_024)).status).toBe(202);
     await expect(send("#general", 1_025)).rejects.toMatchObject({
       code: "payload_too_large",
@@ -209,28 +207,31 @@ describe("a refusal consumes nothing", () => {
     // A power of two is a step of the padding: what fits into it with everything beside the body is taken.
     const beside = 40 + 4 + 4 + `${"k".repeat(64)} ${"k".repeat(64)} dm-1  next   `.length;
     const sendSealed = (client_message_id: string, size: number) =>
-      acceptSend(ports, { to: "@self", message: "x".repeat(size), client_message_id }, undefined);
+      enqueueSend(ports, { to: "@self", message: "x".repeat(size), client_message_id }, undefined);
     const refusal = { code: "payload_too_large", details: { wire_bytes: 1_148, limit_bytes: 1_024 } };
     await expect(sendSealed("dm-1", 1_024 - beside + 1)).rejects.toMatchObject(refusal);
     expect((await sendSealed("dm-1", 1_024 - beside)).status).toBe(202);
     expect(stores.outbox.counts().pending).toBe(2);
   });
 
-  it("of a name that nobody has, after the broker was asked", async () => {
+  it("of a name that no member has, after the broker was asked", async () => {
     const { ports, stores, link } = await setUp();
     link.goOnline();
-    const refused = acceptSend(ports, { to: "@nobody", message: "m", client_message_id: "n" }, undefined);
+    const refused = enqueueSend(ports, { to: "@nobody", message: "m", client_message_id: "n" }, undefined);
     (await link.requested("members.list")).answer(200, { items: [], next_cursor: null });
     await expect(refused).rejects.toMatchObject({ code: "destination_not_found" });
     expect(stores.outbox.find("n")).toBeUndefined();
   });
 
-  it.each(["outbox.before_commit=error", "outbox.after_commit=error"])("with %s nobody hears 202", async (text) => {
-    const { ports, accepted } = await setUp({}, failpointsOf(text));
-    const refused = acceptSend(ports, { to: "#general", message: "m", client_message_id: "f" }, undefined);
-    await expect(refused).rejects.toBeInstanceOf(StorageError);
-    expect(accepted()).toBe(0);
-  });
+  it.each(["outbox.before_commit=error", "outbox.after_commit=error"])(
+    "with %s it is not answered 202",
+    async (text) => {
+      const { ports, wakes } = await setUp({}, failpointsOf(text));
+      const refused = enqueueSend(ports, { to: "#general", message: "m", client_message_id: "f" }, undefined);
+      await expect(refused).rejects.toBeInstanceOf(StorageError);
+      expect(wakes()).toBe(0);
+    },
+  );
 });
 
 describe("a name", () => {
@@ -244,7 +245,7 @@ describe("a name", () => {
     const bob = generateMemberKeys().ed25519.public_key;
     link.goOnline();
     const sends = [1, 2, 3].map((n) =>
-      acceptSend(ports, { to: "@bob", message: "m", client_message_id: `w${n}` }, undefined),
+      enqueueSend(ports, { to: "@bob", message: "m", client_message_id: `w${n}` }, undefined),
     );
     (await link.requested("members.list")).answer(200, listOf(["bob", bob]));
     // Who came while that list was on its way gets one that was asked for later.
@@ -252,7 +253,7 @@ describe("a name", () => {
     await Promise.all(sends);
     expect(row("w3").destination_ref).toBe(bob);
     expect(link.ofKind("members.list")).toHaveLength(2);
-    await acceptSend(ports, { to: "@bob", message: "m" }, undefined);
+    await enqueueSend(ports, { to: "@bob", message: "m" }, undefined);
     expect(link.ofKind("members.list")).toHaveLength(2);
   });
 
@@ -260,7 +261,7 @@ describe("a name", () => {
     const { ports, link, stores } = await setUp();
     const [bob, carol] = [generateMemberKeys().ed25519.public_key, generateMemberKeys().ed25519.public_key];
     link.goOnline();
-    const sent = acceptSend(ports, { to: "@carol", message: "m" }, undefined);
+    const sent = enqueueSend(ports, { to: "@carol", message: "m" }, undefined);
     (await link.requested("members.list")).answer(200, { ...listOf(["bob", bob]), next_cursor: bob });
     const second = await link.requested("members.list");
     expect(second.input).toMatchObject({ after: bob });
@@ -325,7 +326,7 @@ describe("a send that cannot arrive", () => {
   });
 
   it("to a topic, queue or key that the broker does not have is refused with the next step, and consumes nothing", async () => {
-    const { ports, link, accepted } = await setUp();
+    const { ports, link, wakes } = await setUp();
     link.goOnline();
     link.automatic.set("destination.state", () => about("destination_not_found"));
     const stranger = "ab".repeat(32);
@@ -334,28 +335,28 @@ describe("a send that cannot arrive", () => {
       ["queue:jobs", "claudemesh queue create jobs"],
       [`dm:${stranger}`, "claudemesh mesh members"],
     ] as const) {
-      const sent = acceptSend(ports, { to, message: "x", client_message_id: "free" }, undefined);
+      const sent = enqueueSend(ports, { to, message: "x", client_message_id: "free" }, undefined);
       await expect(sent).rejects.toMatchObject({
         code: "destination_not_found",
         message: expect.stringContaining(next),
       });
     }
-    expect(accepted()).toBe(0);
+    expect(wakes()).toBe(0);
     expect(ports.outbox.find("free")).toBeUndefined();
     link.automatic.set("destination.state", () => about("not_subscribed", true));
-    await expect(acceptSend(ports, { to: "#news", message: "x" }, undefined)).rejects.toMatchObject({
+    await expect(enqueueSend(ports, { to: "#news", message: "x" }, undefined)).rejects.toMatchObject({
       code: "not_subscribed",
       message: expect.stringContaining("claudemesh topic subscribe news"),
     });
   });
 
   it("is queued unasked while the broker is away, and to this member itself at any time", async () => {
-    const { ports, link, accepted } = await setUp();
+    const { ports, link, wakes } = await setUp();
     link.automatic.set("destination.state", () => about("destination_not_found"));
-    await acceptSend(ports, { to: "#news", message: "x" }, undefined);
+    await enqueueSend(ports, { to: "#news", message: "x" }, undefined);
     link.goOnline();
-    await acceptSend(ports, { to: "@self", message: "x" }, undefined);
-    expect(accepted()).toBe(2);
+    await enqueueSend(ports, { to: "@self", message: "x" }, undefined);
+    expect(wakes()).toBe(2);
     expect(link.ofKind("destination.state")).toEqual([]);
   });
 
@@ -363,16 +364,16 @@ describe("a send that cannot arrive", () => {
     const { ports, link, clock } = await setUp();
     link.goOnline();
     const request = { to: "#news", message: "x", client_message_id: "n1" };
-    await acceptSend(ports, request, undefined);
-    await acceptSend(ports, { to: "#news", message: "y" }, undefined);
+    await enqueueSend(ports, request, undefined);
+    await enqueueSend(ports, { to: "#news", message: "y" }, undefined);
     expect(link.ofKind("destination.state")).toHaveLength(1);
     await clock.advance(3_600_000);
     link.automatic.set("destination.state", () => about("destination_not_found"));
-    expect(await acceptSend(ports, request, undefined)).toMatchObject({ status: 202, body: { duplicate: true } });
+    expect(await enqueueSend(ports, request, undefined)).toMatchObject({ status: 202, body: { duplicate: true } });
     expect(link.ofKind("destination.state")).toHaveLength(1);
   });
 
-  it("by a name whose key was revoked goes to who has the name now, and else nobody is called that", async () => {
+  it("by a name whose key was revoked goes to the member that has the name now, or to none", async () => {
     const current = generateMemberKeys().ed25519.public_key;
     let keys = [generateMemberKeys().ed25519.public_key];
     const directory = {
@@ -387,14 +388,14 @@ describe("a send that cannot arrive", () => {
     const { ports, link, row } = await setUp({ directory });
     link.goOnline();
     link.automatic.set("destination.state", ({ ref }) => about(ref === current ? null : "destination_not_found"));
-    await acceptSend(ports, { to: "@bob", message: "x", client_message_id: "b1" }, undefined);
+    await enqueueSend(ports, { to: "@bob", message: "x", client_message_id: "b1" }, undefined);
     expect(row("b1").destination_ref).toBe(current);
     const refresh = async () => {
       keys = [];
       return true;
     };
     keys = [generateMemberKeys().ed25519.public_key];
-    const gone = acceptSend(
+    const gone = enqueueSend(
       { ...ports, directory: { ...directory, refresh } },
       { to: "@bob", message: "x" },
       undefined,
@@ -405,15 +406,15 @@ describe("a send that cannot arrive", () => {
     });
   });
 
-  it("to a topic that nobody else reads, or while the broker is away or has asked for a pause, says so", async () => {
+  it("to a topic without other readers, or while the broker is away or has asked for a pause, says so", async () => {
     const limited = { since: 1, until: 2 };
     const { ports, link } = await setUp({ way: () => ({ rate_limited: limited }) });
     link.goOnline();
     link.automatic.set("destination.state", () => about(null, false));
     const request = { to: "#news", message: "x", client_message_id: "n1" };
-    const first = await acceptSend(ports, request, undefined);
+    const first = await enqueueSend(ports, request, undefined);
     expect(first).toMatchObject({ status: 202, body: { subscribers: 0, rate_limited: limited } });
-    expect((await acceptSend(ports, request, undefined)).body).toMatchObject({
+    expect((await enqueueSend(ports, request, undefined)).body).toMatchObject({
       duplicate: true,
       rate_limited: limited,
     });
@@ -422,8 +423,8 @@ describe("a send that cannot arrive", () => {
   it("of a former member is refused, except that what is known is answered", async () => {
     const { ports } = await setUp();
     const request = { to: "#news", message: "x", client_message_id: "n1" };
-    await acceptSend(ports, request, undefined);
-    const ended: AcceptPorts = {
+    await enqueueSend(ports, request, undefined);
+    const ended: EnqueuePorts = {
       ...ports,
       membership: {
         require: () => {
@@ -431,8 +432,8 @@ describe("a send that cannot arrive", () => {
         },
       },
     };
-    expect(await acceptSend(ended, request, undefined)).toMatchObject({ status: 202, body: { duplicate: true } });
-    const fresh = acceptSend(ended, { ...request, client_message_id: "n2" }, undefined);
+    expect(await enqueueSend(ended, request, undefined)).toMatchObject({ status: 202, body: { duplicate: true } });
+    const fresh = enqueueSend(ended, { ...request, client_message_id: "n2" }, undefined);
     await expect(fresh).rejects.toMatchObject({ code: "membership_ended", status: 403 });
     expect(ports.outbox.find("n2")).toBeUndefined();
   });
@@ -446,12 +447,12 @@ describe("a retry that shares a failed transaction with new sends", () => {
 
   it("is answered from its row, and a new send is not", async () => {
     const { ports } = await setUp();
-    await acceptSend(ports, request, undefined);
-    const full = { ...ports, store: failing };
-    expect(await acceptSend(full, request, undefined)).toMatchObject({ status: 202, body: { duplicate: true } });
-    const other = acceptSend(full, { ...request, message: "y" }, undefined);
+    await enqueueSend(ports, request, undefined);
+    const full = { ...ports, outbox: { ...ports.outbox, insert: failing } };
+    expect(await enqueueSend(full, request, undefined)).toMatchObject({ status: 202, body: { duplicate: true } });
+    const other = enqueueSend(full, { ...request, message: "y" }, undefined);
     await expect(other).resolves.toMatchObject({ status: 409 });
-    const fresh = acceptSend(full, { ...request, client_message_id: "n2" }, undefined);
+    const fresh = enqueueSend(full, { ...request, client_message_id: "n2" }, undefined);
     await expect(fresh).rejects.toMatchObject({ kind: "disk_full" });
   });
 
@@ -459,20 +460,21 @@ describe("a retry that shares a failed transaction with new sends", () => {
     const bob = generateMemberKeys().ed25519.public_key;
     const { ports } = await setUp({ directory: { ...emptyDirectory, keysOf: () => [bob] } });
     const toBob = { ...request, to: "@bob" };
-    await acceptSend(ports, toBob, undefined);
+    await enqueueSend(ports, toBob, undefined);
     const full = { ...ports, pins: { ...ports.pins, use: failing } };
-    expect(await acceptSend(full, toBob, undefined)).toMatchObject({ status: 202, body: { duplicate: true } });
-    const fresh = acceptSend(full, { ...toBob, client_message_id: "n2" }, undefined);
+    expect(await enqueueSend(full, toBob, undefined)).toMatchObject({ status: 202, body: { duplicate: true } });
+    const fresh = enqueueSend(full, { ...toBob, client_message_id: "n2" }, undefined);
     await expect(fresh).rejects.toMatchObject({ kind: "disk_full" });
   });
 
   it("never answers for a row of its own, which may not be on disk", async () => {
     const { ports } = await setUp();
-    const stored: AcceptPorts["store"] = async (row) => {
-      await ports.store(row);
+    const insert: EnqueuePorts["outbox"]["insert"] = async (row, as) => {
+      await ports.outbox.insert(row, as);
       return failing();
     };
-    await expect(acceptSend({ ...ports, store: stored }, request, undefined)).rejects.toMatchObject({
+    const stored = { ...ports, outbox: { ...ports.outbox, insert } };
+    await expect(enqueueSend(stored, request, undefined)).rejects.toMatchObject({
       kind: "disk_full",
     });
   });
@@ -481,7 +483,7 @@ describe("a retry that shares a failed transaction with new sends", () => {
 it("a send that finds no room is taken where done rows make some, and a retry makes none", async () => {
   let room = false;
   const made: number[] = [];
-  const gauge: AcceptPorts["gauge"] = {
+  const gauge: EnqueuePorts["gauge"] = {
     admit: () => {
       if (!room) throw new MeshError("insufficient_storage");
     },
@@ -493,8 +495,8 @@ it("a send that finds no room is taken where done rows make some, and a retry ma
   };
   const { ports } = await setUp({ gauge });
   const request = { to: "#news", message: "hello", client_message_id: "n1" };
-  expect(await acceptSend(ports, request, undefined)).toMatchObject({ status: 202, body: { duplicate: false } });
+  expect(await enqueueSend(ports, request, undefined)).toMatchObject({ status: 202, body: { duplicate: false } });
   room = false;
-  expect(await acceptSend(ports, request, undefined)).toMatchObject({ status: 202, body: { duplicate: true } });
+  expect(await enqueueSend(ports, request, undefined)).toMatchObject({ status: 202, body: { duplicate: true } });
   expect(made).toEqual([5]);
 });
