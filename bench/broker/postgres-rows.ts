@@ -1,6 +1,7 @@
 // The broker's storage alone on PostgreSQL: the product's own set-based statements, batch after batch, on bare
 // connections; no service, no queue, no promise per send. Also its limiter's script alone. Argument: the store as JSON.
-// A mesh's transactions follow one another on one connection, as the product's do, and look-ups go beside them.
+// A mesh has two batches under way, one behind the other on one connection, and look-ups go beside them: the server is never
+// waited for, whatever the product does.
 import { randomBytes } from "node:crypto";
 import process from "node:process";
 import { lockMesh } from "@claudemesh/members/postgres";
@@ -68,8 +69,6 @@ function bare(client: pg.Client): PostgresTransaction {
     script: async (text) => {
       await client.query(text);
     },
-    // Nothing is gathered here: every statement leaves by itself.
-    flush: () => undefined,
   };
 }
 

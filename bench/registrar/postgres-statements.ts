@@ -23,10 +23,9 @@ const owned: RegistrarMesh = mesh;
 /** As many as the product has for them. */
 const connections = 8;
 const postgres = openPostgres({ url: place.url, poolSize: connections, onIdleError: () => undefined });
-const probe = { beforeCommit: () => undefined, afterCommit: () => undefined };
 const recorder = new RegistrationRecorder();
-const { steps, bind } = await recorder.record(createPostgresRegistrarStore(recording(postgres), probe), owned);
-const store = createPostgresRegistrarStore(postgres, probe);
+const { steps, bind } = await recorder.record(createPostgresRegistrarStore(recording(postgres)), owned);
+const store = createPostgresRegistrarStore(postgres);
 
 /** A pool that tells the recorder what it is asked. */
 function recording(pool: Postgres): Postgres {
@@ -47,7 +46,6 @@ function recording(pool: Postgres): Postgres {
     query: (text, values, name) => tell(text, values, name, () => tx.query(text, values, name)),
     execute: (text, values, name) => tell(text, values, name, () => tx.execute(text, values, name)),
     script: () => Promise.reject(new Error("no registration runs a script")),
-    flush: () => tx.flush(),
   });
   const read: Postgres["read"] = (text, values, name) => tell(text, values, name, () => pool.read(text, values, name));
   const transaction: Postgres["transaction"] = (body) =>

@@ -26,10 +26,9 @@ const mesh = JSON.parse(meshJson) as RegistrarMesh;
 
 const opened = openSqlite({ path });
 const recorder = new RegistrationRecorder();
-const probe = { saw: () => undefined };
 const told = recording(opened);
-const { steps, bind } = await recorder.record(createSqliteRegistrarStore(told, recordingCommit(told), probe), mesh);
-const store = createSqliteRegistrarStore(opened, new GroupCommit(opened), probe);
+const { steps, bind } = await recorder.record(createSqliteRegistrarStore(told, recordingCommit(told)), mesh);
+const store = createSqliteRegistrarStore(opened, new GroupCommit(opened));
 
 /** A connection that tells the recorder what it is asked. */
 function recording(db: Sqlite): Sqlite {

@@ -224,22 +224,6 @@ const messageFaults: readonly KnownBad[] = [
     ],
   },
   {
-    name: "transactions-of-a-line-mix",
-    harm: "what one transaction rolls back takes another's rows with it, whose callers were told that they were accepted",
-    edits: [{ file: "packages/storage/src/postgres/postgres-session.ts", find: "      await before;\n", replace: "" }],
-  },
-  {
-    name: "a-line-keeps-its-connection",
-    harm: "as many busy meshes as there are connections, and every other mesh waits for as long as they are busy",
-    edits: [
-      {
-        file: "packages/storage/src/postgres/postgres.ts",
-        find: "isWanted: () => this.#pool.waitingCount > 0",
-        replace: "isWanted: () => false",
-      },
-    ],
-  },
-  {
     name: "accept-without-the-lock",
     harm: "a send that was fenced commits all the same",
     edits: [

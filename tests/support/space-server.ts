@@ -83,7 +83,7 @@ export class SpaceServer {
       return { type: "accepted" as const, receipt: undefined };
     };
     this.#ports = {
-      store: createSqliteSpacesStore(db, new GroupCommit(db), { acceptSends, sawCommit: () => undefined }),
+      store: createSqliteSpacesStore(db, new GroupCommit(db), { acceptSends }),
       sends: { prepare: async (_, sends) => sends, onAccepted: () => undefined },
       nowMs: () => 1_700_000_000_000,
       nextId: () => `session-${String(++this.#ids).padStart(8, "0")}`,

@@ -3,8 +3,7 @@
 // whoever changed its tables, and is not called away.
 import { asMeshError } from "@claudemesh/http/server";
 import { MeshError } from "@claudemesh/protocol/errors";
-import { StorageError } from "@claudemesh/storage/errors";
-import { isRefusal } from "@claudemesh/storage/keyed-batches";
+import { isRefusal, StorageError } from "@claudemesh/storage/errors";
 
 export function toMeshError(error: unknown): MeshError {
   if (!(error instanceof StorageError)) return asMeshError(error);

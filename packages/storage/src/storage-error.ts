@@ -63,3 +63,8 @@ export class StorageError extends Error {
     return new StorageError(kind, message, { cause, statement, ...(constraint === undefined ? {} : { constraint }) });
   }
 }
+
+/** The database refused a row or a statement. Everything else would be the same for the other items. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof StorageError && (error.kind === "constraint" || error.kind === "statement");
+}

@@ -45,10 +45,9 @@ export async function withOfflineStore<T>(
   if (store.kind === "postgres") {
     return withPostgres(store.url, async (postgres) => {
       refuseOldSchema(place, (await pendingPostgresMigrations(postgres, postgresMigrations())).length);
-      const probe = { beforeCommit: () => undefined, afterCommit: () => undefined };
       const pools = { accepting: postgres, looking: postgres, queueing: postgres, common: postgres };
-      const messages = createPostgresMessagesStore(pools, probe);
-      const spaces = createPostgresSpaces({ committing: postgres, common: postgres }, probe);
+      const messages = createPostgresMessagesStore(pools);
+      const spaces = createPostgresSpaces({ committing: postgres, common: postgres });
       const members = createPostgresMembersStore(postgres);
       return use({ members, messages, spaces, otherRules: postgresRules(postgres), place });
     });
@@ -57,9 +56,9 @@ export async function withOfflineStore<T>(
     withSqlite(place, async (db) => {
       refuseOldSchema(place, pendingSqliteMigrations(db, sqliteMigrations()).length);
       const commit = new GroupCommit(db);
-      const messages = createSqliteMessagesStore(db, commit, defaultRateLimit, { saw: () => undefined });
+      const messages = createSqliteMessagesStore(db, commit, defaultRateLimit);
       try {
-        const spaces = createSqliteSpaces(db, commit, () => undefined);
+        const spaces = createSqliteSpaces(db, commit);
         const members = createSqliteMembersStore(db, commit);
         return await use({ members, messages, spaces, otherRules: sqliteRules(db), place });
       } finally {

@@ -22,13 +22,9 @@ import { createPostgresRegistrarStore } from "@claudemesh/registrar/postgres";
 import { postgresRegistrarMigrations } from "@claudemesh/registrar/postgres-migrations";
 import { createPostgresRegistrarRules } from "@claudemesh/registrar/postgres-rules";
 import type { SpacesStore } from "@claudemesh/spaces/ports";
-import {
-  createPostgresSpacesStore,
-  type LaneProbe,
-  postgresSpacesMigrations,
-  type SpacesPools,
-} from "@claudemesh/spaces/postgres";
+import { createPostgresSpacesStore, postgresSpacesMigrations, type SpacesPools } from "@claudemesh/spaces/postgres";
 import { createPostgresSpaceRules } from "@claudemesh/spaces/postgres-rules";
+import { type CommitHooks, createCommitHooks } from "@claudemesh/storage/commit-hooks";
 import type { Migration } from "@claudemesh/storage/migrations";
 import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
@@ -85,25 +81,16 @@ export async function openPostgresBackend(
     throw error;
   }
   const redis = await openRedis(surroundings, redisUrl);
+  const hooks = createCommitHooks(failpoints);
   const pools = { accepting, looking, queueing, common };
-  const { messages, limiter, limits, counts } = createMessages(surroundings, pools, redis);
+  const { messages, limiter, limits, counts } = createMessages(surroundings, pools, redis, hooks);
   const members = createPostgresMembersStore(common, looking);
   return {
     members,
     messages,
-    once: createPostgresOnceStore(common, {
-      beforeCommit: () => failpoints.hit("once.before_commit"),
-      afterCommit: () => failpoints.hit("once.after_commit"),
-    }),
-    registrar: createPostgresRegistrarStore(
-      common,
-      {
-        beforeCommit: () => failpoints.hit("registrar.before_commit"),
-        afterCommit: () => failpoints.hit("registrar.after_commit"),
-      },
-      looking,
-    ),
-    spaces: createPostgresSpaces({ committing, common }, createCommitProbe(surroundings)),
+    once: createPostgresOnceStore(common, hooks),
+    registrar: createPostgresRegistrarStore(common, { looking, hooks }),
+    spaces: createPostgresSpaces({ committing, common }, hooks),
     otherRules: postgresRules(common),
     sendLimits: { limiter, limits },
     byteLedger: createRedisByteLedger(redis),
@@ -135,13 +122,6 @@ export function postgresRules(postgres: Postgres): RuleStore[] {
   return [createPostgresRegistrarRules(postgres), createPostgresSpaceRules(postgres)];
 }
 
-function createCommitProbe({ failpoints }: BackendSurroundings): LaneProbe {
-  return {
-    beforeCommit: () => failpoints.hit("commit.before_commit"),
-    afterCommit: () => failpoints.hit("commit.after_commit"),
-  };
-}
-
 async function openRedis({ log }: BackendSurroundings, url: string): Promise<RedisConnection> {
   const contact = Promise.withResolvers<void>();
   const shown = hidingPasswordOf(url);
@@ -156,22 +136,20 @@ async function openRedis({ log }: BackendSurroundings, url: string): Promise<Red
 }
 
 /** Sends of commits are accepted in their transaction. */
-export function createPostgresSpaces(pools: SpacesPools, probe: LaneProbe): SpacesStore {
+export function createPostgresSpaces(pools: SpacesPools, hooks?: CommitHooks): SpacesStore {
   return createPostgresSpacesStore(pools, {
     acceptSends: (tx, meshId, sends) => acceptSends(tx, meshId, sends as readonly SendToAccept[]),
-    probe,
+    hooks,
   });
 }
 
 function createMessages(
-  { config, failpoints, log }: BackendSurroundings,
+  { config, log }: BackendSurroundings,
   pools: MessagesPools,
   redis: RedisConnection,
+  hooks: CommitHooks | undefined,
 ) {
-  const store = createPostgresMessagesStore(pools, {
-    ...(failpoints.active && { beforeCommit: (work) => failpoints.hit(`${work}.before_commit`) }),
-    afterCommit: (work) => (work === "accept" ? failpoints.hit("accept.after_commit") : undefined),
-  });
+  const store = createPostgresMessagesStore(pools, hooks);
   const onFailure = createQuietLog((error, times) =>
     log.warn({ event: "limiter_unavailable", err: error, times }, "the limiter cannot be asked"),
   );

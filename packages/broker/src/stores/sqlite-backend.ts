@@ -15,9 +15,8 @@ import { createSqliteRegistrarRules } from "@claudemesh/registrar/sqlite-rules";
 import type { SpacesStore } from "@claudemesh/spaces/ports";
 import { createSqliteSpacesStore, spacesMigrations } from "@claudemesh/spaces/sqlite";
 import { createSqliteSpaceRules } from "@claudemesh/spaces/sqlite-rules";
+import { createSyncCommitHooks } from "@claudemesh/storage/commit-hooks";
 import { StorageError } from "@claudemesh/storage/errors";
-import type { FailpointName } from "@claudemesh/storage/failpoint-names";
-import type { Failpoints } from "@claudemesh/storage/failpoints";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
 import { acquireInstanceLock, type InstanceLock } from "@claudemesh/storage/instance-lock";
 import type { Migration } from "@claudemesh/storage/migrations";
@@ -62,9 +61,13 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
     log.warn({ event: "checkpoint_failed", err: error, times }, "moving the store's log into its file failed"),
   );
   const checkpointer = new Checkpointer(opened, { onFailure });
-  const { commit, saw } = createCommit(opened, failpoints, (jobs) => checkpointer.committed(jobs));
+  const commit = new GroupCommit(opened, {
+    gathersTurns: true,
+    hooks: createSyncCommitHooks(failpoints),
+    onCommitted: (jobs) => checkpointer.committed(jobs),
+  });
   const members = createSqliteMembersStore(opened, commit);
-  const messages = createSqliteMessagesStore(opened, commit, config.rateLimit, { saw });
+  const messages = createSqliteMessagesStore(opened, commit, config.rateLimit);
   const brokers = createSqliteBrokersStore(opened, commit);
   let spentThenRefused = 0;
   const accept: typeof messages.accepts.accept = async (send) => {
@@ -75,9 +78,9 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
   return {
     members,
     messages: { ...messages, accepts: { ...messages.accepts, accept } },
-    once: createSqliteOnceStore(opened, commit, { sawOnce: () => saw("once") }),
-    registrar: createSqliteRegistrarStore(opened, commit, { saw }),
-    spaces: createSqliteSpaces(opened, commit, () => saw("commit")),
+    once: createSqliteOnceStore(opened, commit),
+    registrar: createSqliteRegistrarStore(opened, commit),
+    spaces: createSqliteSpaces(opened, commit),
     otherRules: sqliteRules(opened),
     sendLimits: {
       limiter: createSqliteLimiter(commit, config.rateLimit),
@@ -134,42 +137,8 @@ export function sqliteRules(db: Sqlite): RuleStore[] {
 }
 
 /** Sends of commits are accepted in their transaction. */
-export function createSqliteSpaces(db: Sqlite, commit: GroupCommit, sawCommit: () => void): SpacesStore {
+export function createSqliteSpaces(db: Sqlite, commit: GroupCommit): SpacesStore {
   return createSqliteSpacesStore(db, commit, {
     acceptSends: (tx, _meshId, sends) => acceptSends(tx, sends as readonly SendToAccept[]),
-    sawCommit,
   });
-}
-
-/** Fault points aim at batches that carry the work they are named for. */
-function createCommit(db: Sqlite, failpoints: Failpoints<FailpointName>, onCommitted: (jobs: number) => void) {
-  const nothing = { accept: false, fence: false, sweep: false, once: false, registrar: false, commit: false };
-  const seen = { ...nothing };
-  let committing = nothing;
-  const groupCommit = new GroupCommit(db, {
-    gathersTurns: true,
-    beforeCommit: () => {
-      committing = { ...seen };
-      Object.assign(seen, nothing);
-      if (committing.fence) failpoints.hitSync("fence.before_commit");
-      if (committing.accept) failpoints.hitSync("accept.before_commit");
-      if (committing.sweep) failpoints.hitSync("sweep.before_commit");
-      if (committing.once) failpoints.hitSync("once.before_commit");
-      if (committing.registrar) failpoints.hitSync("registrar.before_commit");
-      if (committing.commit) failpoints.hitSync("commit.before_commit");
-    },
-    afterCommit: (jobs) => {
-      onCommitted(jobs);
-      if (committing.accept) failpoints.hitSync("accept.after_commit");
-      if (committing.once) failpoints.hitSync("once.after_commit");
-      if (committing.registrar) failpoints.hitSync("registrar.after_commit");
-      if (committing.commit) failpoints.hitSync("commit.after_commit");
-    },
-  });
-  return {
-    commit: groupCommit,
-    saw: (work: keyof typeof seen) => {
-      seen[work] = true;
-    },
-  };
 }

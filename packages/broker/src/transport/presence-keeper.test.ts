@@ -38,7 +38,7 @@ class Mesh {
     });
     db.sql("INSERT INTO mesh (id, name, created_at) VALUES (?, 'acme', 1)").run(meshId);
     const rate = { limit: 1, windowSeconds: 1 };
-    return new Mesh(db, createSqliteMessagesStore(db, commit, rate, { saw: () => undefined }).presence);
+    return new Mesh(db, createSqliteMessagesStore(db, commit, rate).presence);
   }
 
   addMember(name: string): string {

@@ -1,6 +1,8 @@
 // Real stores on SQLite in memory, and a log that remembers.
+import { createSyncCommitHooks } from "@claudemesh/storage/commit-hooks";
 import { type FailpointName, failpointNames } from "@claudemesh/storage/failpoint-names";
 import { createFailpoints, type Failpoints, parseFailpoints } from "@claudemesh/storage/failpoints";
+import { GroupCommit } from "@claudemesh/storage/group-commit";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { NewOutboxRow } from "../core/outbox-row.ts";
@@ -25,7 +27,6 @@ import { createSqliteDismissStore } from "../stores/sqlite/dismiss-store.ts";
 import { createSqliteInboxEntries } from "../stores/sqlite/inbox-entries.ts";
 import { createSqliteInboxReaders } from "../stores/sqlite/inbox-readers.ts";
 import { createSqliteInboxStore } from "../stores/sqlite/inbox-store.ts";
-import { createMarkedCommit } from "../stores/sqlite/marked-commit.ts";
 import {
   createSqliteMembershipStore,
   createSqliteMembersStore,
@@ -63,11 +64,9 @@ export async function openTestStores(clock: Pick<Clock, "nowMs">, failpoints = n
   const inboxDb = openSqlite({ path: ":memory:" });
   await migrateSqlite(outboxDb, outboxMigrations());
   await migrateSqlite(inboxDb, inboxMigrations());
-  const outboxCommit = createMarkedCommit(outboxDb, failpoints, {
-    before: "outbox.before_commit",
-    after: "outbox.after_commit",
-  });
-  const inboxCommit = createMarkedCommit(inboxDb, failpoints, { after: "inbox.after_commit" });
+  const hooks = createSyncCommitHooks(failpoints);
+  const outboxCommit = new GroupCommit(outboxDb, { gathersTurns: true, hooks });
+  const inboxCommit = new GroupCommit(inboxDb, { gathersTurns: true, hooks });
   return {
     outboxDb,
     inboxDb,
@@ -78,9 +77,9 @@ export async function openTestStores(clock: Pick<Clock, "nowMs">, failpoints = n
     entries: createSqliteInboxEntries(inboxDb, inboxCommit),
     readers: createSqliteInboxReaders(inboxCommit),
     search: createSqliteBrokerIdSearch(outboxDb, inboxDb),
-    members: createSqliteMembersStore(outboxDb, outboxCommit.commit),
-    negotiated: createSqliteNegotiatedStore(outboxDb, outboxCommit.commit),
-    membership: createSqliteMembershipStore(outboxDb, outboxCommit.commit),
+    members: createSqliteMembersStore(outboxDb, outboxCommit),
+    negotiated: createSqliteNegotiatedStore(outboxDb, outboxCommit),
+    membership: createSqliteMembershipStore(outboxDb, outboxCommit),
     nextOutboxId: createRowIds(outboxDb, "outbox", clock.nowMs),
   };
 }

@@ -1,7 +1,6 @@
 // A mention that the store refused to write, told apart from a store that is away: the store is there, and one of its tables is
 // not as it should be. Nothing of the send stands then.
-import { StorageError } from "@claudemesh/storage/errors";
-import { isRefusal } from "@claudemesh/storage/keyed-batches";
+import { isRefusal, StorageError } from "@claudemesh/storage/errors";
 
 /** The name of the statement on both stores. */
 export const writeMentions = "write_mentions";

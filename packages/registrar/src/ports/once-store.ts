@@ -49,9 +49,3 @@ export type OnceStore = {
   /** The epochs of a key, the newest first. */
   readonly epochs: (key: OnceKey, limit: number) => Promise<OnceEpoch[]>;
 };
-
-/** Told where a change stands, so that fault points can aim at it. */
-export type OnceProbe = {
-  readonly beforeCommit: () => Promise<void> | void;
-  readonly afterCommit: () => Promise<void> | void;
-};

@@ -90,12 +90,12 @@ export async function openServices(parts: Parts): Promise<BrokerContext> {
   const nextId = createUuidV7Generator({ nowMs, randomBytes: life.chance.randomBytes });
   const commit = new GroupCommit(disk, { nextTurn: life.nextTurn });
   const messages = openMessages(parts, commit);
-  const spacesStore = createSqliteSpaces(disk, commit, quiet);
+  const spacesStore = createSqliteSpaces(disk, commit);
   const spaces = plants.spaces?.(spacesStore, disk) ?? spacesStore;
-  const registrarStore = createSqliteRegistrarStore(disk, commit, { saw: quiet });
+  const registrarStore = createSqliteRegistrarStore(disk, commit);
   const connections = connectionsOf(parts, nextId);
   const watchers = new SpaceWatchers({ store: spaces, connections, onFailure: quiet, nextTurn: life.nextTurn });
-  const onceStore = createSqliteOnceStore(disk, commit, { sawOnce: quiet });
+  const onceStore = createSqliteOnceStore(disk, commit);
   const sendLimits = {
     limiter: inFront(limiterOf(parts), createSqliteLimiter(commit, config.rateLimit)),
     limits: { whenUnavailable: "refuse", onPassedUncounted: quiet } as const,
@@ -148,7 +148,7 @@ export async function openServices(parts: Parts): Promise<BrokerContext> {
 
 function openMessages(parts: Parts, commit: GroupCommit): MessagesStore {
   const { disk, config, plants } = parts;
-  const stores = createSqliteMessagesStore(disk, commit, config.rateLimit, { saw: quiet });
+  const stores = createSqliteMessagesStore(disk, commit, config.rateLimit);
   const options = { whenUnavailable: "refuse", onPassedUncounted: quiet, onSpentThenRefused: quiet } as const;
   const messages = { ...stores, accepts: limitAccepts(stores.accepts, limiterOf(parts), options) };
   return plants.broker?.(messages, disk) ?? messages;

@@ -178,7 +178,7 @@ async function found(
     await store.addInvite(id, invite, nowMs);
     await store.join(id, secretHash, member, nowMs);
   }
-  const messages = createSqliteMessagesStore(disk, commit, settings.rateLimit, { saw: () => undefined });
+  const messages = createSqliteMessagesStore(disk, commit, settings.rateLimit);
   await foundPlaces(messages, id, nowMs, daemons);
   return mesh;
 }

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import process from "node:process";
 import type { EncodedCommit } from "@claudemesh/protocol/spaces/commit";
+import { createSyncCommitHooks } from "@claudemesh/storage/commit-hooks";
 import { failpointNames } from "@claudemesh/storage/failpoint-names";
 import { createFailpoints, parseFailpoints } from "@claudemesh/storage/failpoints";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
@@ -37,18 +38,11 @@ for (const commit of commits) {
 process.exit(0);
 
 function openStore(url: string): SpacesStore {
-  const hits = {
-    beforeCommit: () => failpoints.hitSync("commit.before_commit"),
-    afterCommit: () => failpoints.hitSync("commit.after_commit"),
-  };
+  const hooks = createSyncCommitHooks(failpoints);
   if (url.startsWith("postgres:")) {
     const pool = openPostgres({ url, poolSize: 2, onIdleError: () => undefined });
-    return createPostgresSpacesStore(
-      { committing: pool, common: pool },
-      { acceptSends: acceptOnPostgres, probe: hits },
-    );
+    return createPostgresSpacesStore({ committing: pool, common: pool }, { acceptSends: acceptOnPostgres, hooks });
   }
   const db = openSqlite({ path: url, mustExist: true });
-  const options = { acceptSends: acceptOnSqlite, sawCommit: () => undefined };
-  return createSqliteSpacesStore(db, new GroupCommit(db, hits), options);
+  return createSqliteSpacesStore(db, new GroupCommit(db, { hooks }), { acceptSends: acceptOnSqlite });
 }

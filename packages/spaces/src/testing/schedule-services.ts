@@ -1,10 +1,9 @@
 // The services of a schedule: several over one store that survives them, each of which fails when it is told to.
+import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import { StorageError } from "@claudemesh/storage/errors";
 import type { SpacePorts, SpacesStore } from "../ports.ts";
 import { SessionTurns } from "../services/session-turns.ts";
 import type { Fault, ScheduleHost } from "./schedule.ts";
-
-type CommitProbe = { readonly beforeCommit: () => void; readonly afterCommit: () => void };
 
 export abstract class ScheduleServices implements ScheduleHost {
   #services: readonly SpacePorts[] = [];
@@ -13,7 +12,7 @@ export abstract class ScheduleServices implements ScheduleHost {
   #ids = 0;
 
   /** Another one over the same rows. */
-  protected abstract createStore(probe: CommitProbe): SpacesStore;
+  protected abstract createStore(hooks: CommitHooks<void>): SpacesStore;
 
   async restart(): Promise<void> {
     const hit = (when: Fault) => () => {
@@ -22,7 +21,7 @@ export abstract class ScheduleServices implements ScheduleHost {
       throw new StorageError("io", `told to fail ${when} the commit`);
     };
     this.#services = ["first", "second"].map(() => {
-      const store = this.createStore({ beforeCommit: hit("before"), afterCommit: hit("after") });
+      const store = this.createStore({ before: hit("before"), after: hit("after") });
       return schedulePorts(store, () => `session-${String(++this.#ids).padStart(8, "0")}`);
     });
   }

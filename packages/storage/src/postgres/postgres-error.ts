@@ -6,10 +6,8 @@ const kindByState: ReadonlyMap<string, StorageErrorKind> = new Map([
   ["25006", "unavailable"], // takes no writes: it stands by for another one, or is told to be read-only
   ["25P03", "unavailable"], // idle in transaction for too long: the server hung up
   ["25P04", "unavailable"], // transaction_timeout: the server hung up
-  ["26000", "conflict"], // no such prepared statement: the transaction ahead that was to name it had failed by then
   ["40001", "conflict"],
   ["40P01", "conflict"],
-  ["42P05", "conflict"], // the name is taken: a transaction ahead gave it after the driver had seen another fail to use it
   ["53100", "disk_full"],
   ["55P03", "busy"],
   ["57014", "timeout"],

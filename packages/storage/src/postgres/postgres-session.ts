@@ -1,4 +1,4 @@
-// One checked-out PostgreSQL connection: runs transactions one behind the other, and knows whether the connection was lost.
+// One checked-out PostgreSQL connection: runs a transaction, and knows whether the connection was lost.
 // Retrying is the pool's business.
 import assert from "node:assert/strict";
 import type pg from "pg";
@@ -27,8 +27,6 @@ export interface PostgresTransaction {
   execute(text: string, values?: readonly PostgresValue[], name?: string): Promise<number>;
   /** Any number of statements without values. */
   script(text: string): Promise<void>;
-  /** What was sent so far leaves at once: the server works on it while what follows is put into its format here. */
-  flush(): void;
 }
 
 export interface SessionLimits {
@@ -53,8 +51,6 @@ export class PostgresSession {
   #unanswered = 0;
   #gathering = false;
   #watchdog: NodeJS.Timeout | undefined;
-  /** Of the transaction asked for last: settled when it has sent its last statement, or ended without one. */
-  #lastSent: Promise<void> = Promise.resolve();
 
   constructor(client: pg.PoolClient, limits: SessionLimits) {
     this.#client = client;
@@ -74,36 +70,14 @@ export class PostgresSession {
     return (await this.#send(this.#limits.statementTimeoutMs, text, values, name)).rows as Row[];
   }
 
-  /**
-   * Throws `commit_unknown` where the connection was lost after COMMIT was sent, and then alone. Several may be asked for at
-   * once: BEGIN travels behind the COMMIT of the one before, whose answer nobody waits for.
-   */
+  /** Throws `commit_unknown` where the connection was lost after COMMIT was sent, and then alone. */
   async transaction<R>(
     body: (tx: PostgresTransaction) => Promise<R>,
     isolation: Isolation,
     statementTimeoutMs: number = this.#limits.statementTimeoutMs,
   ): Promise<R> {
-    const before = this.#lastSent;
-    const { promise: sent, resolve: tellSent } = Promise.withResolvers<void>();
-    this.#lastSent = sent;
-    try {
-      // No statement of one transaction may come between another's BEGIN and COMMIT.
-      await before;
-      if (this.lost) throw new StorageError("unavailable", "the connection was lost before the transaction began");
-      return await this.#transact(body, isolation, statementTimeoutMs, tellSent);
-    } finally {
-      tellSent();
-    }
-  }
-
-  async #transact<R>(
-    body: (tx: PostgresTransaction) => Promise<R>,
-    isolation: Isolation,
-    statementTimeoutMs: number,
-    tellSent: () => void,
-  ): Promise<R> {
     const send: Send = (text, values, name) => this.#send(statementTimeoutMs, text, values, name);
-    const tx = new OpenTransaction(send, () => this.#flush());
+    const tx = new OpenTransaction(send);
     const begun = this.#begin(isolation, statementTimeoutMs);
     let result: R;
     try {
@@ -118,9 +92,7 @@ export class PostgresSession {
       throw beginOutcome.status === "rejected" ? beginOutcome.reason : error;
     }
     tx.end();
-    const committing = this.#commit(statementTimeoutMs, tx, begun);
-    tellSent();
-    await committing;
+    await this.#commit(statementTimeoutMs, tx, begun);
     return result;
   }
 
@@ -196,13 +168,12 @@ export class PostgresSession {
     this.#gathering = true;
     this.#client.connection.stream.cork();
     // Behind what waits for promises that are settled by now: it may send more.
-    queueMicrotask(() => process.nextTick(() => this.#flush()));
-  }
-
-  #flush(): void {
-    if (!this.#gathering) return;
-    this.#gathering = false;
-    this.#client.connection.stream.uncork();
+    queueMicrotask(() =>
+      process.nextTick(() => {
+        this.#gathering = false;
+        this.#client.connection.stream.uncork();
+      }),
+    );
   }
 
   // The server's own limit is useless where the network swallows the answer: then the connection is taken for dead.
@@ -229,12 +200,10 @@ type Send = (text: string, values?: readonly PostgresValue[], name?: string) => 
 // A statement sent after the end would run in whatever the connection does next.
 class OpenTransaction implements PostgresTransaction {
   readonly #send: Send;
-  readonly flush: () => void;
   #ended = false;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(send: Send, flush: () => void) {
-    this.flush = flush;
+  constructor(send: Send) {
     this.#send = async (text, values, name) => {
       try {
         return await send(text, values, name);

@@ -14,7 +14,6 @@ import {
 } from "./postgres-session.ts";
 import { prepareConnection } from "./prepare-connection.ts";
 import { defaultRetryPolicy, type RetryPolicy, retryDelayMs } from "./retry-delay.ts";
-import { type CheckedOut, SharedConnection } from "./shared-connection.ts";
 
 export type { Isolation, PostgresTransaction, PostgresValue } from "./postgres-session.ts";
 
@@ -44,12 +43,6 @@ export interface TransactionOptions {
   isolation?: Isolation;
   /** Instead of the pool's; 0 for none. */
   statementTimeoutMs?: number;
-}
-
-/** Transactions with an order: each begins on the server behind the one that was asked for before it. */
-export interface TransactionLine {
-  /** As `Postgres.transaction`. One that runs again does so behind those that are there by then. */
-  transaction<R>(body: (tx: PostgresTransaction) => Promise<R>): Promise<R>;
 }
 
 /** Connects when first used. */
@@ -86,7 +79,7 @@ export class Postgres {
 
   /** One statement on a fresh snapshot. It may run more than once, and the server refuses to let it write. */
   async read<Row>(text: string, values?: readonly PostgresValue[], name?: string): Promise<Row[]> {
-    return this.#withRetries(this.#checkOut, (session) => session.query<Row>(text, values, name));
+    return this.#withRetries((session) => session.query<Row>(text, values, name));
   }
 
   /**
@@ -95,20 +88,7 @@ export class Postgres {
    */
   async transaction<R>(body: (tx: PostgresTransaction) => Promise<R>, options: TransactionOptions = {}): Promise<R> {
     const { isolation = "read_committed", statementTimeoutMs } = options;
-    return this.#withRetries(this.#checkOut, (session) => session.transaction(body, isolation, statementTimeoutMs));
-  }
-
-  /**
-   * For transactions that would wait for each other anyway. They share a connection while there are any, so that the
-   * server goes from one to the next without waiting for us in between.
-   */
-  line(): TransactionLine {
-    const open = async () => (await this.#checkOut()).session;
-    const shared = new SharedConnection({ open, isWanted: () => this.#pool.waitingCount > 0 });
-    const checkOut = () => shared.checkOut();
-    return {
-      transaction: (body) => this.#withRetries(checkOut, (session) => session.transaction(body, "read_committed")),
-    };
+    return this.#withRetries((session) => session.transaction(body, isolation, statementTimeoutMs));
   }
 
   /** Waits for what is under way. */
@@ -116,42 +96,30 @@ export class Postgres {
     if (!this.#pool.ending) await this.#pool.end();
   }
 
-  readonly #checkOut = async (): Promise<CheckedOut> => {
-    const session = new PostgresSession(await this.#pool.connect(), this.#limits);
-    return { session, release: () => session.release() };
-  };
-
-  async #withRetries<R>(
-    checkOut: () => Promise<CheckedOut>,
-    attempt: (session: PostgresSession) => Promise<R>,
-  ): Promise<R> {
+  async #withRetries<R>(attempt: (session: PostgresSession) => Promise<R>): Promise<R> {
     for (let failures = 1; ; failures += 1) {
-      const outcome = await this.#attempt(checkOut, attempt);
+      const outcome = await this.#attempt(attempt);
       if (outcome.done) return outcome.result;
       if (!outcome.retryable || failures >= this.#retry.attempts) throw outcome.error;
       await sleep(retryDelayMs(this.#retry, failures, this.#random()));
     }
   }
 
-  async #attempt<R>(
-    checkOut: () => Promise<CheckedOut>,
-    attempt: (session: PostgresSession) => Promise<R>,
-  ): Promise<AttemptOutcome<R>> {
+  async #attempt<R>(attempt: (session: PostgresSession) => Promise<R>): Promise<AttemptOutcome<R>> {
     if (this.#pool.ending) throw new StorageError("closed", "the PostgreSQL pool is closed");
-    let checkedOut: CheckedOut;
+    let session: PostgresSession;
     try {
-      checkedOut = await checkOut();
+      session = new PostgresSession(await this.#pool.connect(), this.#limits);
     } catch (thrown) {
       const error = toConnectError(thrown);
       return { done: false, error, retryable: isConnectRetryable(error) };
     }
-    const { session, release } = checkedOut;
     try {
       return { done: true, result: await attempt(session) };
     } catch (error) {
       return { done: false, error, retryable: isRetryable(error, session.lost) };
     } finally {
-      release();
+      session.release();
     }
   }
 }

@@ -24,7 +24,7 @@ afterEach(() => {
 
 /** Commits so many rows, in several transactions, as a store does. */
 async function write(checkpointer: Checkpointer, rows: number): Promise<void> {
-  const commit = new GroupCommit(db, { afterCommit: (jobs) => checkpointer.committed(jobs) });
+  const commit = new GroupCommit(db, { onCommitted: (jobs) => checkpointer.committed(jobs) });
   const insert = (tx: Sqlite) => tx.sql("INSERT INTO t (text) VALUES ('x')").write();
   await Promise.all(Array.from({ length: rows }, () => commit.submit(insert)));
 }

@@ -82,20 +82,22 @@ describe("a submitter", () => {
   test("is told the result after the commit, and nobody before", async () => {
     const seen: string[] = [];
     const { commits, committedIds } = setUp({
-      beforeCommit: () => seen.push(`before: ${committedIds()}`),
-      afterCommit: () => seen.push(`after: ${committedIds()}`),
+      hooks: {
+        before: (...labels) => seen.push(`before ${labels}: ${committedIds()}`),
+        after: (...labels) => seen.push(`after ${labels}: ${committedIds()}`),
+      },
     });
     const told = [1, 2].map(async (id) => {
-      const result = await commits.submit(insert(id));
+      const result = await commits.submit(insert(id), "accept");
       seen.push(`told ${result}: ${committedIds()}`);
     });
     await Promise.all(told);
-    expect(seen).toEqual(["before: ", "after: 1,2", "told 1: 1,2", "told 2: 1,2"]);
+    expect(seen).toEqual(["before accept: ", "after accept: 1,2", "told 1: 1,2", "told 2: 1,2"]);
   });
 
   test("shares one commit with everyone of its turn", async () => {
     let commitCount = 0;
-    const { commits, committedIds } = setUp({ afterCommit: () => (commitCount += 1) });
+    const { commits, committedIds } = setUp({ onCommitted: () => (commitCount += 1) });
     const ids = Array.from({ length: 64 }, (_, index) => index);
     expect(await Promise.all(ids.map((id) => commits.submit(insert(id))))).toEqual(ids);
     expect(commitCount).toBe(1);
@@ -104,7 +106,7 @@ describe("a submitter", () => {
 
   test("waits for the next commit when the batch is full", async () => {
     const sizes: number[] = [];
-    const { commits, committedIds } = setUp({ maxBatch: 10, afterCommit: () => sizes.push(committedIds().length) });
+    const { commits, committedIds } = setUp({ maxBatch: 10, onCommitted: () => sizes.push(committedIds().length) });
     await Promise.all(Array.from({ length: 25 }, (_, id) => commits.submit(insert(id))));
     expect(sizes).toEqual([10, 20, 25]);
     expect(commits.queued).toBe(0);
@@ -123,6 +125,30 @@ describe("a submitter", () => {
     await commits.submit(insert(1)).then((id) => commits.submit(insert(id + 1)));
     expect(committedIds()).toEqual([1, 2]);
   });
+});
+
+test("hooks hear each label of a transaction once, and nothing of a transaction without labels", async () => {
+  const heard: string[] = [];
+  const { commits } = setUp({
+    maxBatch: 4,
+    hooks: {
+      before: (...labels) => heard.push(`before ${labels.join("+")}`),
+      after: (...labels) => heard.push(`after ${labels.join("+")}`),
+    },
+  });
+  const labels = [undefined, "accept", "fence", "accept", undefined, undefined, undefined, undefined, "once"] as const;
+  await Promise.all(labels.map((label, id) => commits.submit(insert(id), label)));
+  expect(heard).toEqual(["before accept+fence", "after accept+fence", "before once", "after once"]);
+});
+
+test("hooks hear of the labels of jobs that one at fault left alone", async () => {
+  const heard: string[] = [];
+  const hooks = { before: (...labels: readonly string[]) => heard.push(labels.join("+")), after: () => undefined };
+  const { commits, committedIds } = setUp({ hooks });
+  const failing = commits.submit(refuse(new Error("told to fail")), "fence");
+  await Promise.allSettled([commits.submit(insert(1), "accept"), failing]);
+  expect(heard).toEqual(["accept"]);
+  expect(committedIds()).toEqual([1]);
 });
 
 describe("items of the same jobs", () => {
@@ -162,7 +188,7 @@ describe("items of the same jobs", () => {
 
   test("may be too much for one transaction: the rest comes first in the next, before whoever stood behind it", async () => {
     const commits: number[][] = [];
-    const setup = setUp({ afterCommit: () => commits.push(setup.committedIds()) });
+    const setup = setUp({ onCommitted: () => commits.push(setup.committedIds()) });
     const insertTwo = (db: Sqlite, ids: readonly number[]) => ({
       firstOnes: ids.slice(0, 2).map((id) => insert(id)(db) * 10),
     });
@@ -285,16 +311,15 @@ describe("a job that fails", () => {
     await commits.submit(insert(1));
     const fillsTheDisk = 100;
     const isFull = () => db.sql<{ n: number }>("SELECT count(*) AS n FROM event WHERE id >= ?").get(fillsTheDisk)?.n;
-    const full = new GroupCommit(db, {
-      beforeCommit: () => {
-        if (isFull() !== 0) throw new StorageError("disk_full", "no room");
-      },
-    });
+    const refuseFull = () => {
+      if (isFull() !== 0) throw new StorageError("disk_full", "no room");
+    };
+    const full = new GroupCommit(db, { hooks: { before: refuseFull, after: () => undefined } });
     const retry = (tx: Sqlite) => tx.sql("SELECT id FROM event WHERE id = 1").get();
     const outcomes = await Promise.allSettled([
-      full.submit(retry),
-      full.submit(insert(fillsTheDisk)),
-      full.submit(insert(2)),
+      full.submit(retry, "outbox"),
+      full.submit(insert(fillsTheDisk), "outbox"),
+      full.submit(insert(2), "outbox"),
     ]);
     expect(outcomes[0]).toMatchObject({ status: "fulfilled", value: { id: 1 } });
     expect(outcomes[1]).toMatchObject({ reason: { kind: "disk_full" } });
@@ -313,11 +338,14 @@ describe("a commit that fails", () => {
   test("rejects every job of it", async () => {
     const failure = new Error("injected");
     const { commits, committedIds } = setUp({
-      beforeCommit: () => {
-        throw failure;
+      hooks: {
+        before: () => {
+          throw failure;
+        },
+        after: () => undefined,
       },
     });
-    const outcomes = await Promise.allSettled([commits.submit(insert(1)), commits.submit(insert(2))]);
+    const outcomes = await Promise.allSettled([commits.submit(insert(1), "fence"), commits.submit(insert(2))]);
     expect(outcomes).toEqual([1, 2].map(() => ({ status: "rejected", reason: failure })));
     expect(committedIds()).toEqual([]);
   });
@@ -341,12 +369,16 @@ describe("a commit that fails", () => {
   test("after the flush leaves the rows and tells nobody that they are there", async () => {
     const failure = new Error("injected");
     const { commits, committedIds } = setUp({
-      afterCommit: () => {
-        throw failure;
+      hooks: {
+        before: () => undefined,
+        after: () => {
+          throw failure;
+        },
       },
     });
-    await expect(commits.submit(insert(1))).rejects.toBe(failure);
-    expect(committedIds()).toEqual([1]);
+    await expect(commits.submit(insert(1), "accept")).rejects.toBe(failure);
+    await expect(commits.submit(insert(2))).resolves.toBe(2);
+    expect(committedIds()).toEqual([1, 2]);
   });
 
   test("because the disk refuses is an io error for all, and loses nothing that was acknowledged", async () => {

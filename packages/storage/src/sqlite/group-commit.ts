@@ -3,6 +3,7 @@
 // Why: docs/tuning-log.md#accepts-share-a-turn.
 import assert from "node:assert/strict";
 import process from "node:process";
+import type { CommitHooks, CommitLabel } from "../commit-hooks.ts";
 import { StorageError } from "../storage-error.ts";
 import type { Sqlite } from "./sqlite.ts";
 
@@ -11,8 +12,8 @@ export interface GroupCommitOptions {
   maxBatch?: number;
   /** Jobs waiting; more are refused as busy. */
   maxQueued?: number;
-  /** After the last job, inside the transaction. A throw rolls back and rejects every job of the batch. */
-  beforeCommit?: () => void;
+  /** Hear of transactions that hold a job with a label. A throw rejects every job of the batch. */
+  hooks?: CommitHooks<void> | undefined;
   /** Calls once, when the event loop has come round; `setImmediate` unless another loop drives this one. */
   nextTurn?: (run: () => void) => void;
   /**
@@ -20,8 +21,8 @@ export interface GroupCommitOptions {
    * hears a few. The loop is busy with them meanwhile, and a lone caller waits for one empty turn.
    */
   gathersTurns?: boolean;
-  /** The batch is on disk and nobody has been told. A throw rejects jobs that are committed, as a crash would. */
-  afterCommit?: (jobs: number) => void;
+  /** Called after each COMMIT, before any caller has its answer. */
+  onCommitted?: (jobs: number) => void;
 }
 
 /** Synchronous, and without effects outside the database: when a neighbour fails it is rolled back and runs again. */
@@ -41,6 +42,7 @@ interface QueuedJob {
   job: CommitJob<unknown> | undefined;
   jobs: CommitJobs<unknown, unknown> | undefined;
   item: unknown;
+  label: CommitLabel | undefined;
   resolve: (result: unknown) => void;
   reject: (error: unknown) => void;
   /** What the job returned in the transaction under way. */
@@ -59,8 +61,8 @@ export class GroupCommit {
   readonly #db: Sqlite;
   readonly #maxBatch: number;
   readonly #maxQueued: number;
-  readonly #beforeCommit: (() => void) | undefined;
-  readonly #afterCommit: ((jobs: number) => void) | undefined;
+  readonly #hooks: CommitHooks<void> | undefined;
+  readonly #onCommitted: ((jobs: number) => void) | undefined;
   readonly #gathersTurns: boolean;
   readonly #nextTurn: (run: () => void) => void;
   readonly #onImmediate = () => this.#runScheduled();
@@ -75,8 +77,8 @@ export class GroupCommit {
     this.#db = db;
     this.#maxBatch = options.maxBatch ?? 256;
     this.#maxQueued = options.maxQueued ?? 65_536;
-    this.#beforeCommit = options.beforeCommit;
-    this.#afterCommit = options.afterCommit;
+    this.#hooks = options.hooks;
+    this.#onCommitted = options.onCommitted;
     this.#gathersTurns = options.gathersTurns ?? false;
     this.#nextTurn = options.nextTurn ?? setImmediate;
     assert(this.#maxBatch >= 1 && this.#maxQueued >= 1);
@@ -87,14 +89,17 @@ export class GroupCommit {
     return this.#queue.length;
   }
 
-  /** Resolves after the COMMIT that holds this job has returned; rejects if it is not committed. */
-  submit<R>(job: CommitJob<R>): Promise<R> {
-    return this.#enqueue(job, undefined, undefined);
+  /**
+   * Resolves after the COMMIT that holds this job has returned; rejects if it is not committed. The label says to hooks what
+   * kind of work it is.
+   */
+  submit<R>(job: CommitJob<R>, label?: CommitLabel): Promise<R> {
+    return this.#enqueue(job, undefined, undefined, label);
   }
 
   /** The same for one item of `jobs`, which is done in one call with the items of the same `jobs` beside it. */
-  submitItem<Item, R>(jobs: CommitJobs<Item, R>, item: Item): Promise<R> {
-    return this.#enqueue(undefined, jobs as CommitJobs<unknown, unknown>, item);
+  submitItem<Item, R>(jobs: CommitJobs<Item, R>, item: Item, label?: CommitLabel): Promise<R> {
+    return this.#enqueue(undefined, jobs as CommitJobs<unknown, unknown>, item, label);
   }
 
   /**
@@ -108,13 +113,14 @@ export class GroupCommit {
     });
   }
 
-  #enqueue<R>(job: QueuedJob["job"], jobs: QueuedJob["jobs"], item: unknown): Promise<R> {
+  #enqueue<R>(job: QueuedJob["job"], jobs: QueuedJob["jobs"], item: unknown, label: QueuedJob["label"]): Promise<R> {
     if (this.#closed) return Promise.reject(new StorageError("closed", "the group commit is closed"));
     if (this.#queue.length >= this.#maxQueued) {
       return Promise.reject(new StorageError("busy", `${this.#maxQueued} jobs wait for the disk`));
     }
     return new Promise<R>((resolve, reject) => {
-      this.#queue.push({ job, jobs, item, resolve: resolve as QueuedJob["resolve"], reject, result: undefined });
+      const told = { resolve: resolve as QueuedJob["resolve"], reject, result: undefined };
+      this.#queue.push({ job, jobs, item, label, ...told });
       this.#schedule();
     });
   }
@@ -187,15 +193,18 @@ export class GroupCommit {
   #commitBatch(batch: QueuedJob[]): void {
     let phase: CommitPhase = "begin";
     let done = 0;
+    let labels: readonly CommitLabel[] = [];
     try {
       this.#db.transaction(() => {
         phase = "jobs";
         done = this.#runJobs(batch);
         phase = "commit";
-        this.#beforeCommit?.();
+        if (this.#hooks !== undefined) labels = labelsOf(batch.slice(0, done));
+        if (labels.length > 0) this.#hooks?.before(...labels);
       });
       phase = "committed";
-      this.#afterCommit?.(done);
+      this.#onCommitted?.(done);
+      if (labels.length > 0) this.#hooks?.after(...labels);
     } catch (error) {
       if (batch.length > 1 && isOneJobsFault(phase, error)) this.#commitEachAlone(batch);
       else for (const entry of batch) entry.reject(error);
@@ -247,6 +256,11 @@ export class GroupCommit {
     for (const [at, result] of results.entries()) (entries[at] as QueuedJob).result = result;
     return results.length;
   }
+}
+
+/** Each once. */
+function labelsOf(jobs: readonly QueuedJob[]): readonly CommitLabel[] {
+  return [...new Set(jobs.flatMap(({ label }) => label ?? []))];
 }
 
 /** When everything has run that waits for promises which are settled by now. */

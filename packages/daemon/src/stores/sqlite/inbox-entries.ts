@@ -1,11 +1,11 @@
 // Single messages of the inbox, without their bodies: finding one by an id, and marking it as read. Messages that
 // retention has removed answer from what is left of them.
+import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { InboxEntry } from "../../core/message-facts.ts";
 import type { InboxEntries } from "../../ports.ts";
-import type { MarkedCommit } from "./marked-commit.ts";
 
-export function createSqliteInboxEntries(db: Sqlite, { commit }: Pick<MarkedCommit, "commit">): InboxEntries {
+export function createSqliteInboxEntries(db: Sqlite, commit: GroupCommit): InboxEntries {
   return {
     find: (id) => selectEntry(db, id),
     markRead: (id, nowMs) => commit.submit((tx) => markRead(tx, id, nowMs)),

@@ -1,16 +1,16 @@
 // Programs that read the inbox and how far each has come, beside the messages themselves: a position means nothing without
 // them, and both are copied, restored and lost together.
+import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { acknowledge, beforeAll, offer, type ReaderPlace } from "../../core/reader-place.ts";
 import type { InboxReaders, ReaderAsk, ReaderPage } from "../../ports.ts";
 import { countUnread, listRows, listRowsBefore, unreadOnly } from "./inbox-reading.ts";
 import { selectLastId } from "./inbox-store.ts";
-import type { MarkedCommit } from "./marked-commit.ts";
 
 /** Names are chosen by callers, so that there could be any number; the one that was not used for longest is forgotten. */
 const readersMax = 1_024;
 
-export function createSqliteInboxReaders({ commit }: Pick<MarkedCommit, "commit">): InboxReaders {
+export function createSqliteInboxReaders(commit: GroupCommit): InboxReaders {
   return { next: (ask, nowMs) => commit.submit((tx) => takeNext(tx, ask, nowMs)) };
 }
 

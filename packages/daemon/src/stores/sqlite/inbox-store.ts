@@ -1,22 +1,19 @@
 // The inbox on SQLite: one row per message, and a tombstone once retention has removed it. Opening bodies and acking
 // deliveries are the services' business; taking messages in is in inbox-arrivals.ts, reading rows in inbox-reading.ts.
 // Why: docs/decisions/0102.
+import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { InboxStore } from "../../ports.ts";
 import { readKept, takeArrival } from "./inbox-arrivals.ts";
 import { listRows, listRowsBefore, searchRows, selectNews } from "./inbox-reading.ts";
 import { unindexBody } from "./inbox-search.ts";
-import type { MarkedCommit } from "./marked-commit.ts";
 import { lowestUlidAt } from "./time-ordered-ids.ts";
 
-export function createSqliteInboxStore(db: Sqlite, { commit, note }: MarkedCommit, nextId: () => string): InboxStore {
+export function createSqliteInboxStore(db: Sqlite, commit: GroupCommit, nextId: () => string): InboxStore {
   const kept = readKept(db);
   return {
     insert: (message, receivedAt) =>
-      commit.submit((tx) => {
-        note();
-        return takeArrival(tx, kept, { message, receivedAt, nextId });
-      }),
+      commit.submit((tx) => takeArrival(tx, kept, { message, receivedAt, nextId }), "inbox"),
     list: (filter, page) => listRows(db, filter, page),
     listBefore: (filter, page) => listRowsBefore(db, filter, page),
     search: (text, page) => searchRows(db, text, page),

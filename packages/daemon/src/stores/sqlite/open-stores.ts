@@ -1,7 +1,9 @@
 // Both databases of a daemon with everything that is kept in them, opened together and closed together.
 import type { MeshPaths } from "@claudemesh/client/home";
+import { createSyncCommitHooks } from "@claudemesh/storage/commit-hooks";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
+import { GroupCommit } from "@claudemesh/storage/group-commit";
 import type {
   AuditReading,
   BrokerIdSearch,
@@ -27,7 +29,6 @@ import { createSqliteDismissStore } from "./dismiss-store.ts";
 import { createSqliteInboxEntries } from "./inbox-entries.ts";
 import { createSqliteInboxReaders } from "./inbox-readers.ts";
 import { createSqliteInboxStore, selectLastId } from "./inbox-store.ts";
-import { createMarkedCommit } from "./marked-commit.ts";
 import { createSqliteMembershipStore, createSqliteMembersStore, createSqliteNegotiatedStore } from "./members-store.ts";
 import { type OpenDatabase, openInboxDatabase, openOutboxDatabase } from "./open-databases.ts";
 import { createSqliteOutboxStore } from "./outbox-store.ts";
@@ -83,10 +84,11 @@ export function createStores(
   chance: Chance = systemChance,
 ): DaemonStores {
   const { nextTurn } = chance;
-  const outboxPoints = { before: "outbox.before_commit", after: "outbox.after_commit" } as const;
-  const outboxCommit = createMarkedCommit(outbox.db, failpoints, outboxPoints, nextTurn);
+  // Callers have a connection each, and a turn of the loop hears a few of them.
+  const committing = { nextTurn, gathersTurns: true, hooks: createSyncCommitHooks(failpoints) };
+  const outboxCommit = new GroupCommit(outbox.db, committing);
   const inboxIds = createRowIds(inbox.db, "inbox", clock.nowMs, selectLastId(inbox.db), chance);
-  const inboxCommit = createMarkedCommit(inbox.db, failpoints, { after: "inbox.after_commit" }, nextTurn);
+  const inboxCommit = new GroupCommit(inbox.db, committing);
   return {
     outbox: createSqliteOutboxStore(outbox.db, outboxCommit),
     requeues: createSqliteRequeueStore(outbox.db, outboxCommit),
@@ -96,16 +98,16 @@ export function createStores(
     readers: createSqliteInboxReaders(inboxCommit),
     search: createSqliteBrokerIdSearch(outbox.db, inbox.db),
     auditing: createSqliteAuditReading(outbox.db, inbox.db),
-    members: createSqliteMembersStore(outbox.db, outboxCommit.commit),
-    negotiated: createSqliteNegotiatedStore(outbox.db, outboxCommit.commit),
-    membership: createSqliteMembershipStore(outbox.db, outboxCommit.commit),
-    pins: createSqlitePeerPinsStore(outbox.db, outboxCommit.commit),
+    members: createSqliteMembersStore(outbox.db, outboxCommit),
+    negotiated: createSqliteNegotiatedStore(outbox.db, outboxCommit),
+    membership: createSqliteMembershipStore(outbox.db, outboxCommit),
+    pins: createSqlitePeerPinsStore(outbox.db, outboxCommit),
     nextOutboxId: createRowIds(outbox.db, "outbox", clock.nowMs, undefined, chance),
     watchOutbox: createOutboxWatch(outbox.db),
     schema: { outbox: outbox.schema, inbox: inbox.schema },
     close: () => {
-      outboxCommit.commit.close();
-      inboxCommit.commit.close();
+      outboxCommit.close();
+      inboxCommit.close();
       outbox.db.close();
       inbox.db.close();
     },

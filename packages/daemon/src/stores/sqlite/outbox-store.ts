@@ -5,11 +5,11 @@ import assert from "node:assert/strict";
 import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
 import type { Priority } from "@claudemesh/protocol/messages/envelope";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
+import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { ClaimedRow, NewOutboxRow, StoredSend } from "../../core/outbox-row.ts";
 import { byPriority, prioritiesFirst } from "../../core/priorities.ts";
 import type { Claim, DueQuery, Inserted, OutboxStore } from "../../ports.ts";
-import type { MarkedCommit } from "./marked-commit.ts";
 import {
   countRows,
   inspectRow,
@@ -25,7 +25,7 @@ import * as rows from "./outbox-rows.ts";
 
 type NewSend = { readonly row: NewOutboxRow; readonly as: "pending" | "inflight" };
 
-export function createSqliteOutboxStore(db: Sqlite, { commit, note }: MarkedCommit): OutboxStore {
+export function createSqliteOutboxStore(db: Sqlite, commit: GroupCommit): OutboxStore {
   // Most outboxes have none for a month, and a look-up that can find nothing is half the cost of a look-up.
   let hasTombstones = db.sql("SELECT 1 FROM outbox_tombstone LIMIT 1").get() !== undefined;
   const findPruned = (tx: Sqlite, clientMessageId: string) =>
@@ -40,7 +40,6 @@ export function createSqliteOutboxStore(db: Sqlite, { commit, note }: MarkedComm
     return { type: "known", send };
   };
   const insertAll = (tx: Sqlite, sends: readonly NewSend[]): Inserted[] => {
-    note();
     const firstDue = new FirstDue(tx);
     return sends.map(({ row, as }) => {
       if (as === "pending") firstDue.forget();
@@ -50,7 +49,7 @@ export function createSqliteOutboxStore(db: Sqlite, { commit, note }: MarkedComm
   };
   return {
     find: (clientMessageId) => selectSend(db, clientMessageId) ?? findPruned(db, clientMessageId),
-    insert: (row, as) => commit.submitItem(insertAll, { row, as }),
+    insert: (row, as) => commit.submitItem(insertAll, { row, as }, "outbox"),
     claimDue: (query) => commit.submit((tx) => claimDue(tx, query)),
     nextDueAt: (afterMs) => selectNextDueAt(db, afterMs),
     endTry: (id, attempts, end, nowMs) => commit.submit((tx) => rows.endTry(tx, id, attempts, end, nowMs)),

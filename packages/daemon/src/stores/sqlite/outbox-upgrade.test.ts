@@ -4,11 +4,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { outboxStatuses } from "@claudemesh/protocol/messages/outbox-row";
+import { GroupCommit } from "@claudemesh/storage/group-commit";
 import { openSqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { noFailpoints } from "../../testing/test-stores.ts";
-import { createMarkedCommit } from "./marked-commit.ts";
 import { openOutboxDatabase, outboxMigrations } from "./open-databases.ts";
 import { createSqliteOutboxStore } from "./outbox-store.ts";
 import { createSqliteRequeueStore } from "./requeue-store.ts";
@@ -59,7 +58,7 @@ async function openUpgraded() {
     db.close();
     rmSync(folder, { recursive: true, force: true });
   });
-  const commit = createMarkedCommit(db, noFailpoints, { after: "outbox.after_commit" });
+  const commit = new GroupCommit(db);
   return {
     db,
     schema,

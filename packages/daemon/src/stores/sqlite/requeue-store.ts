@@ -3,6 +3,7 @@
 import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
 import type { EnvelopeVersion, Priority } from "@claudemesh/protocol/messages/envelope";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
+import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import {
   decideRequeue,
@@ -13,19 +14,14 @@ import {
   type Successor,
 } from "../../core/requeue.ts";
 import type { RequeueStore } from "../../ports.ts";
-import type { MarkedCommit } from "./marked-commit.ts";
 import { abortRequeued, bringForward, holdBack, insertSuccessor } from "./outbox-rows.ts";
 
-export function createSqliteRequeueStore(db: Sqlite, { commit, note }: MarkedCommit): RequeueStore {
+export function createSqliteRequeueStore(db: Sqlite, commit: GroupCommit): RequeueStore {
   return {
     find: (id) => selectTarget(db, id),
     content: (id) => selectContent(db, id),
     isConsumed: (clientMessageId) => isConsumed(db, clientMessageId),
-    requeue: (order) =>
-      commit.submit((tx) => {
-        note();
-        return requeueRow(tx, order);
-      }),
+    requeue: (order) => commit.submit((tx) => requeueRow(tx, order), "outbox"),
     holdBack: (id, untilMs) => commit.submit((tx) => holdBack(tx, id, untilMs)),
     bringForward: (id, dueAtMs) => commit.submit((tx) => bringForward(tx, id, dueAtMs)),
   };

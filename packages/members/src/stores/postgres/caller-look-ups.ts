@@ -1,13 +1,10 @@
 // Who calls? Asked anew for every HTTP request, so that a revocation counts at once, and therefore asked for many requests
 // in one round trip: those that arrive while two others are on their way.
-import { NaturalBatches } from "@claudemesh/storage/natural-batches";
+import { Batcher, lookUps } from "@claudemesh/storage/batcher";
 import type { Postgres } from "@claudemesh/storage/postgres";
 import { comparable, isUuid } from "@claudemesh/storage/postgres-text";
 import type { MembersStore, Mesh, MeshMember } from "../../ports.ts";
 import { type MemberRow, memberColumns, toMember } from "../member-rows.ts";
-
-const perRead = 256;
-const readsAtOnce = 2;
 
 type TokenKey = { readonly nameOrId: string; readonly tokenHash: string };
 type Numbered<Row> = Row & { readonly n: number };
@@ -15,12 +12,7 @@ type Numbered<Row> = Row & { readonly n: number };
 /** A read begins after it was asked for, and sees everything that was committed by then. */
 export function createCallerLookUps(postgres: Postgres): Pick<MembersStore, "findMesh" | "findByToken"> {
   const batches = <Key, Found>(run: (keys: readonly Key[]) => Promise<readonly (Found | undefined)[]>) =>
-    new NaturalBatches<Key, Found | undefined>({
-      maxBatch: perRead,
-      maxConcurrent: readsAtOnce,
-      gathersTurns: true,
-      run,
-    });
+    new Batcher<Key, Found | undefined>(lookUps, { run });
   const meshesById = batches<string, Mesh>((ids) => selectMeshesById(postgres, ids));
   const meshesByName = batches<string, Mesh>((names) => selectMeshesByName(postgres, names));
   const byToken = batches<TokenKey, MeshMember>((keys) => selectByTokens(postgres, keys));

@@ -1,9 +1,11 @@
 // When an accept's COMMIT leaves, and who is told what, on a PostgreSQL whose answers the test holds back.
+
+import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import { StorageError } from "@claudemesh/storage/errors";
-import type { Postgres, PostgresTransaction, TransactionLine } from "@claudemesh/storage/postgres";
+import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
 import { expect, test } from "vitest";
 import type { OfferedSend } from "../../ports.ts";
-import { AcceptBatches, type TransactionProbe } from "./accept-batches.ts";
+import { AcceptBatches } from "./accept-batches.ts";
 
 const send: OfferedSend = {
   meshId: "01890000-0000-7000-8000-000000000001",
@@ -26,7 +28,7 @@ const send: OfferedSend = {
 };
 
 /** Answers no statement before it is told to, and notes what it was asked for. Claims of free ids may find one taken. */
-function startHeld(probe: Partial<TransactionProbe>, taken: "none" | "one" = "none") {
+function startHeld(hooks?: CommitHooks, taken: "none" | "one" = "none") {
   const written = Promise.withResolvers<unknown[]>();
   const seen: string[] = [];
   const query = async (_text: string, _values: unknown, name: string): Promise<unknown[]> => {
@@ -35,9 +37,9 @@ function startHeld(probe: Partial<TransactionProbe>, taken: "none" | "one" = "no
   };
   const execute = async (text: string, values: unknown, name: string) => (await query(text, values, name)).length;
   const commits = Promise.withResolvers<void>();
-  const line: TransactionLine = {
+  const postgres: Pick<Postgres, "transaction"> = {
     transaction: async (body) => {
-      const result = await body({ query, execute, flush: () => seen.push("flush") } as unknown as PostgresTransaction);
+      const result = await body({ query, execute } as unknown as PostgresTransaction);
       seen.push("COMMIT");
       commits.resolve();
       await written.promise;
@@ -47,39 +49,38 @@ function startHeld(probe: Partial<TransactionProbe>, taken: "none" | "one" = "no
       return result;
     },
   };
-  const batches = new AcceptBatches({ line: () => line } as unknown as Postgres, {
-    afterCommit: () => undefined,
-    ...probe,
-  });
+  const batches = new AcceptBatches(postgres, hooks);
   const answer = () => written.resolve([{ refusal: null, history_id: 7, audience: null }]);
   return { batches, seen, commits: commits.promise, answer };
 }
 
 test("claims leave first, and COMMIT behind the last statement without waiting for any answer", async () => {
-  const { batches, seen, commits, answer } = startHeld({});
+  const { batches, seen, commits, answer } = startHeld();
   const accepting = batches.accept(send);
   await commits;
-  expect(seen).toEqual(["claim_free", "flush", "lock_mesh", "write_free", "COMMIT"]);
+  expect(seen).toEqual(["claim_free", "lock_mesh", "write_free", "COMMIT"]);
   answer();
   expect(await accepting).toMatchObject({ result: { type: "accepted", historyId: 7 } });
 });
 
-test("whoever wants to hear before COMMIT hears after the answer to the last statement", async () => {
-  const { batches, seen, answer } = startHeld({ beforeCommit: () => void seen.push("heard") });
+test("hooks hear before COMMIT, after the answer to the last statement, and again when it is committed", async () => {
+  const { batches, seen, answer } = startHeld({
+    before: () => void seen.push("heard"),
+    after: () => void seen.push("over"),
+  });
   const accepting = batches.accept(send);
   await expect.poll(() => seen).toContain("write_free");
   answer();
   await accepting;
-  expect(seen).toEqual(["claim_free", "flush", "lock_mesh", "write_free", "heard", "COMMIT"]);
+  expect(seen).toEqual(["claim_free", "lock_mesh", "write_free", "heard", "COMMIT", "over"]);
 });
 
 test("where an id was taken since its look-up the same batch asks again, id by id", async () => {
-  const { batches, seen, answer } = startHeld({}, "one");
+  const { batches, seen, answer } = startHeld(undefined, "one");
   answer();
   expect(await batches.accept(send)).toMatchObject({ result: { type: "accepted", historyId: 7 } });
-  const statements = ["flush", "lock_mesh"];
   expect(seen).toEqual([
-    ...["claim_free", ...statements, "write_free", "COMMIT"],
-    ...["claim_contested", ...statements, "write_contested", "COMMIT"],
+    ...["claim_free", "lock_mesh", "write_free", "COMMIT"],
+    ...["claim_contested", "lock_mesh", "write_contested", "COMMIT"],
   ]);
 });

@@ -14,11 +14,11 @@ export type AcceptOutcome =
   | { readonly type: "outdated" };
 
 /**
- * Puts every statement on its way without waiting for answers, so that COMMIT can travel behind them: who holds the mesh's
- * lock does not wait for us in between. `decided`, one outcome per send in their order, is true once the transaction committed.
+ * Puts every statement on its way without waiting for answers, so that COMMIT can travel behind them: the transaction that
+ * holds the mesh's lock does not wait for this process in between. `decided`, one outcome per send in their order, is true once the transaction committed.
  * No two of the sends may have the same client_message_id.
  */
-export function sendAccepts(
+export function pipelineAcceptBatch(
   tx: PostgresTransaction,
   meshId: string,
   sends: readonly SendToAccept[],
@@ -26,8 +26,6 @@ export function sendAccepts(
 ): { readonly decided: Promise<AcceptOutcome[]> } {
   // Every transaction claims in the same order, so that two of them never wait for each other.
   const claiming = unawaited(insertClaims(tx, meshId, [...sends].sort(byClientMessageId), ids));
-  // The server claims while the rest, bodies and all, is put into its format. The lock waits for that: nobody else should.
-  tx.flush();
   const locking = unawaited(lockMesh(tx, meshId));
   // Statements after the wait: they see what the other transaction committed.
   const writing = unawaited(writeAccepts(tx, meshId, sends, ids));
@@ -35,13 +33,13 @@ export function sendAccepts(
   return { decided: unawaited(Promise.all([claiming, locking, writing, mentioning]).then(([, , judged]) => judged)) };
 }
 
-/** As above, for who goes on inside the transaction, which an id that is taken must not end. */
+/** The same for a transaction that goes on afterwards, and that an id which is taken must not end. */
 export async function acceptInTransaction(
   tx: PostgresTransaction,
   meshId: string,
   sends: readonly SendToAccept[],
 ): Promise<AcceptOutcome[]> {
-  return sendAccepts(tx, meshId, sends, "contested").decided;
+  return pipelineAcceptBatch(tx, meshId, sends, "contested").decided;
 }
 
 function byClientMessageId(a: SendToAccept, b: SendToAccept): number {

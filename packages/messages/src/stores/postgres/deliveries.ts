@@ -1,27 +1,21 @@
 // Deliveries on PostgreSQL: what a recipient has not confirmed, confirming it, and who has something waiting.
 // Why: docs/tuning-log.md#recipients-of-a-message-are-read-together.
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
-import { NaturalBatches } from "@claudemesh/storage/natural-batches";
+import { Batcher, questions, transactions } from "@claudemesh/storage/batcher";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
 import { type StoredItem, toHistoryItem } from "../../core/stored-item.ts";
 import type { DeliveryStore } from "../../ports.ts";
 import type { Reading } from "./stored-accepts.ts";
 import { hasMessage, itemColumns, joinMessages, selectItems } from "./stored-items.ts";
 
-const settlingsPerTransaction = 64;
 /** A full page of each would be some thousands of messages. */
-const pagesPerRead = 64;
-const readsAtOnce = 4;
+const pages = { ...questions, maxItems: 64, atOnce: 4 };
 
 export function createDeliveryStore(postgres: Postgres, committed: Reading): DeliveryStore {
-  const unsettled = new NaturalBatches<UnsettledAsk, HistoryItem[]>({
-    maxConcurrent: readsAtOnce,
-    maxBatch: pagesPerRead,
+  const unsettled = new Batcher<UnsettledAsk, HistoryItem[]>(pages, {
     run: (asks) => selectUnsettledOf(committed, asks),
   });
-  const settlings = new NaturalBatches<Settling, void>({
-    maxConcurrent: 1,
-    maxBatch: settlingsPerTransaction,
+  const settlings = new Batcher<Settling, void>(transactions, {
     run: async (batch) => {
       await postgres.transaction((tx) => settleInTransaction(tx, batch));
       return batch.map(() => undefined);

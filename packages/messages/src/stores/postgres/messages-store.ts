@@ -1,14 +1,16 @@
 // MessagesStore on PostgreSQL: which function reads on its own, which is a transaction, and what is batched. Has no
 // limiter: that is put around it.
+import { Batcher, lookUps } from "@claudemesh/storage/batcher";
+import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
-import { NaturalBatches } from "@claudemesh/storage/natural-batches";
-import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
+import type { Postgres } from "@claudemesh/storage/postgres";
+import { createPostgresCommit } from "@claudemesh/storage/postgres-commit";
 import type { PresenceStore } from "../../ports/presence.ts";
 import type { QueueStore } from "../../ports/queues.ts";
 import type { WebhookStore } from "../../ports/webhooks.ts";
 import type { MessagesStore, StoredAccept } from "../../ports.ts";
 import { noClaim } from "../webhook-rows.ts";
-import { AcceptBatches, type TransactionProbe } from "./accept-batches.ts";
+import { AcceptBatches } from "./accept-batches.ts";
 import { createDeliveryStore, type Recipient, selectWaiting } from "./deliveries.ts";
 import { selectDestinationState } from "./destination-state.ts";
 import { fenceInTransaction, selectFate } from "./fences.ts";
@@ -75,44 +77,26 @@ export type MessagesPools = {
   readonly common: Postgres;
 };
 
-/** Of all meshes together: who is cut off here is cut off from the transaction of its mesh. */
-const lookUpsPerRead = 1_024;
-const lookUpsEnough = 256;
-
-export function createPostgresMessagesStore(pools: MessagesPools, probe: TransactionProbe): MessagesStore {
+export function createPostgresMessagesStore(pools: MessagesPools, hooks?: CommitHooks): MessagesStore {
   const { accepting, looking, common } = pools;
   const committed: Reading = { query: (text, values, name) => common.read(text, values, name) };
   const lookedUp: Reading = { query: (text, values, name) => looking.read(text, values, name) };
-  const accepts = new AcceptBatches(accepting, probe);
-  const lookUps = new NaturalBatches<ClientKey, StoredAccept | undefined>({
-    maxConcurrent: 2,
-    maxBatch: lookUpsPerRead,
-    gathersTurns: true,
-    gatherEnough: lookUpsEnough,
+  const accepts = new AcceptBatches(accepting, hooks);
+  // Of all meshes together. A send that is cut off here is cut off from the transaction of its mesh.
+  const ids = new Batcher<ClientKey, StoredAccept | undefined>(lookUps, {
     run: (keys) => selectAccepted(lookedUp, keys),
   });
-  const sweeping = <Step>(step: (tx: PostgresTransaction) => Promise<Step>): Promise<Step> =>
-    common.transaction(async (tx) => {
-      const done = await step(tx);
-      await probe.beforeCommit?.("sweep");
-      return done;
-    });
+  const fences = createPostgresCommit(accepting, hooks);
+  const sweeps = createPostgresCommit(common, hooks);
   return {
     accepts: {
-      findAccepted: (meshId, clientMessageId) => lookUps.submit({ meshId, clientMessageId }),
+      findAccepted: (meshId, clientMessageId) => ids.submit({ meshId, clientMessageId }),
       accept: (send) => accepts.accept(send),
     },
     fences: {
       findFate: (request) => selectFate(committed, request),
-      fence: async (request, nowMs, expiresAtMs) => {
-        const fate = await accepting.transaction(async (tx) => {
-          const decided = await fenceInTransaction(tx, request, nowMs, expiresAtMs);
-          await probe.beforeCommit?.("fence");
-          return decided;
-        });
-        await probe.afterCommit("fence");
-        return fate;
-      },
+      fence: (request, nowMs, expiresAtMs) =>
+        fences.submit((tx) => fenceInTransaction(tx, request, nowMs, expiresAtMs), "fence"),
     },
     deliveries: createDeliveryStore(common, committed),
     history: { read: (query) => selectHistory(committed, query) },
@@ -144,8 +128,8 @@ export function createPostgresMessagesStore(pools: MessagesPools, probe: Transac
     destinations: { find: (query) => selectDestinationState(committed, query) },
     housekeeping: {
       meshes: (after, limit) => selectMeshes(committed, after, limit),
-      sweepMesh: (meshId, terms) => sweeping((tx) => sweepMesh(tx, meshId, terms)),
-      forgetIds: (meshId, _after, nowMs) => sweeping((tx) => forgetNext(tx, meshId, nowMs)),
+      sweepMesh: (meshId, terms) => sweeps.submit((tx) => sweepMesh(tx, meshId, terms), "sweep"),
+      forgetIds: (meshId, _after, nowMs) => sweeps.submit((tx) => forgetNext(tx, meshId, nowMs), "sweep"),
       countNext: createCountNext(common),
     },
     orphans: {

@@ -1,7 +1,7 @@
 // Who leases from one queue, or settles there, while others do shares a transaction with them: all of them need the queue's
 // row, and would wait for each other's round trips and flushes.
 // Why: docs/tuning-log.md#consumers-share-a-transaction.
-import { KeyedBatches } from "@claudemesh/storage/keyed-batches";
+import { Batcher, transactions } from "@claudemesh/storage/batcher";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
 import { lookForMessages } from "../../core/run-out-leases.ts";
 import type { LeaseOutcome, QueueStore, SettleOutcome } from "../../ports/queues.ts";
@@ -9,7 +9,6 @@ import { type AskedLease, leaseMessages } from "./queue-leases.ts";
 import type { QueueRef } from "./queue-rows.ts";
 import { type AskedSettle, settleMessages } from "./queue-settlements.ts";
 
-const requestsPerTransaction = 64;
 const messagesPerTransaction = 1_000;
 
 export function createQueueBatches(postgres: Postgres): Pick<QueueStore, "lease" | "settle"> {
@@ -20,24 +19,19 @@ export function createQueueBatches(postgres: Postgres): Pick<QueueStore, "lease"
     ({ request }) => request.brokerMessageIds.length,
   );
   return {
-    lease: (request, nowMs) => lookForMessages(() => leases.submit(keyOf(request), { request, nowMs })),
-    settle: (request, nowMs) => settles.submit(keyOf(request), { request, nowMs }),
+    lease: (request, nowMs) => lookForMessages(() => leases.submit({ request, nowMs })),
+    settle: (request, nowMs) => settles.submit({ request, nowMs }),
   };
 }
-
-const keyOf = ({ meshId, queue }: QueueRef) => `${meshId}/${queue}`;
 
 function batchesOf<Asked extends { readonly request: QueueRef }, Outcome>(
   postgres: Postgres,
   decide: (tx: PostgresTransaction, at: QueueRef, asked: readonly Asked[]) => Promise<Outcome[]>,
-  weigh: (asked: Asked) => number,
-): KeyedBatches<Asked, Outcome> {
-  return new KeyedBatches({
-    // Another would only wait for the queue's row.
-    maxConcurrent: 1,
-    maxBatch: requestsPerTransaction,
-    weigh,
-    maxWeight: messagesPerTransaction,
+  messagesOf: (asked: Asked) => number,
+): Batcher<Asked, Outcome> {
+  return new Batcher(transactions, {
+    keyOf: ({ request }) => `${request.meshId}/${request.queue}`,
+    weight: { of: messagesOf, max: messagesPerTransaction },
     run: (asked) => {
       const { meshId, queue } = (asked[0] as Asked).request;
       return postgres.transaction((tx) => decide(tx, { meshId, queue }, asked));

@@ -1,7 +1,7 @@
 // The limiter on Redis, shared by every broker: the idempotent budget of one mesh per window. Keys of a mesh share its
 // hash tag, so that a cluster keeps them together, and all of them expire.
 
-import { NaturalBatches } from "@claudemesh/storage/natural-batches";
+import { Batcher, questions } from "@claudemesh/storage/batcher";
 import { type RateLimit, retryAfterSeconds, windowStartMs } from "../../core/rate-limit.ts";
 import type { Limiter, LimiterDecision } from "../../ports/limiter.ts";
 import type { RedisConnection } from "./redis-connection.ts";
@@ -15,12 +15,10 @@ export type RedisLimiterOptions = {
 
 /** Shared by all brokers; what it holds means nothing. */
 const probeKey = "rls:probe";
-const idsPerCall = 256;
-const callsAtOnce = 2;
 
 /** What the script says of an id. */
 type Covering = "spent" | "counted_before" | "denied";
-type Lane = { readonly window: number; readonly ids: NaturalBatches<string, Covering> };
+type AskedId = { readonly meshId: string; readonly window: number; readonly clientMessageId: string };
 
 /** Where a window's ids are. A mesh's windows share a hash tag, so that they are on one server of a cluster. */
 export function windowKey(meshId: string, windowSeconds: number, window: number): string {
@@ -29,44 +27,33 @@ export function windowKey(meshId: string, windowSeconds: number, window: number)
 
 export function createRedisLimiter(redis: RedisConnection, options: RedisLimiterOptions): Limiter {
   const { rate, timeoutMs = 250, onFailure } = options;
-  /** By mesh. Who is late for a window that has passed shares with those who are late like it, or with nobody. */
-  const lanes = new Map<string, Lane>();
-
-  const openLane = (meshId: string, window: number): Lane => {
-    const keyOf = (aWindow: number) => windowKey(meshId, rate.windowSeconds, aWindow);
-    const keys = { current: keyOf(window), outlived: keyOf(window - 2) };
-    // The current window and the one after it: whoever's clock is late still finds what was counted.
-    const ttlSeconds = 2 * rate.windowSeconds;
-    const ids = new NaturalBatches<string, Covering>({
-      maxBatch: idsPerCall,
-      maxConcurrent: callsAtOnce,
-      run: async (batch) => {
-        const covered = await redis.ask(
-          (client) => client.consumeBudget(keys, batch, rate.limit, ttlSeconds),
-          timeoutMs,
-        );
-        return covered.map((answer) => (answer === 2 ? "spent" : answer === 1 ? "counted_before" : "denied"));
-      },
-    });
-    const lane = { window, ids };
-    lanes.set(meshId, lane);
-    return lane;
-  };
+  const keyOf = (meshId: string, window: number) => windowKey(meshId, rate.windowSeconds, window);
+  // The current window and the one after it: a broker whose clock is late still finds what was counted.
+  const ttlSeconds = 2 * rate.windowSeconds;
+  const ids = new Batcher<AskedId, Covering>(questions, {
+    keyOf: ({ meshId, window }) => keyOf(meshId, window),
+    run: async (asked) => {
+      const { meshId, window } = asked[0] as AskedId;
+      const keys = { current: keyOf(meshId, window), outlived: keyOf(meshId, window - 2) };
+      const offered = asked.map(({ clientMessageId }) => clientMessageId);
+      const covered = await redis.ask(
+        (client) => client.consumeBudget(keys, offered, rate.limit, ttlSeconds),
+        timeoutMs,
+      );
+      return covered.map((answer) => (answer === 2 ? "spent" : answer === 1 ? "counted_before" : "denied"));
+    },
+  });
 
   return {
     consume: async (meshId, clientMessageId, nowMs): Promise<LimiterDecision> => {
       const window = windowStartMs(rate, nowMs) / (rate.windowSeconds * 1000);
-      const open = lanes.get(meshId);
-      const lane = open?.window === window ? open : openLane(meshId, window);
       try {
-        const covering = await lane.ids.submit(clientMessageId);
+        const covering = await ids.submit({ meshId, window, clientMessageId });
         if (covering !== "denied") return { type: "ok", spent: covering === "spent" };
         return { type: "denied", retryAfterSeconds: retryAfterSeconds(rate, nowMs) };
       } catch (error) {
         onFailure(error);
         return { type: "unavailable" };
-      } finally {
-        if (lane.ids.idle && lanes.get(meshId) === lane) lanes.delete(meshId);
       }
     },
     available: async () => {

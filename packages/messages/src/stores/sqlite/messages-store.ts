@@ -69,31 +69,17 @@ export function messagesMigrations(): Migration[] {
   return loadMigrations("messages", new URL("./migrations/", import.meta.url));
 }
 
-/** Told from inside a transaction what kind of work it carries, so that fault points can aim at it. */
-export type TransactionProbe = { readonly saw: (work: "accept" | "fence" | "sweep") => void };
-
-export function createSqliteMessagesStore(
-  db: Sqlite,
-  commit: GroupCommit,
-  rate: RateLimit,
-  probe: TransactionProbe,
-): MessagesStore {
-  const acceptTogether = (tx: Sqlite, sends: readonly OfferedSend[]) => {
-    probe.saw("accept");
-    return acceptInBudget(tx, rate, sends);
-  };
+export function createSqliteMessagesStore(db: Sqlite, commit: GroupCommit, rate: RateLimit): MessagesStore {
+  const acceptTogether = (tx: Sqlite, sends: readonly OfferedSend[]) => acceptInBudget(tx, rate, sends);
   return {
     accepts: {
       findAccepted: (meshId, clientMessageId) => commit.read((tx) => findAccepted(tx, meshId, clientMessageId)),
-      accept: (send) => commit.submitItem(acceptTogether, send),
+      accept: (send) => commit.submitItem(acceptTogether, send, "accept"),
     },
     fences: {
       findFate: async (request) => selectFate(db, request),
       fence: (request, nowMs, expiresAtMs) =>
-        commit.submit((tx) => {
-          probe.saw("fence");
-          return insertFence(tx, request, nowMs, expiresAtMs);
-        }),
+        commit.submit((tx) => insertFence(tx, request, nowMs, expiresAtMs), "fence"),
     },
     deliveries: {
       unsettled: async (meshId, recipient, after, limit) => selectUnsettled(db, meshId, recipient, after, limit),
@@ -136,19 +122,12 @@ export function createSqliteMessagesStore(
     destinations: { find: async (query) => selectDestinationState(db, query) },
     housekeeping: {
       meshes: async (after, limit) => selectMeshes(db, after, limit),
-      sweepMesh: (meshId, terms) =>
-        commit.submit((tx) => {
-          probe.saw("sweep");
-          return sweepMesh(tx, meshId, terms);
-        }),
+      sweepMesh: (meshId, terms) => commit.submit((tx) => sweepMesh(tx, meshId, terms), "sweep"),
       forgetIds: async (meshId, after, nowMs) => {
         // Looking first leaves the write lock alone while there is nothing to forget.
         const { ids, next } = selectExpiredIds(db, meshId, after, nowMs);
         if (ids.length === 0) return { counts: {}, next };
-        return commit.submit((tx) => {
-          probe.saw("sweep");
-          return forgetStep(tx, meshId, { ids, after, next, nowMs });
-        });
+        return commit.submit((tx) => forgetStep(tx, meshId, { ids, after, next, nowMs }), "sweep");
       },
       countNext: createCountNext(db, commit),
     },

@@ -27,7 +27,7 @@ test("messages that were sent to a queue before can be leased, and every message
   `);
   await migrateSqlite(db, [...membersMigrations(), ...messagesMigrations()]);
   const commit = new GroupCommit(db);
-  const store = createSqliteMessagesStore(db, commit, ampleRate, { saw: () => undefined });
+  const store = createSqliteMessagesStore(db, commit, ampleRate);
 
   const states = await Promise.all(
     ["id-1", "id-2", "id-3"].map((brokerMessageId) =>
@@ -73,7 +73,7 @@ test("webhooks that had deliveries open before come to their turn", async () => 
   `);
   await migrateSqlite(db, [...membersMigrations(), ...messagesMigrations()]);
   const commit = new GroupCommit(db);
-  const { webhooks } = createSqliteMessagesStore(db, commit, ampleRate, { saw: () => undefined });
+  const { webhooks } = createSqliteMessagesStore(db, commit, ampleRate);
   const terms = { hands: 32, perWebhook: 8, inHand: new Map(), failingInHand: 0, leaseMs: 10 };
   expect(await webhooks.claim(terms, 19)).toEqual({ claimed: [], expired: 0 });
   expect(await webhooks.claim(terms, 20)).toMatchObject({

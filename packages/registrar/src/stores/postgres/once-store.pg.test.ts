@@ -28,8 +28,7 @@ describe.skipIf(database === undefined)("once on PostgreSQL", () => {
     const [pool] = pools;
     if (pool === undefined) throw new Error("no pool");
     await migratePostgres(pool, [...postgresMembersMigrations(), ...postgresRegistrarMigrations()]);
-    const probe = { beforeCommit: () => undefined, afterCommit: () => undefined };
-    stores = pools.map((one) => createPostgresOnceStore(one, probe));
+    stores = pools.map((one) => createPostgresOnceStore(one));
   });
   afterAll(async () => {
     for (const pool of pools) await pool.close();

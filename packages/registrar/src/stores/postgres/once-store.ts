@@ -11,7 +11,9 @@ import {
   type OnceDecision,
   type OnceEpoch,
 } from "@claudemesh/protocol/registrar/once-state";
+import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
+import { createPostgresCommit } from "@claudemesh/storage/postgres-commit";
 import type {
   Admit,
   OnceEpochKey,
@@ -19,7 +21,6 @@ import type {
   OnceListItem,
   OnceListQuery,
   OnceOutcome,
-  OnceProbe,
   OnceStore,
 } from "../../ports/once-store.ts";
 import { admitNew, anything } from "../once-admission.ts";
@@ -33,7 +34,8 @@ type Decide = (db: Reading, lock: Lock) => Promise<OnceDecision>;
 /** Each round that finds its insert taken sees the row that took it, so one repetition is the rule. */
 const roundsMax = 10;
 
-export function createPostgresOnceStore(postgres: Postgres, probe: OnceProbe): OnceStore {
+export function createPostgresOnceStore(postgres: Postgres, hooks?: CommitHooks): OnceStore {
+  const commit = createPostgresCommit(postgres, hooks);
   const committed: Reading = { query: (text, values) => postgres.read(text, values) };
   const settleIn = async (
     key: OnceKey,
@@ -43,13 +45,7 @@ export function createPostgresOnceStore(postgres: Postgres, probe: OnceProbe): O
   ): Promise<OnceOutcome> => {
     const prior = await admitNew(() => decide(committed, ""), admit);
     if (prior !== undefined) return prior;
-    const { outcome, changed } = await postgres.transaction(async (tx) => {
-      const decided = await decideAndWrite(tx, key, caller, decide);
-      if (decided.changed) await probe.beforeCommit();
-      return decided;
-    });
-    if (changed) await probe.afterCommit();
-    return outcome;
+    return commit.submit((tx) => decideAndWrite(tx, key, caller, decide), "once");
   };
   return {
     claim: (key, claim, nowMs, admit) =>
@@ -79,17 +75,17 @@ async function decideAndWrite(
   key: OnceKey,
   caller: string,
   decide: Decide,
-): Promise<{ outcome: OnceOutcome; changed: boolean }> {
+): Promise<OnceOutcome> {
   const live = await tx.query(
     "SELECT 1 FROM mesh.member WHERE mesh_id = $1 AND pubkey = $2 AND revoked_at IS NULL FOR SHARE",
     [key.meshId, caller],
   );
-  if (live.length === 0) return { outcome: { type: "not_a_member" }, changed: false };
+  if (live.length === 0) return { type: "not_a_member" };
   for (let round = 0; round < roundsMax; round++) {
     const { answer, next, begins } = await decide(tx, "FOR NO KEY UPDATE");
-    if (next === undefined) return { outcome: answer, changed: false };
+    if (next === undefined) return answer;
     const written = begins ? await insertEpoch(tx, key, next) : await updateEpoch(tx, key, next);
-    if (written) return { outcome: answer, changed: true };
+    if (written) return answer;
   }
   throw assert.fail("a new epoch was taken by others again and again");
 }

@@ -1,6 +1,8 @@
 // RegistrarStore on PostgreSQL: which function reads on its own and which is a transaction.
-import { NaturalBatches } from "@claudemesh/storage/natural-batches";
+import { Batcher, questions } from "@claudemesh/storage/batcher";
+import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import type { Postgres } from "@claudemesh/storage/postgres";
+import { createPostgresCommit } from "@claudemesh/storage/postgres-commit";
 import type { StoredRequest } from "../../core/records.ts";
 import type { SurfaceFacts } from "../../core/surface.ts";
 import type { RegistrarStore } from "../../ports.ts";
@@ -24,29 +26,17 @@ export function inspectPostgresSurface(postgres: Postgres): Promise<SurfaceFacts
   return inspectSurface(committedReads(postgres), postgresRegistrarMigrations());
 }
 
-/** Hears of transactions that consume a key, so that fault points can aim at them. */
-export type RegistrarProbe = {
-  /** Inside the transaction, after its last statement. A throw rolls back. */
-  readonly beforeCommit: (work: "registrar") => void | Promise<void>;
-  /** Committed, and nobody has been told. A throw reaches the caller, as a crash would. */
-  readonly afterCommit: (work: "registrar") => void | Promise<void>;
-};
-
-const lookUpsPerRead = 256;
-
 /** `looking`: for the look-ups that come before every decision; with generic plans. */
 export function createPostgresRegistrarStore(
   postgres: Postgres,
-  probe: RegistrarProbe,
-  looking = postgres,
+  { looking = postgres, hooks }: { readonly looking?: Postgres; readonly hooks?: CommitHooks | undefined } = {},
 ): RegistrarStore {
+  const commit = createPostgresCommit(postgres, hooks);
   const committed = committedReads(postgres);
   const lookedUp = committedReads(looking);
   // Both are asked for in crowds, and a crowd shares a round trip.
   const lookUps = (read: "stored" | "consumed") =>
-    new NaturalBatches<RequestKey, StoredRequest | undefined>({
-      maxConcurrent: 2,
-      maxBatch: lookUpsPerRead,
+    new Batcher<RequestKey, StoredRequest | undefined>(questions, {
       run: (keys) => selectRequestsByKeys(lookedUp, keys, read),
     });
   const stored = lookUps("stored");
@@ -65,17 +55,10 @@ export function createPostgresRegistrarStore(
     requests: {
       find: (meshId, logicalRequestKey) => stored.submit({ meshId, logicalRequestKey }),
       findConsumed: (meshId, logicalRequestKey) => consumed.submit({ meshId, logicalRequestKey }),
-      consume: async (request, nowMs) => {
-        const decision = await decideAgainWhenTaken(postgres, async (tx) => {
-          const decided = await consumeInTransaction(tx, request, nowMs);
-          if (decided.type === "consume") await probe.beforeCommit("registrar");
-          return decided;
-        });
-        if (decision.type === "consume") await probe.afterCommit("registrar");
-        return decision;
-      },
+      consume: (request, nowMs) =>
+        decideAgainWhenTaken(() => commit.submit((tx) => consumeInTransaction(tx, request, nowMs), "registrar")),
       compensate: (request, nowMs) =>
-        decideAgainWhenTaken(postgres, (tx) => compensateInTransaction(tx, request, nowMs)),
+        decideAgainWhenTaken(() => postgres.transaction((tx) => compensateInTransaction(tx, request, nowMs))),
       verify: (meshId, logicalRequestKey, verification) =>
         postgres.transaction((tx) => insertVerification(tx, meshId, logicalRequestKey, verification)),
       list: (meshId, after, limit) => selectRequests(committed, meshId, after, limit),

@@ -1,6 +1,6 @@
 // Phase 1, verification and compensation on PostgreSQL. Who finds his row taken when he writes it has lost to a
 // transaction that he could not see: he rolls back and decides again, and then sees it.
-import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
+import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { type CompensationDecision, type CompensationRequest, decideCompensation } from "../../core/compensation.ts";
 import {
   decideRequest,
@@ -23,13 +23,10 @@ class RowTaken extends Error {
 const roundsMax = 5;
 
 /** Runs `body` until no row was taken from under it. */
-export async function decideAgainWhenTaken<T>(
-  postgres: Postgres,
-  body: (tx: PostgresTransaction) => Promise<T>,
-): Promise<T> {
+export async function decideAgainWhenTaken<T>(transact: () => Promise<T>): Promise<T> {
   for (let round = 1; ; round++) {
     try {
-      return await postgres.transaction(body);
+      return await transact();
     } catch (error) {
       if (!(error instanceof RowTaken) || round === roundsMax) throw error;
     }

@@ -26,7 +26,7 @@ beforeAll(async () => {
     const db = open();
     if (count === 0) await migrateSqlite(db, [...membersMigrations(), ...registrarMigrations()]);
     const commit = new GroupCommit(db);
-    opened.push({ db, commit, store: createSqliteOnceStore(db, commit, { sawOnce: () => undefined }) });
+    opened.push({ db, commit, store: createSqliteOnceStore(db, commit) });
   }
 });
 

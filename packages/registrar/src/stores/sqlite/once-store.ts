@@ -25,10 +25,7 @@ import type {
 import { admitNew, anything } from "../once-admission.ts";
 import { changedValues, epochOf, type OnceRow, onceColumns } from "../once-rows.ts";
 
-/** Told from inside a transaction that it carries work of `once`, so that fault points can aim at it. */
-export type OnceTransactionProbe = { readonly sawOnce: () => void };
-
-export function createSqliteOnceStore(db: Sqlite, commit: GroupCommit, probe: OnceTransactionProbe): OnceStore {
+export function createSqliteOnceStore(db: Sqlite, commit: GroupCommit): OnceStore {
   const settleIn = async (
     key: OnceKey,
     caller: string,
@@ -41,12 +38,11 @@ export function createSqliteOnceStore(db: Sqlite, commit: GroupCommit, probe: On
       if (!isLiveMember(tx, key.meshId, caller)) return { type: "not_a_member" };
       const { answer, next, begins } = decide(tx);
       if (next !== undefined) {
-        probe.sawOnce();
         if (begins) insertEpoch(tx, key, next);
         else updateEpoch(tx, key, next);
       }
       return answer;
-    });
+    }, "once");
   };
   return {
     claim: (key, claim, nowMs, admit) =>

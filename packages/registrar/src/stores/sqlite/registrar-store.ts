@@ -22,10 +22,7 @@ export function inspectSqliteSurface(db: Sqlite): SurfaceFacts {
   return inspectSurface(db, registrarMigrations());
 }
 
-/** Told from inside a transaction that it carries a registration, so that fault points can aim at it. */
-export type RegistrarProbe = { readonly saw: (work: "registrar") => void };
-
-export function createSqliteRegistrarStore(db: Sqlite, commit: GroupCommit, probe: RegistrarProbe): RegistrarStore {
+export function createSqliteRegistrarStore(db: Sqlite, commit: GroupCommit): RegistrarStore {
   return {
     approvals: {
       add: (meshId, approval) =>
@@ -41,12 +38,7 @@ export function createSqliteRegistrarStore(db: Sqlite, commit: GroupCommit, prob
       // Both are asked for in crowds, and a crowd shares a snapshot.
       find: (meshId, logicalRequestKey) => commit.read((tx) => selectRequest(tx, meshId, logicalRequestKey)),
       findConsumed: (meshId, logicalRequestKey) => commit.read((tx) => selectConsumed(tx, meshId, logicalRequestKey)),
-      consume: (request, nowMs) =>
-        commit.submit((tx) => {
-          const decision = consumeInTransaction(tx, request, nowMs);
-          if (decision.type === "consume") probe.saw("registrar");
-          return decision;
-        }),
+      consume: (request, nowMs) => commit.submit((tx) => consumeInTransaction(tx, request, nowMs), "registrar"),
       compensate: (request, nowMs) => commit.submit((tx) => compensateInTransaction(tx, request, nowMs)),
       verify: (meshId, logicalRequestKey, verification) =>
         commit.submit((tx) => insertVerification(tx, meshId, logicalRequestKey, verification)),

@@ -7,6 +7,7 @@ import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { type ApprovalTerms, approvalBytes } from "@claudemesh/protocol/registrar/approval";
 import type { RegistrationState } from "@claudemesh/protocol/registrar/registration-state";
 import type { ApproveInput, RegisterInput } from "@claudemesh/protocol/wire/registrar-operations";
+import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import type { RuleStore } from "@claudemesh/storage/row-rules";
 import { stateOf } from "../../core/stored-state.ts";
 import type { RegistrarStore } from "../../ports.ts";
@@ -24,10 +25,18 @@ import type { Verifier } from "../../services/verify-registration.ts";
 export type Row = Readonly<Record<string, unknown>>;
 
 /** Where a phase 1 may be told to die: the promise of that request rejects, and the process's memory is gone. */
-export type CrashPoints = {
+export class CrashPoints implements CommitHooks<void> {
   beforeCommit: (() => void) | undefined;
   afterCommit: (() => void) | undefined;
-};
+
+  before(): void {
+    this.beforeCommit?.();
+  }
+
+  after(): void {
+    this.afterCommit?.();
+  }
+}
 
 export type OpenedRegistrar = {
   readonly store: RegistrarStore;

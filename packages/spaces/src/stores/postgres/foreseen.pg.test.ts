@@ -33,7 +33,7 @@ describe.skipIf(database === undefined)("commits to entities that are not rememb
   afterEach(() => world.close());
 
   /** Remembers nothing of what was written before it was made. */
-  const forgetful = () => harness.createStore({ beforeCommit: () => undefined, afterCommit: () => undefined });
+  const forgetful = () => harness.createStore();
   const increment = (id: string) => patch(id, { op: "replace", path: "/value/n", value: 1 });
   /** Each session has read the entity's field, and patches it; all of them at once. */
   const commitAll = (idOf: (n: number) => string) =>

@@ -20,14 +20,14 @@ class Broker {
   beforeCommit: () => Promise<void> = async () => undefined;
 
   constructor(harness: PostgresHarness) {
-    const beforeCommit = () => {
+    const before = () => {
       this.tries += 1;
       return this.beforeCommit();
     };
-    const afterCommit = () => {
+    const after = () => {
       this.commits += 1;
     };
-    this.store = harness.createStore({ beforeCommit, afterCommit });
+    this.store = harness.createStore({ before, after });
   }
 }
 

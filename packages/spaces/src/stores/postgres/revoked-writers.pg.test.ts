@@ -13,7 +13,6 @@ import { PostgresHarness } from "./testing/postgres-harness.ts";
 const database = await createTestDatabase("revoked_writers");
 afterAll(() => database?.drop());
 
-const unheld = { beforeCommit: () => undefined, afterCommit: () => undefined };
 const url = database?.url ?? "";
 
 describe.skipIf(database === undefined)("while its member is revoked", () => {
@@ -69,11 +68,11 @@ describe.skipIf(database === undefined)("while its member is revoked", () => {
   /** A store that stands before its first COMMIT until a revocation has begun. */
   function storeThatStands() {
     const stood: { revocation?: Awaited<ReturnType<typeof beginRevocation>>; wasOver?: boolean } = {};
-    const beforeCommit = async () => {
+    const before = async () => {
       stood.revocation ??= await beginRevocation();
       stood.wasOver ??= stood.revocation.isOver();
     };
-    return { stood, store: harness.createStore({ ...unheld, beforeCommit }) };
+    return { stood, store: harness.createStore({ before, after: () => undefined }) };
   }
 
   test("a commit that was decided is committed first, and the next is refused", async () => {
@@ -96,7 +95,7 @@ describe.skipIf(database === undefined)("while its member is revoked", () => {
   });
 
   test("a guarded commit that waits for the space is refused when its turn comes after the revocation", async () => {
-    const store = harness.createStore(unheld);
+    const store = harness.createStore();
     const commit = (n: number) => session.send(session.build([set("t:1", { n })]), session.opened, store);
     for (const n of [1, 2]) await commit(n);
     const before = { ...harness.guarded };
@@ -116,7 +115,6 @@ describe.skipIf(database === undefined)("while its member is revoked", () => {
     const store = createPostgresSpacesStore(
       { committing: postgres, common: postgres },
       {
-        probe: unheld,
         acceptSends: async (tx, meshId, sends) => {
           revocation ??= await beginRevocation();
           expect(revocation.isOver()).toBe(false);

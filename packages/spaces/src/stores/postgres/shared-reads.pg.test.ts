@@ -38,8 +38,7 @@ describe.skipIf(database === undefined)("reads of spaces", () => {
     world = await World.start(harness);
     common = new WatchedPostgres({ url, poolSize: 4, onIdleError: () => undefined });
     onTestFinished(() => common.close());
-    const probe = { beforeCommit: () => undefined, afterCommit: () => undefined };
-    store = createPostgresSpacesStore({ committing: common, common }, { acceptSends, probe });
+    store = createPostgresSpacesStore({ committing: common, common }, { acceptSends });
     const session = await world.session();
     await session.write(["t:1", "t:2", "t:3"].map((id) => set(id, { id })));
   });

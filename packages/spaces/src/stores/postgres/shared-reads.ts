@@ -2,7 +2,7 @@
 // documents: whoever asks for such while others' questions are on their way shares the next one. A question leaves after it
 // was asked, so that its answer is no older than one of its own would be.
 // Why: docs/tuning-log.md#readers-share-questions.
-import { KeyedBatches } from "@claudemesh/storage/keyed-batches";
+import { Batcher, questions } from "@claudemesh/storage/batcher";
 import { charactersOf } from "../../core/entity-history.ts";
 import type { Branch, SpaceRef, SpaceRow, Tail, TailAsk } from "../../ports/rows.ts";
 import { answerOf } from "../../ports/steps.ts";
@@ -14,38 +14,33 @@ import type { Reading } from "./reading.ts";
 import { selectSpace } from "./session-rows.ts";
 import { viewOf } from "./space-view.ts";
 
-const rowsPerQuestion = 256;
 /** A document may have a megabyte. */
 const documentsPerQuestion = 32;
 /** Documents of more characters are put together in a turn of the event loop of their own. */
 const smallAnswerCharacters = 65_536;
-/** Of one space. */
-const questionsAtOnce = 2;
 
 type BranchesAsked = { readonly space: SpaceRef; readonly names: readonly string[] };
 type TailsAsked = { readonly space: SpaceRef; readonly asks: readonly TailAsk[]; readonly limit: number };
 
 export function createSharedReads(db: Reading): (space: SpaceRef) => SpaceView {
-  const bounds = { maxBatch: rowsPerQuestion, maxConcurrent: questionsAtOnce };
-  const spaces = new KeyedBatches<SpaceRef, SpaceRow | undefined>({
-    ...bounds,
+  const spaces = new Batcher<SpaceRef, SpaceRow | undefined>(questions, {
+    keyOf,
     run: async (asked) => {
       const row = await selectSpace(db, asked[0] as SpaceRef);
       return asked.map(() => row);
     },
   });
-  const branches = new KeyedBatches<BranchesAsked, Branch[]>({
-    ...bounds,
+  const branches = new Batcher<BranchesAsked, Branch[]>(questions, {
+    keyOf: ({ space }) => keyOf(space),
     run: async (asked) => {
       const { space } = asked[0] as BranchesAsked;
       const found = await selectBranches(db, space, [...new Set(asked.flatMap(({ names }) => names))]);
       return asked.map(({ names }) => found.filter(({ name }) => names.includes(name)));
     },
   });
-  const tails = new KeyedBatches<TailsAsked, Tail[]>({
-    ...bounds,
-    weigh: ({ asks }) => asks.length,
-    maxWeight: documentsPerQuestion,
+  const tails = new Batcher<TailsAsked, Tail[]>(questions, {
+    keyOf: ({ space, limit }) => `${limit}/${keyOf(space)}`,
+    weight: { of: ({ asks }) => asks.length, max: documentsPerQuestion },
     run: async (asked) => {
       const { space, limit } = asked[0] as TailsAsked;
       const asks = asked.flatMap((each) => each.asks);
@@ -62,12 +57,9 @@ export function createSharedReads(db: Reading): (space: SpaceRef) => SpaceView {
   };
   return (space) => ({
     ...viewOf(db, space),
-    findSpace: () => answerOf(spaces.submit(keyOf(space), space)),
-    findBranches: (names) => answerOf(branches.submit(keyOf(space), { space, names })),
-    readTails: (asks, limit) => {
-      const asked = tails.submit(`${limit}/${keyOf(space)}`, { space, asks, limit });
-      return answerOf(asked.then((found) => inTurn(space, found)));
-    },
+    findSpace: () => answerOf(spaces.submit(space)),
+    findBranches: (names) => answerOf(branches.submit({ space, names })),
+    readTails: (asks, limit) => answerOf(tails.submit({ space, asks, limit }).then((found) => inTurn(space, found))),
   });
 }
 

@@ -1,5 +1,7 @@
 // SpacesStore on PostgreSQL: which function reads on its own, and what a transaction on one space may do. The space's
 // row is its lock, taken as a statement of its own under READ COMMITTED.
+
+import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Postgres } from "@claudemesh/storage/postgres";
 import { runWaiting } from "../../ports/steps.ts";
@@ -9,10 +11,8 @@ import type { Reading } from "./reading.ts";
 import { countRows, insertSpace, selectSpaces, updateSignedWrites } from "./session-rows.ts";
 import { createSharedReads } from "./shared-reads.ts";
 import type { AcceptSends } from "./shared-transaction.ts";
-import { type LaneProbe, TransactionLanes } from "./transaction-lanes.ts";
+import { TransactionLanes } from "./transaction-lanes.ts";
 import { sweepSessions } from "./unused-sessions.ts";
-
-export type { LaneProbe } from "./transaction-lanes.ts";
 
 export function postgresSpacesMigrations(): Migration[] {
   return loadMigrations("spaces", new URL("./migrations/", import.meta.url));
@@ -21,8 +21,8 @@ export function postgresSpacesMigrations(): Migration[] {
 export type PostgresSpacesOptions = {
   /** Accepts a commit's sends inside its transaction, without limiter or batching; it may write for some and refuse. */
   readonly acceptSends: AcceptSends;
-  /** Around each transaction of commits, so that fault points can aim at it. */
-  readonly probe: LaneProbe;
+  /** Hear of each transaction of commits. */
+  readonly hooks?: CommitHooks | undefined;
 };
 
 export type SpacesPools = {

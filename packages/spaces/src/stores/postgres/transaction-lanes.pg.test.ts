@@ -15,16 +15,16 @@ const space = { meshId: "00000000-0000-7000-8000-000000000001", spaceId: "s" };
 describe.skipIf(database === undefined)("transaction lanes", () => {
   const postgres = openPostgres({ url: database?.url ?? "", poolSize: 4, onIdleError: () => undefined });
   let commits = 0;
-  const probe = {
-    beforeCommit: () => undefined,
-    afterCommit: () => {
+  const hooks = {
+    before: () => undefined,
+    after: () => {
       commits += 1;
     },
   };
   beforeAll(() => migratePostgres(postgres, postgresSpacesMigrations()));
   afterAll(() => postgres.close());
 
-  const createLanes = () => new TransactionLanes(postgres, { probe, acceptSends });
+  const createLanes = () => new TransactionLanes(postgres, { hooks, acceptSends });
   /** A row that can be there once. */
   const insert = (lanes: TransactionLanes, n: number, alone = false) => {
     const open = { memberPubkey: "m", openHash: Uint8Array.of(n), sessionId: `${n}`, epoch: n };

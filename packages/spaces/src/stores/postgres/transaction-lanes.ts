@@ -3,8 +3,9 @@
 // Why: docs/decisions/0024.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { transactionWorkMax } from "@claudemesh/protocol/spaces/work";
-import { StorageError } from "@claudemesh/storage/errors";
-import { isRefusal, KeyedBatches } from "@claudemesh/storage/keyed-batches";
+import { Batcher, transactions } from "@claudemesh/storage/batcher";
+import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
+import { isRefusal, StorageError } from "@claudemesh/storage/errors";
 import type { Postgres } from "@claudemesh/storage/postgres";
 import { KnownDraft, type KnownSpace } from "../../core/known-space.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
@@ -20,15 +21,6 @@ import { type AcceptSends, SharedTransaction } from "./shared-transaction.ts";
 /** May run several times, and with others before and after it in the same transaction. */
 export type TransactionBody<T> = (tx: SpaceTransaction) => Steps<T>;
 
-export type LaneProbe = {
-  /** Inside the transaction, after its last statement. A throw rolls back; another try calls it again. */
-  readonly beforeCommit: () => void | Promise<void>;
-  /** Committed, and nobody has been told. A throw reaches the callers, as a crash would. */
-  readonly afterCommit: () => void | Promise<void>;
-};
-
-const bodiesPerTransaction = 64;
-
 type Waiting = {
   readonly space: SpaceRef;
   readonly body: TransactionBody<unknown>;
@@ -37,30 +29,30 @@ type Waiting = {
 
 export class TransactionLanes {
   readonly #postgres: Postgres;
-  readonly #probe: LaneProbe;
+  readonly #hooks: CommitHooks | undefined;
   readonly #acceptSends: AcceptSends;
-  readonly #lanes = new KeyedBatches<Waiting, unknown>({
-    // A second transaction would only wait for the space's lock, and overtake where it does not.
-    maxConcurrent: 1,
-    maxBatch: bodiesPerTransaction,
-    // Who must be alone fills a batch, and whoever came before it goes ahead.
-    weigh: ({ hints }) => (hints.alone === true ? 2 : 0),
-    maxWeight: 1,
+  readonly #lanes = new Batcher<Waiting, unknown>(transactions, {
+    keyOf: ({ space }) => `${space.meshId}/${space.spaceId}`,
+    // A body that must be alone fills a batch, and those that came before it go ahead.
+    weight: { of: ({ hints }) => (hints.alone === true ? 2 : 0), max: 1 },
     run: (batch) => this.#transact(batch),
     isOneItemsFault: isOneBodysFault,
   });
   readonly #known = new KnownSpaces();
   readonly #rows = new WeakMap<KnownSpace, RememberedRows>();
 
-  constructor(postgres: Postgres, options: { readonly probe: LaneProbe; readonly acceptSends: AcceptSends }) {
+  constructor(
+    postgres: Postgres,
+    options: { readonly hooks?: CommitHooks | undefined; readonly acceptSends: AcceptSends },
+  ) {
     this.#postgres = postgres;
-    this.#probe = options.probe;
+    this.#hooks = options.hooks;
     this.#acceptSends = options.acceptSends;
   }
 
   /** Resolves after the COMMIT that holds what the body did. */
   async run<T>(space: SpaceRef, body: TransactionBody<T>, hints: TransactionHints): Promise<T> {
-    return (await this.#lanes.submit(`${space.meshId}/${space.spaceId}`, { space, body, hints })) as T;
+    return (await this.#lanes.submit({ space, body, hints })) as T;
   }
 
   /** What is remembered of the space; the next transaction asks the database for everything. */
@@ -96,13 +88,13 @@ export class TransactionLanes {
       // Nothing is waited for here, so that COMMIT travels with it.
       const sent = commits.write(tx, space);
       sent.catch(() => undefined);
-      await this.#probe.beforeCommit();
+      await this.#hooks?.before("commit");
       return { written: sent };
     });
     if (!(await written)) return undefined;
     known.keep(draft);
     rows.keep(commits.left, guard.space.lastSeq);
-    await this.#probe.afterCommit();
+    await this.#hooks?.after("commit");
     return commits.values;
   }
 
@@ -128,13 +120,13 @@ export class TransactionLanes {
         decided.push(await runWaiting(body(sharing.body)));
       }
       sharing.finish();
-      await this.#probe.beforeCommit();
+      await this.#hooks?.before("commit");
       return { values: decided, draft: attempt, shared: sharing };
     });
     const left = await shared.left();
     if (left !== undefined) rows.keep(left, known.knownSeq);
     known.keep(draft);
-    await this.#probe.afterCommit();
+    await this.#hooks?.after("commit");
     return values;
   }
 }

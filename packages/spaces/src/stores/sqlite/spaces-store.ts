@@ -22,22 +22,17 @@ export function spacesMigrations(): Migration[] {
 export type SqliteSpacesOptions = {
   /** Accepts a commit's sends inside its transaction, without limiter or batching; it may write for some and refuse. */
   readonly acceptSends: AcceptSends;
-  /** Told from inside a transaction that it carries a commit, so that fault points can aim at it. */
-  readonly sawCommit: () => void;
 };
 
 export function createSqliteSpacesStore(db: Sqlite, commit: GroupCommit, options: SqliteSpacesOptions): SpacesStore {
   const drafts = new DraftsOfTransaction();
   const spaces = new KnownSpaces();
-  const runBodies = (tx: Sqlite, waiting: readonly Waiting[]) => {
-    options.sawCommit();
-    return runTogether(tx, waiting, drafts, options.acceptSends);
-  };
+  const runBodies = (tx: Sqlite, waiting: readonly Waiting[]) => runTogether(tx, waiting, drafts, options.acceptSends);
   return {
     read: async (space, body) => runAtOnce(body(viewOf(() => db, space))),
     transact: async <T>(space: SpaceRef, body: (tx: SpaceTransaction) => Steps<T>) => {
       const known = spaces.of(space);
-      const { value, draft } = await commit.submitItem(runBodies, { space, known, body });
+      const { value, draft } = await commit.submitItem(runBodies, { space, known, body }, "commit");
       drafts.keep(known, draft);
       return value as T;
     },

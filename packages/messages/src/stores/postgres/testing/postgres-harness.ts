@@ -2,17 +2,15 @@
 // their own, and the words in which the suites speak to the tables directly.
 
 import { postgresMembersMigrations } from "@claudemesh/members/postgres";
+import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import pg from "pg";
 import type { RateLimit } from "../../../core/rate-limit.ts";
 import type { AcceptStore } from "../../../ports.ts";
 import type { MessagesHarness, OpenMessages } from "../../suites/world.ts";
-import type { TransactionProbe } from "../accept-batches.ts";
 import { createPostgresMessagesStore, type MessagesPools, postgresMessagesMigrations } from "../messages-store.ts";
 import { NamedIds } from "./named-ids.ts";
-
-const noProbe: TransactionProbe = { afterCommit: () => undefined };
 
 /** What stands between the suites and the store's accepts: a limiter, or nothing. */
 export type AroundAccepts = (accepts: AcceptStore, rate: RateLimit) => AcceptStore;
@@ -76,8 +74,8 @@ export class PostgresHarness implements MessagesHarness {
     await this.admin.query(rows.map(({ name }) => `DELETE FROM mesh.${name}`).join("; "));
   }
 
-  async open(rate: RateLimit, probe: TransactionProbe = noProbe): Promise<OpenMessages> {
-    const store = createPostgresMessagesStore(this.#pools, probe);
+  async open(rate: RateLimit, hooks?: CommitHooks): Promise<OpenMessages> {
+    const store = createPostgresMessagesStore(this.#pools, hooks);
     return {
       store: this.#ids.speakByName({ ...store, accepts: this.#around(store.accepts, rate) }),
       query: (sql) => this.query(sql),

@@ -34,7 +34,6 @@ class WaitingPostgres extends Postgres {
           sent(tx.query<Row>(text, values, name)),
         execute: (text, values, name) => sent(tx.execute(text, values, name)),
         script: (text) => sent(tx.script(text)),
-        flush: () => tx.flush(),
       });
       this.underway = unanswered;
       return result;
@@ -57,7 +56,7 @@ export class QueueRig {
     this.queueing = new WaitingPostgres({ url, poolSize: 1, genericPlans: true, onIdleError: () => undefined });
     this.#common = openPostgres({ url, poolSize: 1, onIdleError: () => undefined });
     const pools = { accepting: this.#common, looking: this.#common, queueing: this.queueing, common: this.#common };
-    this.#queues = createPostgresMessagesStore(pools, { afterCommit: () => undefined }).queues;
+    this.#queues = createPostgresMessagesStore(pools).queues;
   }
 
   /** A mesh with one member and an empty queue. */

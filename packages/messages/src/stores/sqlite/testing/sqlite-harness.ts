@@ -49,7 +49,7 @@ export class SqliteHarness implements MessagesHarness {
 export function openMessages(db: Sqlite, rate = ampleRate): OpenMessages {
   const commit = new GroupCommit(db);
   return {
-    store: createSqliteMessagesStore(db, commit, rate, { saw: () => undefined }),
+    store: createSqliteMessagesStore(db, commit, rate),
     query: async (sql) => db.sql(sql).all(),
     async close() {
       commit.close();

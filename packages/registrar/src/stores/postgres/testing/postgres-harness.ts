@@ -5,7 +5,7 @@ import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import type { RuleStore } from "@claudemesh/storage/row-rules";
 import pg from "pg";
-import type { CrashPoints, OpenedRegistrar, RegistrarHarness, Row } from "../../suites/world.ts";
+import { CrashPoints, type OpenedRegistrar, type RegistrarHarness, type Row } from "../../suites/world.ts";
 import { postgresRegistrarMigrations } from "../registrar-migrations.ts";
 import { createPostgresRegistrarStore } from "../registrar-store.ts";
 import { createPostgresRegistrarRules } from "../rules.ts";
@@ -36,11 +36,8 @@ export class PostgresHarness implements RegistrarHarness {
   }
 
   async open(): Promise<OpenedRegistrar> {
-    const crash: CrashPoints = { beforeCommit: undefined, afterCommit: undefined };
-    const store = createPostgresRegistrarStore(this.#pool, {
-      beforeCommit: () => crash.beforeCommit?.(),
-      afterCommit: () => crash.afterCommit?.(),
-    });
+    const crash = new CrashPoints();
+    const store = createPostgresRegistrarStore(this.#pool, { hooks: crash });
     return { store, crash, close: async () => undefined };
   }
 

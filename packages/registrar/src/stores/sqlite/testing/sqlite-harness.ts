@@ -5,7 +5,7 @@ import { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { RuleStore } from "@claudemesh/storage/row-rules";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
-import type { CrashPoints, OpenedRegistrar, RegistrarHarness, Row } from "../../suites/world.ts";
+import { CrashPoints, type OpenedRegistrar, type RegistrarHarness, type Row } from "../../suites/world.ts";
 import { registrarMigrations } from "../registrar-migrations.ts";
 import { createSqliteRegistrarStore } from "../registrar-store.ts";
 import { createSqliteRegistrarRules } from "../rules.ts";
@@ -36,26 +36,10 @@ export class SqliteHarness implements RegistrarHarness {
     const shared = this.#path === ":memory:";
     const db = shared ? this.#admin : openSqlite({ path: this.#path });
     this.#last = db;
-    const crash: CrashPoints = { beforeCommit: undefined, afterCommit: undefined };
-    let saw = false;
-    let committing = false;
-    const commit = new GroupCommit(db, {
-      beforeCommit: () => {
-        committing = saw;
-        saw = false;
-        if (committing) crash.beforeCommit?.();
-      },
-      afterCommit: () => {
-        if (committing) crash.afterCommit?.();
-      },
-    });
-    const probe = {
-      saw: () => {
-        saw = true;
-      },
-    };
+    const crash = new CrashPoints();
+    const commit = new GroupCommit(db, { hooks: crash });
     return {
-      store: createSqliteRegistrarStore(db, commit, probe),
+      store: createSqliteRegistrarStore(db, commit),
       crash,
       close: async () => {
         commit.close();

@@ -1,5 +1,6 @@
 // The spaces suites' harness over one PostgreSQL database: empty tables for each test, stores over shared pools.
 import { postgresMembersMigrations } from "@claudemesh/members/postgres";
+import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import {
   openPostgres,
   Postgres,
@@ -15,7 +16,6 @@ import { ScheduleServices } from "../../../testing/schedule-services.ts";
 import { type OpenSpaces, type Row, refusalOf, type SpacesHarness, toTestSends } from "../../suites/world.ts";
 import { createPostgresSpaceRules } from "../rules.ts";
 import { createPostgresSpacesStore, postgresSpacesMigrations } from "../spaces-store.ts";
-import type { LaneProbe } from "../transaction-lanes.ts";
 
 export async function acceptSends(tx: PostgresTransaction, _: string, sends: PreparedSends): Promise<SendsOutcome> {
   for (const [index, send] of toTestSends(sends).entries()) {
@@ -47,7 +47,6 @@ class CountingPostgres extends Postgres {
       },
       execute: (text, values, name) => tx.execute(text, values, name),
       script: (text) => tx.script(text),
-      flush: () => tx.flush(),
     };
   }
 }
@@ -98,12 +97,12 @@ export class PostgresHarness implements SpacesHarness {
     await this.admin.query("INSERT INTO mesh.mesh (id, name, created_at) VALUES ($1, 'm', now())", [this.meshId]);
   }
 
-  createStore(probe: LaneProbe): SpacesStore {
-    return createPostgresSpacesStore(this.#pools, { acceptSends, probe });
+  createStore(hooks?: CommitHooks): SpacesStore {
+    return createPostgresSpacesStore(this.#pools, { acceptSends, hooks });
   }
 
   async open(): Promise<OpenSpaces> {
-    const store = this.createStore({ beforeCommit: () => undefined, afterCommit: () => undefined });
+    const store = this.createStore();
     const rules = createPostgresSpaceRules(this.#pools.common);
     return { store, rules, query: (sql) => this.query(sql), close: async () => undefined };
   }
@@ -143,7 +142,7 @@ export class PostgresHost extends ScheduleServices {
     return { members: scheduleMembers, meshId: this.#harness.meshId, host: async () => this };
   }
 
-  protected override createStore(probe: LaneProbe): SpacesStore {
-    return this.#harness.createStore(probe);
+  protected override createStore(hooks: CommitHooks<void>): SpacesStore {
+    return this.#harness.createStore(hooks);
   }
 }

@@ -3,7 +3,8 @@ import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { membersMigrations } from "@claudemesh/members/sqlite";
-import { GroupCommit, type GroupCommitOptions } from "@claudemesh/storage/group-commit";
+import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
+import { GroupCommit } from "@claudemesh/storage/group-commit";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import type { PreparedSends, SendsOutcome, SpacesStore } from "../../../ports.ts";
@@ -33,10 +34,10 @@ async function prepare(db: Sqlite): Promise<void> {
 
 function sqliteStoreOn(
   db: Sqlite,
-  faults: GroupCommitOptions = {},
+  hooks?: CommitHooks<void>,
 ): { readonly store: SpacesStore; readonly commit: GroupCommit } {
-  const commit = new GroupCommit(db, faults);
-  return { store: createSqliteSpacesStore(db, commit, { acceptSends, sawCommit: () => undefined }), commit };
+  const commit = new GroupCommit(db, { hooks });
+  return { store: createSqliteSpacesStore(db, commit, { acceptSends }), commit };
 }
 
 export function spacesOn(db: Sqlite): OpenSpaces {
@@ -114,8 +115,8 @@ export class MemoryHost extends ScheduleServices {
     await this.restart();
   }
 
-  protected override createStore(faults: GroupCommitOptions): SpacesStore {
+  protected override createStore(hooks: CommitHooks<void>): SpacesStore {
     if (this.#db === undefined) throw new Error("the host has not been reset");
-    return sqliteStoreOn(this.#db, faults).store;
+    return sqliteStoreOn(this.#db, hooks).store;
   }
 }
