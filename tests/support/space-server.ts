@@ -5,6 +5,7 @@
 import { membersMigrations } from "@claudemesh/members/sqlite";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { JsonObject } from "@claudemesh/protocol/json";
+import type { SendToAccept } from "@claudemesh/protocol/messages/commit-sends";
 import type { EncodedCommit } from "@claudemesh/protocol/spaces/commit";
 import { encodeFabric } from "@claudemesh/protocol/spaces/fabric-value";
 import { encodeMergePlan } from "@claudemesh/protocol/spaces/merge";
@@ -23,6 +24,7 @@ import { createSqliteSpacesStore, spacesMigrations } from "@claudemesh/spaces/sq
 import { GroupCommit } from "@claudemesh/storage/group-commit";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
+import { prepareSends } from "./prepared-sends.ts";
 
 const meshId = "mesh-1";
 const pageLimit = 1_000;
@@ -72,19 +74,19 @@ export class SpaceServer {
   private constructor(db: Sqlite, space: string) {
     this.space = space;
     this.#db = db;
-    const acceptSends = (_tx: Sqlite, _mesh: string, sends: readonly unknown[]) => {
-      for (const [index, send] of (sends as { client_message_id: string; envelope_version?: string }[]).entries()) {
-        if (this.sent.includes(send.client_message_id)) {
+    const acceptSends = (_tx: Sqlite, _mesh: string, sends: readonly SendToAccept[]) => {
+      for (const [index, { clientMessageId, envelope }] of sends.entries()) {
+        if (this.sent.includes(clientMessageId)) {
           return { type: "refused" as const, index, code: "idempotency_key_reused" };
         }
-        this.sent.push(send.client_message_id);
-        this.sentVersions.push(send.envelope_version ?? "1");
+        this.sent.push(clientMessageId);
+        this.sentVersions.push(envelope.version);
       }
-      return { type: "accepted" as const, receipt: undefined };
+      return { type: "accepted" as const, recipients: [] };
     };
     this.#ports = {
       store: createSqliteSpacesStore(db, new GroupCommit(db), { acceptSends }),
-      sends: { prepare: async (_, sends) => sends, onAccepted: () => undefined },
+      sends: { prepare: async (sender, sends) => prepareSends(sender, sends), onAccepted: () => undefined },
       nowMs: () => 1_700_000_000_000,
       nextId: () => `session-${String(++this.#ids).padStart(8, "0")}`,
       randomBytes: (length) => new Uint8Array(length).fill(++this.#ids % 256),

@@ -1,6 +1,6 @@
 // What the message services need from outside, each with its guarantee. SQLite and PostgreSQL stores owe the same.
 import type { AcceptResult } from "@claudemesh/protocol/messages/accept-result";
-import type { Envelope } from "@claudemesh/protocol/messages/envelope";
+import type { SendToAccept } from "@claudemesh/protocol/messages/commit-sends";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import type { HousekeepingStore } from "./ports/housekeeping.ts";
 import type { MembershipStore } from "./ports/memberships.ts";
@@ -11,19 +11,7 @@ import type { DestinationStore, MentionStore, MessageStateStore, SearchStore } f
 import type { StatsStore } from "./ports/stats.ts";
 import type { WebhookStore } from "./ports/webhooks.ts";
 
-/** One send, read and fingerprinted, with the ids and times that it will have if it is accepted. */
-export type SendToAccept = {
-  readonly meshId: string;
-  readonly senderPubkey: string;
-  readonly clientMessageId: string;
-  readonly brokerMessageId: string;
-  readonly envelope: Envelope;
-  readonly fingerprint: Uint8Array;
-  readonly mentions: readonly string[];
-  readonly acceptedAtMs: number;
-  /** When the dedupe row may be forgotten; undefined: never. */
-  readonly expiresAtMs: number | undefined;
-};
+export type { SendToAccept };
 
 export type OfferedSend = SendToAccept & {
   /** Asked where it is claimed: is that too long after its look-up (MSG-24)? */

@@ -1,5 +1,7 @@
 // What the space services need from outside, each with its guarantee. SQLite and PostgreSQL stores owe the same.
 
+import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
+import type { SendsOutcome, SendToAccept } from "@claudemesh/protocol/messages/commit-sends";
 import type { KnownDraft } from "./core/known-space.ts";
 import type {
   Branch,
@@ -102,7 +104,7 @@ export type SpaceTransaction = SpaceView & {
   readonly mark: () => Steps<void>;
   readonly undoToMark: () => Steps<void>;
   /** Last of all, since it waits for the mesh's lock, and nothing waits after that. */
-  readonly acceptSends: (sends: PreparedSends) => Steps<SendsOutcome>;
+  readonly acceptSends: (sends: readonly SendToAccept[]) => Steps<SendsOutcome>;
 };
 
 /** What a body is about to do. */
@@ -162,14 +164,6 @@ export type SpacesStore = {
   readonly dropSnapshots: (space: SpaceRef) => Promise<void>;
 };
 
-/** Sends that have passed B0 and B1; only who prepared them looks inside. */
-export type PreparedSends = readonly unknown[];
-
-export type SendsOutcome =
-  | { readonly type: "accepted"; readonly receipt: unknown }
-  /** The first that was refused, by its place, and why. What the others wrote is undone by the caller. */
-  | { readonly type: "refused"; readonly index: number; readonly code: string };
-
 /** How a commit's sends reach the message side, which this package does not know. */
 export type SendsPort = {
   /**
@@ -178,10 +172,10 @@ export type SendsPort = {
    */
   readonly prepare: (
     sender: { readonly meshId: string; readonly pubkey: string },
-    sends: readonly unknown[],
-  ) => Promise<PreparedSends>;
+    sends: readonly AcceptRequest[],
+  ) => Promise<readonly SendToAccept[]>;
   /** After commit: wake the recipients. */
-  readonly onAccepted: (meshId: string, receipt: unknown) => void;
+  readonly onAccepted: (meshId: string, recipients: readonly string[]) => void;
 };
 
 /** Bytes that a commit takes out of its mesh's budget. `settle` once, when it is known whether they count. */

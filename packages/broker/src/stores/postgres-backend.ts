@@ -5,14 +5,13 @@ import { createPostgresBrokersStore } from "@claudemesh/members/brokers-postgres
 import { createPostgresMembersStore, postgresMembersMigrations } from "@claudemesh/members/postgres";
 import { ensureBrokerSeed } from "@claudemesh/members/postgres-broker-key";
 import { findRevokedSince } from "@claudemesh/members/postgres-side-by-side";
-import type { SendToAccept } from "@claudemesh/messages/ports";
 import {
   createPostgresMessagesStore,
   findWaitingRecipients,
   type MessagesPools,
   postgresMessagesMigrations,
 } from "@claudemesh/messages/postgres";
-import { acceptSends } from "@claudemesh/messages/postgres-sends";
+import { acceptCommitSends } from "@claudemesh/messages/postgres-sends";
 import { RedisConnection } from "@claudemesh/messages/redis";
 import { createRedisByteLedger } from "@claudemesh/messages/redis-byte-ledger";
 import { createRedisLimiter } from "@claudemesh/messages/redis-limiter";
@@ -138,7 +137,7 @@ async function openRedis({ log }: BackendSurroundings, url: string): Promise<Red
 /** Sends of commits are accepted in their transaction. */
 export function createPostgresSpaces(pools: SpacesPools, hooks?: CommitHooks): SpacesStore {
   return createPostgresSpacesStore(pools, {
-    acceptSends: (tx, meshId, sends) => acceptSends(tx, meshId, sends as readonly SendToAccept[]),
+    acceptSends: acceptCommitSends,
     hooks,
   });
 }

@@ -3,11 +3,10 @@ import { closeSync, lstatSync, mkdirSync, openSync, readSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { createSqliteBrokersStore } from "@claudemesh/members/brokers-sqlite";
 import { createSqliteMembersStore, membersMigrations } from "@claudemesh/members/sqlite";
-import type { SendToAccept } from "@claudemesh/messages/ports";
 import { createSqliteMessagesStore, messagesMigrations } from "@claudemesh/messages/sqlite";
 import { createSqliteByteLedger } from "@claudemesh/messages/sqlite-byte-ledger";
 import { createSqliteLimiter } from "@claudemesh/messages/sqlite-limiter";
-import { acceptSends } from "@claudemesh/messages/sqlite-sends";
+import { acceptCommitSends } from "@claudemesh/messages/sqlite-sends";
 import { createSqliteOnceStore } from "@claudemesh/registrar/once-sqlite";
 import { createSqliteRegistrarStore } from "@claudemesh/registrar/sqlite";
 import { registrarMigrations } from "@claudemesh/registrar/sqlite-migrations";
@@ -139,6 +138,6 @@ export function sqliteRules(db: Sqlite): RuleStore[] {
 /** Sends of commits are accepted in their transaction. */
 export function createSqliteSpaces(db: Sqlite, commit: GroupCommit): SpacesStore {
   return createSqliteSpacesStore(db, commit, {
-    acceptSends: (tx, _meshId, sends) => acceptSends(tx, sends as readonly SendToAccept[]),
+    acceptSends: (tx, _meshId, sends) => acceptCommitSends(tx, sends),
   });
 }

@@ -4,7 +4,6 @@ import { randomBytes } from "node:crypto";
 import type { RateLimit } from "@claudemesh/messages/rate-limit";
 import { ByteBudget } from "@claudemesh/messages/services/byte-budget";
 import { prepareSends } from "@claudemesh/messages/services/prepare-sends";
-import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import type { SpacePorts } from "@claudemesh/spaces/ports";
 import { SessionTurns } from "@claudemesh/spaces/services/session-turns";
 import { type BrokerConfig, dedupeRetentionMs } from "../config.ts";
@@ -44,9 +43,8 @@ export function createSpacePorts(backend: SpaceBackend, surroundings: Surroundin
   return {
     store: backend.spaces,
     sends: {
-      // The commit's schema has checked each of them.
-      prepare: (sender, sends) => prepareSends(sending, sender, sends as readonly AcceptRequest[]),
-      onAccepted: (meshId, receipt) => connections.wake(meshId, receipt as readonly string[]),
+      prepare: (sender, sends) => prepareSends(sending, sender, sends),
+      onAccepted: (meshId, recipients) => connections.wake(meshId, recipients),
     },
     budget: new ByteBudget({
       ledger: backend.byteLedger,

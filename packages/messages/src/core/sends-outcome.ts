@@ -1,11 +1,7 @@
-// How sends inside somebody else's transaction end: all accepted, or the first that can never be. Pure.
+// How the sends of a commit end, from how each of them ended. Pure.
 import type { AcceptResult } from "@claudemesh/protocol/messages/accept-result";
+import type { SendsOutcome } from "@claudemesh/protocol/messages/commit-sends";
 import type { CommittedAccept } from "../ports.ts";
-
-export type SendsOutcome =
-  | { readonly type: "accepted"; readonly receipt: readonly string[] }
-  /** The first refused, by its place. What others have written is the caller's to undo. */
-  | { readonly type: "refused"; readonly index: number; readonly code: string };
 
 /** A consumed id is refused whatever it stands for: the commit is new, so that its send was not meant by that id. */
 export function refusalOfSend(result: AcceptResult): string | undefined {
@@ -23,7 +19,6 @@ export function refusalOfSend(result: AcceptResult): string | undefined {
   }
 }
 
-/** The receipt names everybody who has a delivery, once. */
 export function outcomeOfSends(accepts: readonly CommittedAccept[]): SendsOutcome {
   const recipients = new Set<string>();
   for (const [index, accept] of accepts.entries()) {
@@ -31,5 +26,5 @@ export function outcomeOfSends(accepts: readonly CommittedAccept[]): SendsOutcom
     if (code !== undefined) return { type: "refused", index, code };
     for (const recipient of accept.recipients) recipients.add(recipient);
   }
-  return { type: "accepted", receipt: [...recipients] };
+  return { type: "accepted", recipients: [...recipients] };
 }

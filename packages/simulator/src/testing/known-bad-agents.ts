@@ -72,7 +72,7 @@ export const knownBadAgents: readonly KnownBad[] = [
   {
     what: "messages of a commit are answered as accepted and not written",
     named: ["sends_torn"],
-    plants: inTransaction(() => ({ acceptSends: () => answerNow(() => ({ type: "accepted", receipt: [] })) })),
+    plants: inTransaction(() => ({ acceptSends: () => answerNow(() => ({ type: "accepted", recipients: [] })) })),
   },
   {
     what: "changes of an entity are read without the last",

@@ -1,6 +1,7 @@
 // The services of a schedule: several over one store that survives them, each of which fails when it is told to.
 import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import { StorageError } from "@claudemesh/storage/errors";
+import { prepareSends } from "../../../../tests/support/prepared-sends.ts";
 import type { SpacePorts, SpacesStore } from "../ports.ts";
 import { SessionTurns } from "../services/session-turns.ts";
 import type { Fault, ScheduleHost } from "./schedule.ts";
@@ -44,7 +45,7 @@ export abstract class ScheduleServices implements ScheduleHost {
 export function schedulePorts(store: SpacesStore, nextId: () => string): SpacePorts {
   return {
     store,
-    sends: { prepare: async (_, sends) => sends, onAccepted: () => undefined },
+    sends: { prepare: async (sender, sends) => prepareSends(sender, sends), onAccepted: () => undefined },
     turns: new SessionTurns(),
     nowMs: () => 1_700_000_000_000,
     nextId,

@@ -1,13 +1,15 @@
 // Sends that a space's commit carries, on PostgreSQL: accepted as one batch at the end of the commit's own transaction,
 // which holds the space's lock and takes the mesh's here. B0 and B1 came before.
+
+import type { SendsOutcome } from "@claudemesh/protocol/messages/commit-sends";
 import { StorageError } from "@claudemesh/storage/errors";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
-import { outcomeOfSends, type SendsOutcome } from "../../core/sends-outcome.ts";
+import { outcomeOfSends } from "../../core/sends-outcome.ts";
 import type { SendToAccept } from "../../ports.ts";
 import { answerOutcome } from "./accept-batches.ts";
 import { acceptInTransaction } from "./accept-in-transaction.ts";
 
-export async function acceptSends(
+export async function acceptCommitSends(
   tx: PostgresTransaction,
   meshId: string,
   sends: readonly SendToAccept[],

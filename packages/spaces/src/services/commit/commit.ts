@@ -1,6 +1,8 @@
 // One commit, from request to verdict: steps 1 to 8 in one transaction. Only says what comes after what; each step is in
 // a file of its own.
+
 import { MeshError } from "@claudemesh/protocol/errors";
+import type { SendToAccept } from "@claudemesh/protocol/messages/commit-sends";
 import type { EncodedCommit } from "@claudemesh/protocol/spaces/commit";
 import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
 import { commitWorkMax, Work } from "@claudemesh/protocol/spaces/work";
@@ -8,7 +10,7 @@ import { type SignedPlace, type VerifiedInvocation, verifySigned } from "../../c
 import type { Verdict } from "../../core/verdict.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
 import type { Steps } from "../../ports/steps.ts";
-import type { PreparedSends, SpacePorts, SpaceTransaction, TakenBytes } from "../../ports.ts";
+import type { SpacePorts, SpaceTransaction, TakenBytes } from "../../ports.ts";
 import { transact } from "../refusals.ts";
 import { type AppliedCommit, applyOperations } from "./apply.ts";
 import { expectedOf } from "./expected.ts";
@@ -29,10 +31,10 @@ type CommitToDecide = {
   readonly writer: Writer;
   readonly read: ReadCommit;
   readonly place: SignedPlace;
-  readonly sends: PreparedSends;
+  readonly sends: readonly SendToAccept[];
 };
 
-type Decided = { readonly verdict: Verdict; readonly receipt: unknown };
+type Decided = { readonly verdict: Verdict; readonly recipients: readonly string[] };
 
 /** Resolves with a verdict, which is durable; throws what is no verdict and has consumed nothing. */
 export async function commitToSpace(
@@ -46,7 +48,7 @@ export async function commitToSpace(
     sessionId,
     () => prepare(ports, space, memberPubkey, request),
     async (prepared): Promise<Decided & { readonly prepared: Prepared }> => {
-      if (prepared.answer !== undefined) return { verdict: prepared.answer, receipt: undefined, prepared };
+      if (prepared.answer !== undefined) return { verdict: prepared.answer, recipients: [], prepared };
       const { writer, read, sends } = prepared;
       const alone = sends.length > 0;
       const hints = { writer, alone, expects: () => expectedOf(read.commit) };
@@ -150,19 +152,19 @@ function* decideCommit(tx: SpaceTransaction, toDecide: CommitToDecide): Steps<De
   const { writer, sends } = toDecide;
   const { commit, bodies } = toDecide.read;
   const begun = yield* beginWrite(tx, writer);
-  if (begun.type === "answered") return { verdict: begun.verdict, receipt: undefined };
+  if (begun.type === "answered") return { verdict: begun.verdict, recipients: [] };
   const { session, space } = begun;
   const signed = verifySigned(commit.invocation, toDecide.place, space.signedWrites === "required");
   const branchName = commit.branch ?? "";
   const work = new Work(commitWorkMax, tx.worked);
   const validated = yield* validate(tx, session, space.lastSeq, commit, work);
   if (validated.type === "rejected") {
-    return { verdict: yield* reject(tx, writer, branchName, validated.error), receipt: undefined };
+    return { verdict: yield* reject(tx, writer, branchName, validated.error), recipients: [] };
   }
   const { branch, resolved } = validated;
   const applied = yield* applyOperations(tx, branch, space.lastSeq, commit.operations, bodies, work);
   if (applied instanceof PatchFailure) {
-    return { verdict: yield* reject(tx, writer, branchName, applied), receipt: undefined };
+    return { verdict: yield* reject(tx, writer, branchName, applied), recipients: [] };
   }
   const accepted = acceptedRows(toDecide, applied, signed, space.lastSeq + 1);
   return yield* writeWithSends(tx, writer, { ...accepted, resolved }, sends);
@@ -192,24 +194,24 @@ function* writeWithSends(
   tx: SpaceTransaction,
   writer: Writer,
   accepted: Accepted,
-  sends: PreparedSends,
+  sends: readonly SendToAccept[],
 ): Steps<Decided> {
-  if (sends.length === 0) return { verdict: yield* record(tx, writer, accepted), receipt: undefined };
+  if (sends.length === 0) return { verdict: yield* record(tx, writer, accepted), recipients: [] };
   yield* tx.mark();
   const verdict = yield* record(tx, writer, accepted);
   const outcome = yield* tx.acceptSends(sends);
-  if (outcome.type === "accepted") return { verdict, receipt: outcome.receipt };
+  if (outcome.type === "accepted") return { verdict, recipients: outcome.recipients };
   yield* tx.undoToMark();
   tx.known.forget();
   const { index, code } = outcome;
   const error = new MeshError("send_rejected_error", undefined, { index, code });
-  return { verdict: yield* reject(tx, writer, accepted.branch, error), receipt: undefined };
+  return { verdict: yield* reject(tx, writer, accepted.branch, error), recipients: [] };
 }
 
 function announce(
   ports: SpacePorts,
   space: SpaceRef,
-  { verdict, receipt, prepared }: Decided & { readonly prepared: Prepared },
+  { verdict, recipients, prepared }: Decided & { readonly prepared: Prepared },
 ): void {
   if (verdict.type === "rejected" || verdict.replayed) return;
   const { writer, read, sends } = prepared;
@@ -217,5 +219,5 @@ function announce(
   const { operations, branch = "" } = read.commit;
   const entityIds = [...new Set(operations.map(({ id }) => id))];
   ports.onCommitted({ ...space, branch, seq: verdict.seq, sessionId, localSeq, entityIds });
-  if (sends.length > 0) ports.sends.onAccepted(space.meshId, receipt);
+  if (sends.length > 0) ports.sends.onAccepted(space.meshId, recipients);
 }

@@ -6,7 +6,7 @@ import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import { openSession } from "../../services/open-session.ts";
-import { alice, bob, brief, refusal, type Session, send, set, World } from "../suites/world.ts";
+import { alice, bob, brief, idsOf, refusal, type Session, send, set, World } from "../suites/world.ts";
 import { createPostgresSpacesStore } from "./spaces-store.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
@@ -119,7 +119,7 @@ describe.skipIf(database === undefined)("while its member is revoked", () => {
           revocation ??= await beginRevocation();
           expect(revocation.isOver()).toBe(false);
           await tx.query("SELECT 1 FROM mesh.mesh WHERE id = $1 FOR NO KEY UPDATE NOWAIT", [meshId]);
-          return { type: "accepted", receipt: sends.length };
+          return { type: "accepted", recipients: idsOf(sends) };
         },
       },
     );

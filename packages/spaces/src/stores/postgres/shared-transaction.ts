@@ -2,12 +2,14 @@
 // what is decided is held back and written in one go. A commit sees what those before it decided: sessions and verdicts
 // from here, and whatever else is asked of the database after what is held back was written there.
 // Why: docs/decisions/0057.
+
 import assert from "node:assert/strict";
+import type { SendsOutcome, SendToAccept } from "@claudemesh/protocol/messages/commit-sends";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { KnownDraft } from "../../core/known-space.ts";
 import type { OpenRow, SessionRow, SpaceRef, SpaceRow } from "../../ports/rows.ts";
 import { answerNow, answerOf } from "../../ports/steps.ts";
-import type { PreparedSends, SendsOutcome, SpaceTransaction, TransactionHints } from "../../ports.ts";
+import type { SpaceTransaction, TransactionHints } from "../../ports.ts";
 import { HeldWrites } from "../held-writes.ts";
 import { writeDecided } from "./decided-rows.ts";
 import {
@@ -21,7 +23,11 @@ import {
 } from "./session-rows.ts";
 import { viewOf } from "./space-view.ts";
 
-export type AcceptSends = (tx: PostgresTransaction, meshId: string, sends: PreparedSends) => Promise<SendsOutcome>;
+export type AcceptSends = (
+  tx: PostgresTransaction,
+  meshId: string,
+  sends: readonly SendToAccept[],
+) => Promise<SendsOutcome>;
 
 /** The space as it was found and as it is left, and the sessions that were looked at. */
 export type LeftRows = {

@@ -2,19 +2,21 @@
 // what is decided is held back and written in one go. A commit sees what those before it decided: sessions and verdicts from
 // here, and whatever else is asked of the database after what is held back was written there.
 // Why: docs/tuning-log.md#sqlite-commits-are-written-together.
+
 import assert from "node:assert/strict";
 import { isLiveMember } from "@claudemesh/members/sqlite";
+import type { SendsOutcome, SendToAccept } from "@claudemesh/protocol/messages/commit-sends";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { KnownDraft } from "../../core/known-space.ts";
 import type { SessionRow, SpaceRef, SpaceRow } from "../../ports/rows.ts";
 import { answerNow } from "../../ports/steps.ts";
-import type { PreparedSends, SendsOutcome, SpaceTransaction } from "../../ports.ts";
+import type { SpaceTransaction } from "../../ports.ts";
 import { HeldWrites } from "../held-writes.ts";
 import { writeDecided } from "./decided-rows.ts";
 import { insertOpen, selectOpen, selectSession, selectSpace, upsertSession } from "./session-rows.ts";
 import { viewOf } from "./space-view.ts";
 
-export type AcceptSends = (tx: Sqlite, meshId: string, sends: PreparedSends) => SendsOutcome;
+export type AcceptSends = (tx: Sqlite, meshId: string, sends: readonly SendToAccept[]) => SendsOutcome;
 
 export class SharedTransaction {
   readonly #tx: Sqlite;

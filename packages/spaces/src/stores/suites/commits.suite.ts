@@ -225,7 +225,7 @@ export function describeCommits(world: () => World): void {
     expect(await session.send(commit)).toMatchObject({ seq: 1, replayed: true });
     expect(prepared).toBe(0);
     expect(await world().sent()).toEqual(["m1", "m2"]);
-    expect(world().woken).toEqual([2]);
+    expect(world().woken).toEqual([["m1", "m2"]]);
   });
 
   test("a send that is refused rejects the commit for good and undoes its neighbours", async () => {

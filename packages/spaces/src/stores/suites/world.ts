@@ -1,10 +1,12 @@
 // The small mesh that the spaces suites work on: members, a space, sessions and commits in short words. Back ends supply
 // the harness. No assertions.
+
 import { createHash } from "node:crypto";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import type { JsonObject } from "@claudemesh/protocol/json";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
+import type { SendToAccept } from "@claudemesh/protocol/messages/commit-sends";
 import {
   type ClientCommit,
   type ConfirmedRead,
@@ -16,9 +18,10 @@ import {
 import type { FabricObject } from "@claudemesh/protocol/spaces/fabric-value";
 import type { Operation, PatchOp } from "@claudemesh/protocol/spaces/operations";
 import type { RuleStore } from "@claudemesh/storage/row-rules";
+import { prepareSends } from "../../../../../tests/support/prepared-sends.ts";
 import type { Verdict } from "../../core/verdict.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
-import type { CommitNotice, PreparedSends, SpacePorts, SpacesStore } from "../../ports.ts";
+import type { CommitNotice, SpacePorts, SpacesStore } from "../../ports.ts";
 import { createBranch, deleteBranch } from "../../services/branches.ts";
 import { commitToSpace } from "../../services/commit/commit.ts";
 import { type OpenedSession, openSession } from "../../services/open-session.ts";
@@ -48,17 +51,12 @@ export interface SpacesHarness {
   readonly someTime: string;
 }
 
-/** A send as the harness accepts it: refused if its body says so, or if its id was accepted before. */
-export type TestSend = { readonly id: string; readonly body: string };
+export const idsOf = (sends: readonly SendToAccept[]) => sends.map(({ clientMessageId }) => clientMessageId);
 
-export function toTestSends(sends: PreparedSends): TestSend[] {
-  return (sends as AcceptRequest[]).map(({ client_message_id, body = "" }) => ({ id: client_message_id, body }));
-}
-
-/** Why a send of a commit is refused, if it is. */
-export function refusalOf(send: TestSend, taken: boolean): string | undefined {
+/** Why a send of a commit is refused, if it is: its id was accepted before, or its body says so. */
+export function refusalOf({ envelope }: SendToAccept, taken: boolean): string | undefined {
   if (taken) return "idempotency_key_reused";
-  return send.body === "refuse" ? "destination_not_found" : undefined;
+  return Buffer.from(envelope.body).toString() === "refuse" ? "destination_not_found" : undefined;
 }
 
 export type CommitParts = {
@@ -76,7 +74,7 @@ export class World {
   nowMs = 1_700_000_000_000;
   readonly notices: CommitNotice[] = [];
   readonly taken: { readonly sessionId: string; readonly epoch: number }[] = [];
-  readonly woken: unknown[] = [];
+  readonly woken: (readonly string[])[] = [];
   /** Runs when a commit's sends are prepared: where a limiter would refuse. */
   beforeSends: () => void | Promise<void> = () => undefined;
   readonly #harness: SpacesHarness;
@@ -152,11 +150,11 @@ export class World {
     return {
       store,
       sends: {
-        prepare: async (_, sends) => {
+        prepare: async (sender, sends) => {
           await this.beforeSends();
-          return sends;
+          return prepareSends(sender, sends);
         },
-        onAccepted: (_, receipt) => this.woken.push(receipt),
+        onAccepted: (_, recipients) => this.woken.push(recipients),
       },
       turns: this.#turns,
       nowMs: () => this.nowMs,

@@ -1,5 +1,7 @@
 // The spaces suites' harness over one PostgreSQL database: empty tables for each test, stores over shared pools.
+
 import { postgresMembersMigrations } from "@claudemesh/members/postgres";
+import type { SendsOutcome, SendToAccept } from "@claudemesh/protocol/messages/commit-sends";
 import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import {
   openPostgres,
@@ -10,21 +12,25 @@ import {
 } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import pg from "pg";
-import type { PreparedSends, SendsOutcome, SpacesStore } from "../../../ports.ts";
+import type { SpacesStore } from "../../../ports.ts";
 import type { ScheduleRuns } from "../../../testing/run-schedules.ts";
 import { ScheduleServices } from "../../../testing/schedule-services.ts";
-import { type OpenSpaces, type Row, refusalOf, type SpacesHarness, toTestSends } from "../../suites/world.ts";
+import { idsOf, type OpenSpaces, type Row, refusalOf, type SpacesHarness } from "../../suites/world.ts";
 import { createPostgresSpaceRules } from "../rules.ts";
 import { createPostgresSpacesStore, postgresSpacesMigrations } from "../spaces-store.ts";
 
-export async function acceptSends(tx: PostgresTransaction, _: string, sends: PreparedSends): Promise<SendsOutcome> {
-  for (const [index, send] of toTestSends(sends).entries()) {
-    const rows = await tx.query("SELECT 1 FROM mesh.sent WHERE id = $1", [send.id]);
+export async function acceptSends(
+  tx: PostgresTransaction,
+  _: string,
+  sends: readonly SendToAccept[],
+): Promise<SendsOutcome> {
+  for (const [index, send] of sends.entries()) {
+    const rows = await tx.query("SELECT 1 FROM mesh.sent WHERE id = $1", [send.clientMessageId]);
     const code = refusalOf(send, rows.length > 0);
     if (code !== undefined) return { type: "refused", index, code };
-    await tx.execute("INSERT INTO mesh.sent (id) VALUES ($1)", [send.id]);
+    await tx.execute("INSERT INTO mesh.sent (id) VALUES ($1)", [send.clientMessageId]);
   }
-  return { type: "accepted", receipt: sends.length };
+  return { type: "accepted", recipients: idsOf(sends) };
 }
 
 /** Counts guarded statements: those that wrote, and those that found something changed. Notes what else was asked. */

@@ -1,29 +1,31 @@
 // The spaces suites' harness over SQLite files, and the schedules' host over databases in memory.
+
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { membersMigrations } from "@claudemesh/members/sqlite";
+import type { SendsOutcome, SendToAccept } from "@claudemesh/protocol/messages/commit-sends";
 import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
-import type { PreparedSends, SendsOutcome, SpacesStore } from "../../../ports.ts";
+import type { SpacesStore } from "../../../ports.ts";
 import type { ScheduleRuns } from "../../../testing/run-schedules.ts";
 import { ScheduleServices } from "../../../testing/schedule-services.ts";
-import { type OpenSpaces, refusalOf, type SpacesHarness, toTestSends } from "../../suites/world.ts";
+import { idsOf, type OpenSpaces, refusalOf, type SpacesHarness } from "../../suites/world.ts";
 import { createSqliteSpaceRules } from "../rules.ts";
 import { createSqliteSpacesStore, spacesMigrations } from "../spaces-store.ts";
 
 const meshId = "mesh-1";
 
-export function acceptSends(tx: Sqlite, _: string, sends: PreparedSends): SendsOutcome {
-  for (const [index, send] of toTestSends(sends).entries()) {
-    const taken = tx.sql("SELECT 1 FROM sent WHERE id = ?").get(send.id) !== undefined;
+export function acceptSends(tx: Sqlite, _: string, sends: readonly SendToAccept[]): SendsOutcome {
+  for (const [index, send] of sends.entries()) {
+    const taken = tx.sql("SELECT 1 FROM sent WHERE id = ?").get(send.clientMessageId) !== undefined;
     const code = refusalOf(send, taken);
     if (code !== undefined) return { type: "refused", index, code };
-    tx.sql("INSERT INTO sent (id) VALUES (?)").run(send.id);
+    tx.sql("INSERT INTO sent (id) VALUES (?)").run(send.clientMessageId);
   }
-  return { type: "accepted", receipt: sends.length };
+  return { type: "accepted", recipients: idsOf(sends) };
 }
 
 async function prepare(db: Sqlite): Promise<void> {
