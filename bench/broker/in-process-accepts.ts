@@ -2,7 +2,7 @@
 // this process, each with one send outstanding. First argument: the store as JSON. Orders say how long and what.
 import { randomBytes } from "node:crypto";
 import process from "node:process";
-import { acceptSend } from "@claudemesh/messages/services/accept";
+import { acceptMessage } from "@claudemesh/messages/services/accept";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { createClientIds, type IdOrder } from "../load/client-ids.ts";
@@ -34,7 +34,7 @@ const ports = {
   inlineBytes: limits.inlineBytes,
   takesUnsealed: async () => true,
   dedupeRetentionMs: retentionMs,
-  afterB0: () => undefined,
+  afterLookUp: () => undefined,
   onAccepted: () => undefined,
 };
 
@@ -64,7 +64,7 @@ async function acceptForAWhile(order: InProcessOrder): Promise<InProcessResult> 
     const destination = { kind: "topic", ref: benchTopic } as const;
     for (let nowMs = performance.now(); nowMs < endsAtMs; ) {
       const request = { client_message_id: nextId(), destination, body: benchBody };
-      const { type } = await acceptSend(ports, sender, request);
+      const { type } = await acceptMessage(ports, sender, request);
       if (type !== expected) throw new Error(`a send was answered ${type} instead of ${expected}`);
       const answeredAtMs = performance.now();
       latencies.add(answeredAtMs - nowMs);

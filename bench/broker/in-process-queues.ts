@@ -2,7 +2,7 @@
 // Arguments: the store as JSON, a mesh and a member of it.
 import { randomBytes, randomUUID } from "node:crypto";
 import process from "node:process";
-import { acceptSend } from "@claudemesh/messages/services/accept";
+import { acceptMessage } from "@claudemesh/messages/services/accept";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { createClientIds } from "../load/client-ids.ts";
@@ -25,7 +25,7 @@ const ports = {
   inlineBytes: limits.inlineBytes,
   takesUnsealed: async () => true,
   dedupeRetentionMs: undefined,
-  afterB0: () => undefined,
+  afterLookUp: () => undefined,
   onAccepted: () => undefined,
 };
 const nextId = createClientIds("time_ordered");
@@ -36,7 +36,7 @@ async function fill(jobs: number): Promise<void> {
   const destination = { kind: "queue", ref: queue } as const;
   for (let sent = 0; sent < jobs; sent += sendsAtOnce) {
     const some = Array.from({ length: Math.min(sendsAtOnce, jobs - sent) }, () =>
-      acceptSend(ports, sender, { client_message_id: nextId(), destination, body: benchBody }),
+      acceptMessage(ports, sender, { client_message_id: nextId(), destination, body: benchBody }),
     );
     for (const { type } of await Promise.all(some)) if (type !== "accepted") throw new Error(`a job was ${type}`);
   }

@@ -59,7 +59,7 @@ const messageFaults: readonly KnownBad[] = [
     edits: [
       {
         file: sqliteMessages,
-        find: "    return answerClaimed(run.tx, send) ?? { result: limited, recipients: [] };\n",
+        find: "    return answerClaimed(batch.tx, send) ?? { result: limited, recipients: [] };\n",
         replace: "    if (answerClaimed.length > 0) return { result: limited, recipients: [] };\n",
       },
       {

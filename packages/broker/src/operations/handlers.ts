@@ -4,7 +4,7 @@
 import type { PlainMember } from "@claudemesh/members/ports";
 import { requireOwner } from "@claudemesh/members/require-owner";
 import type { FateResult, FenceRequest, TopicCounts } from "@claudemesh/messages/ports";
-import { acceptSend } from "@claudemesh/messages/services/accept";
+import { acceptMessage } from "@claudemesh/messages/services/accept";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import { answerAccept } from "@claudemesh/protocol/messages/accept-result";
@@ -41,10 +41,10 @@ export const handlers: { readonly [Name in OperationName]: Handler<Name> } = {
       inlineBytes: broker.config.inlineBytes,
       takesUnsealed: broker.settings.takesUnsealed,
       dedupeRetentionMs: dedupeRetentionMs(broker.config),
-      afterB0: () => broker.failpoints.hit("accept.after_b0"),
+      afterLookUp: () => broker.failpoints.hit("accept.after_b0"),
       onAccepted: (meshId: string, recipients: readonly string[]) => broker.connections.wake(meshId, recipients),
     };
-    const result = await acceptSend(ports, member, input, lookUp);
+    const result = await acceptMessage(ports, member, input, lookUp);
     if (result.type === "reused") broker.metrics.reused();
     if (result.type === "refused" && result.code === "payload_too_large") throw tooLarge(broker.config.inlineBytes);
     return answerAccept(result);

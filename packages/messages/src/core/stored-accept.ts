@@ -5,14 +5,14 @@ import { decideClaim } from "@claudemesh/protocol/messages/claim";
 import { fingerprintPrefix } from "@claudemesh/protocol/messages/fingerprint";
 import type { FateResult, StoredAccept } from "../ports.ts";
 
-export type OfferedSend = {
+export type SendIdentity = {
   readonly clientMessageId: string;
   readonly senderPubkey: string;
   readonly fingerprint: Uint8Array;
 };
 
 /** Undefined: the id is free. */
-export function answerFromStored(stored: StoredAccept | undefined, offered: OfferedSend): AcceptResult | undefined {
+export function answerFromStored(stored: StoredAccept | undefined, offered: SendIdentity): AcceptResult | undefined {
   if (stored === undefined) return undefined;
   const { clientMessageId } = offered;
   const decision = decide(stored, offered);
@@ -39,7 +39,7 @@ export function isAnsweredByClaim({ type }: AcceptResult): boolean {
 /** The fate of an id that is consumed; undefined: it is not. */
 export function fateFromStored(
   stored: StoredAccept | undefined,
-  offered: OfferedSend,
+  offered: SendIdentity,
 ): Exclude<FateResult, { fate: "none" }> | undefined {
   const decision = decide(stored, offered);
   if (stored === undefined || decision === "first") return undefined;
@@ -48,7 +48,7 @@ export function fateFromStored(
   return { fate: "committed", brokerMessageId, historyId, historyAvailable };
 }
 
-function decide(stored: StoredAccept | undefined, offered: OfferedSend) {
+function decide(stored: StoredAccept | undefined, offered: SendIdentity) {
   const claim = stored && { fingerprint: stored.fingerprint, owner: stored.senderPubkey };
   return decideClaim(claim, { fingerprint: offered.fingerprint, owner: offered.senderPubkey });
 }

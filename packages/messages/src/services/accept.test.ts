@@ -2,7 +2,7 @@
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import { expect, test } from "vitest";
 import type { OfferedSend, StoredAccept } from "../ports.ts";
-import { type AcceptPorts, acceptSend, beginLookUp, fingerprintOf } from "./accept.ts";
+import { type AcceptPorts, acceptMessage, beginLookUp, fingerprintOf } from "./accept.ts";
 
 const sender = { meshId: "mesh-1", pubkey: "a".repeat(64) };
 const request: AcceptRequest = { client_message_id: "m1", destination: { kind: "topic", ref: "news" }, body: "hello" };
@@ -32,7 +32,7 @@ function start() {
     inlineBytes: 1_024,
     takesUnsealed: async () => true,
     dedupeRetentionMs: undefined,
-    afterB0: () => undefined,
+    afterLookUp: () => undefined,
     onAccepted: () => undefined,
   };
   return {
@@ -50,14 +50,14 @@ function start() {
 
 test("a look-up that was begun early is the only one, and answers a retry", async () => {
   const { ports, lookedUp, offered, store } = start();
-  await acceptSend(ports, sender, request);
+  await acceptMessage(ports, sender, request);
   const [{ envelope } = { envelope: undefined }] = offered;
   if (envelope === undefined) throw new Error("nothing was offered");
   const row = { brokerMessageId: "b0", historyId: 7, senderPubkey: sender.pubkey, historyAvailable: true };
   store({ ...row, fingerprint: fingerprintOf(envelope), firstSeenAtMs: 1 });
   lookedUp.length = 0;
   const early = beginLookUp(ports, sender.meshId, "m1");
-  expect(await acceptSend(ports, sender, request, early)).toMatchObject({ type: "duplicate", historyId: 7 });
+  expect(await acceptMessage(ports, sender, request, early)).toMatchObject({ type: "duplicate", historyId: 7 });
   expect(lookedUp).toEqual(["mesh-1 m1"]);
   expect(offered).toHaveLength(1);
 });
@@ -69,7 +69,7 @@ test("a look-up of another id or of another mesh counts for nothing", async () =
     ["mesh-1", "m2"],
   ] as const) {
     lookedUp.length = 0;
-    await acceptSend(ports, sender, request, beginLookUp(ports, meshId, id));
+    await acceptMessage(ports, sender, request, beginLookUp(ports, meshId, id));
     expect(lookedUp).toEqual([`${meshId} ${id}`, "mesh-1 m1"]);
   }
 });
@@ -78,7 +78,7 @@ test("a send is too late when its early look-up is too long ago", async () => {
   const { ports, passMs } = start();
   const early = beginLookUp(ports, sender.meshId, "m1");
   passMs(5 * minutesMs);
-  expect(await acceptSend(ports, sender, request, early)).toMatchObject({ type: "refused" });
+  expect(await acceptMessage(ports, sender, request, early)).toMatchObject({ type: "refused" });
   passMs(1);
-  expect(await acceptSend(ports, sender, request, early)).toEqual({ type: "outdated" });
+  expect(await acceptMessage(ports, sender, request, early)).toEqual({ type: "outdated" });
 });

@@ -21,7 +21,7 @@ export type AcceptPorts = {
   /** Undefined: dedupe rows are permanent. */
   readonly dedupeRetentionMs: number | undefined;
   /** A fault point: between the look-up and the transaction, where a fence may slip in. */
-  readonly afterB0: () => Promise<void> | void;
+  readonly afterLookUp: () => Promise<void> | void;
   /** After commit: wake the recipients' connections. */
   readonly onAccepted: (meshId: string, recipients: readonly string[]) => void;
 };
@@ -52,7 +52,7 @@ export function beginLookUp(
 }
 
 /** `early`: a look-up that was begun while the sender was being asked for; it counts if it is for this very send. */
-export async function acceptSend(
+export async function acceptMessage(
   ports: AcceptPorts,
   sender: { readonly meshId: string; readonly pubkey: string },
   request: AcceptRequest,
@@ -66,7 +66,7 @@ export async function acceptSend(
   const lookUp = isEarly ? early : beginLookUp(ports, meshId, clientMessageId);
   const known = answerFromStored(await lookUp.stored, offered);
   if (known !== undefined) return known;
-  const held = ports.afterB0();
+  const held = ports.afterLookUp();
   if (held !== undefined) await held;
 
   if (isUnsealedDm(envelope) && !(await ports.takesUnsealed(meshId))) return { type: "refused", code: "dm_not_sealed" };

@@ -109,7 +109,7 @@ describe.skipIf(redis === undefined)("accepts behind the limiter on Redis", () =
 
   test("a try that slept after its look-up is refused and spends nothing (MSG-24)", async () => {
     const asleep = await world.accept(alice, send("m1", dm(bob)), {
-      afterB0: () => {
+      afterLookUp: () => {
         world.nowMs += 10 * windowMs;
       },
     });
@@ -124,7 +124,7 @@ describe.skipIf(redis === undefined)("accepts behind the limiter on Redis", () =
     const results = await Promise.all(
       Array.from({ length: 6 }, (_, n) => {
         const store = stores[n % 2] ?? world.store.accepts;
-        return world.accept(alice, send("m1", dm(bob)), { afterB0: barrier, store });
+        return world.accept(alice, send("m1", dm(bob)), { afterLookUp: barrier, store });
       }),
     );
     expect(results.map(({ type }) => type).sort()).toEqual(["accepted", ...Array(5).fill("duplicate")]);
@@ -133,7 +133,7 @@ describe.skipIf(redis === undefined)("accepts behind the limiter on Redis", () =
 
   test("a retry that crosses into a spent window after its id was committed is a duplicate, not rate-limited", async () => {
     const late = await world.accept(alice, send("m1", dm(bob)), {
-      afterB0: async () => {
+      afterLookUp: async () => {
         expect(await offer("m1")).toBe("accepted");
         world.nowMs += windowMs;
         for (const id of ["m2", "m3", "m4"]) expect(await offer(id)).toBe("accepted");

@@ -7,7 +7,7 @@ import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { answerFromStored } from "../../core/stored-accept.ts";
 import type { CommittedAccept, SendToAccept, StoredAccept } from "../../ports.ts";
 import { writeMentions } from "../mention-failure.ts";
-import type { AcceptRun, MeshRun } from "./accept-run.ts";
+import type { AcceptBatch, MeshSnapshot } from "./accept-batch.ts";
 import { insertQueueMessage } from "./queue-rows.ts";
 
 /** The answer of an id that is consumed; undefined: this send is the first. */
@@ -21,14 +21,14 @@ export function answerClaimed(tx: Sqlite, send: SendToAccept): CommittedAccept |
  * the first, so that neither a refusal nor a lost race has anything to undo. A throw (the store failed) rolls back the
  * caller's whole transaction.
  */
-export function acceptInRun(run: AcceptRun, send: SendToAccept): CommittedAccept {
-  const mesh = run.mesh(send.meshId);
+export function acceptInBatch(batch: AcceptBatch, send: SendToAccept): CommittedAccept {
+  const mesh = batch.mesh(send.meshId);
   const refusal = refuse(mesh, send);
-  if (refusal !== undefined) return answerClaimed(run.tx, send) ?? { result: refusal, recipients: [] };
+  if (refusal !== undefined) return answerClaimed(batch.tx, send) ?? { result: refusal, recipients: [] };
   const historyId = mesh.nextHistoryId();
-  if (!insertDedupe(run.tx, send, historyId)) return answerConsumed(run.tx, send);
+  if (!insertDedupe(batch.tx, send, historyId)) return answerConsumed(batch.tx, send);
   mesh.tookHistoryId(historyId);
-  return insertEffects(run.tx, mesh, send, historyId);
+  return insertEffects(batch.tx, mesh, send, historyId);
 }
 
 function answerConsumed(tx: Sqlite, send: SendToAccept): CommittedAccept {
@@ -37,14 +37,14 @@ function answerConsumed(tx: Sqlite, send: SendToAccept): CommittedAccept {
   return claimed;
 }
 
-function refuse(mesh: MeshRun, send: SendToAccept): CommittedAccept["result"] | undefined {
+function refuse(mesh: MeshSnapshot, send: SendToAccept): CommittedAccept["result"] | undefined {
   const { senderPubkey, clientMessageId } = send;
   if (mesh.isFenced(senderPubkey, clientMessageId)) return { type: "fenced", clientMessageId };
   const code = refuseDestination(mesh, send);
   return code && { type: "refused", code };
 }
 
-function insertEffects(tx: Sqlite, mesh: MeshRun, send: SendToAccept, historyId: number): CommittedAccept {
+function insertEffects(tx: Sqlite, mesh: MeshSnapshot, send: SendToAccept, historyId: number): CommittedAccept {
   insertMessage(tx, send, historyId);
   insertHistory(tx, send, historyId);
   const recipients = insertDeliveries(tx, mesh, send, historyId);
@@ -83,7 +83,7 @@ export function findAccepted(db: Sqlite, meshId: string, clientMessageId: string
 }
 
 /** B2. A sender whose membership ended while the send was on its way is refused here, under the lock. */
-function refuseDestination(mesh: MeshRun, send: SendToAccept): AcceptRefusal | undefined {
+function refuseDestination(mesh: MeshSnapshot, send: SendToAccept): AcceptRefusal | undefined {
   if (!mesh.isLive(send.senderPubkey)) return "unauthorized";
   const { kind, ref } = send.envelope.destination;
   if (kind === "dm") return mesh.isLive(ref) ? undefined : "destination_not_found";
@@ -182,7 +182,7 @@ function insertHistory(tx: Sqlite, send: SendToAccept, historyId: number): void 
 }
 
 /** One row per recipient: the addressed member, or every live subscriber but the sender. A queue has one row in all. */
-function insertDeliveries(tx: Sqlite, mesh: MeshRun, send: SendToAccept, historyId: number): readonly string[] {
+function insertDeliveries(tx: Sqlite, mesh: MeshSnapshot, send: SendToAccept, historyId: number): readonly string[] {
   const { kind, ref } = send.envelope.destination;
   if (kind === "queue") {
     insertQueueMessage(tx, send.meshId, ref, historyId, send.brokerMessageId);

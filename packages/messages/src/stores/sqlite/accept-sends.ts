@@ -5,17 +5,17 @@ import type { SendsOutcome } from "@claudemesh/protocol/messages/commit-sends";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { outcomeOfSends, refusalOfSend } from "../../core/sends-outcome.ts";
 import type { CommittedAccept, SendToAccept } from "../../ports.ts";
-import { acceptInRun } from "./accept-in-transaction.ts";
-import { AcceptRun } from "./accept-run.ts";
+import { AcceptBatch } from "./accept-batch.ts";
+import { acceptInBatch } from "./accept-in-transaction.ts";
 
 export function acceptCommitSends(tx: Sqlite, sends: readonly SendToAccept[]): SendsOutcome {
-  const run = new AcceptRun(tx);
+  const batch = new AcceptBatch(tx);
   const accepts: CommittedAccept[] = [];
   for (const send of sends) {
-    const accept = acceptInRun(run, send);
+    const accept = acceptInBatch(batch, send);
     accepts.push(accept);
     if (refusalOfSend(accept.result) !== undefined) break;
   }
-  run.finish();
+  batch.finish();
   return outcomeOfSends(accepts);
 }

@@ -11,7 +11,7 @@ export type Budget =
   | { readonly ok: false; readonly retryAfterSeconds: number };
 
 /** The budgets of calls that follow each other in one transaction: what a window has spent is read and written once. */
-export class BudgetRun {
+export class BudgetBatch {
   readonly #tx: Sqlite;
   readonly #rate: RateLimit;
   readonly #windows = new Map<string, SpentWindow>();
@@ -73,7 +73,7 @@ export class BudgetRun {
     const start = windowStartMs(this.#rate, nowMs);
     const known = this.#windows.get(meshId);
     if (known?.start === start) return known;
-    // Times of one run may lie on both sides of a window's end.
+    // Times of one batch may lie on both sides of a window's end.
     if (known !== undefined) this.finish();
     const stored = this.#tx
       .sql<{ used: number }>("SELECT used FROM rate_limit_window WHERE mesh_id = ? AND window_start = ?")
@@ -91,9 +91,9 @@ export function createSqliteLimiter(commit: GroupCommit, rate: RateLimit): Limit
   return {
     consume: async (meshId, clientMessageId, nowMs) => {
       const budget = await commit.submit((tx) => {
-        const run = new BudgetRun(tx, rate);
-        const consumed = run.consume(meshId, clientMessageId, nowMs);
-        run.finish();
+        const batch = new BudgetBatch(tx, rate);
+        const consumed = batch.consume(meshId, clientMessageId, nowMs);
+        batch.finish();
         return consumed;
       });
       if (budget.ok) return { type: "ok", spent: budget.spent };

@@ -10,13 +10,13 @@ import type { QueueStore } from "../../ports/queues.ts";
 import type { WebhookStore } from "../../ports/webhooks.ts";
 import type { CommittedAccept, FateResult, FenceRequest, MessagesStore, OfferedSend } from "../../ports.ts";
 import { noClaim } from "../webhook-rows.ts";
-import { acceptInRun, answerClaimed, findAccepted } from "./accept-in-transaction.ts";
-import { AcceptRun, isFenced } from "./accept-run.ts";
+import { AcceptBatch, isFenced } from "./accept-batch.ts";
+import { acceptInBatch, answerClaimed, findAccepted } from "./accept-in-transaction.ts";
 import { selectDestinationState } from "./destination-state.ts";
 import { selectExpiredIds } from "./forgetting.ts";
 import { selectHistory, selectUnsettled } from "./history-rows.ts";
 import { forgetStep, selectMeshes, sweepMesh } from "./housekeeping.ts";
-import { BudgetRun, sweepBudget } from "./limiter.ts";
+import { BudgetBatch, sweepBudget } from "./limiter.ts";
 import { endMembership, selectUnfinished } from "./memberships.ts";
 import { selectMentions } from "./mentions.ts";
 import { selectMessageState } from "./message-state.ts";
@@ -204,30 +204,35 @@ function createPresenceStore(db: Sqlite, commit: GroupCommit): PresenceStore {
 const deliveriesPerTransaction = 8_192;
 
 function acceptInBudget(tx: Sqlite, rate: RateLimit, sends: readonly OfferedSend[]): FirstOnes<CommittedAccept> {
-  const run = new AcceptRun(tx);
-  const budget = new BudgetRun(tx, rate);
+  const batch = new AcceptBatch(tx);
+  const budget = new BudgetBatch(tx, rate);
   const accepts: CommittedAccept[] = [];
   let deliveries = 0;
   for (const send of sends) {
-    const accept = acceptWithinBudget(run, budget, rate, send);
+    const accept = acceptWithinBudget(batch, budget, rate, send);
     accepts.push(accept);
     deliveries += accept.recipients.length;
     if (deliveries >= deliveriesPerTransaction) break;
   }
-  run.finish();
+  batch.finish();
   budget.finish();
   return { firstOnes: accepts };
 }
 
 // Whoever lost the race to the claim is answered by it and spends nothing, as if the fast path had seen the row.
-function acceptWithinBudget(run: AcceptRun, budget: BudgetRun, rate: RateLimit, send: OfferedSend): CommittedAccept {
+function acceptWithinBudget(
+  batch: AcceptBatch,
+  budget: BudgetBatch,
+  rate: RateLimit,
+  send: OfferedSend,
+): CommittedAccept {
   const { meshId, clientMessageId, acceptedAtMs } = send;
   if (send.isOutdated()) return { result: { type: "outdated" }, recipients: [] };
   if (!budget.admits(meshId, clientMessageId, acceptedAtMs)) {
     const limited = { type: "rate_limited", retryAfterSeconds: retryAfterSeconds(rate, acceptedAtMs) } as const;
-    return answerClaimed(run.tx, send) ?? { result: limited, recipients: [] };
+    return answerClaimed(batch.tx, send) ?? { result: limited, recipients: [] };
   }
-  const accept = acceptInRun(run, send);
+  const accept = acceptInBatch(batch, send);
   if (isAnsweredByClaim(accept.result)) return accept;
   const consumed = budget.consume(meshId, clientMessageId, acceptedAtMs);
   const { result, recipients } = accept;

@@ -88,7 +88,7 @@ function describeEffects(world: () => World): void {
       ["m1", "m2", "m3"].map((id) => {
         const request = send(id, dm(bob));
         return world().accept(alice, id === "m2" ? { ...request, meta: { mentions: [bob] } } : request, {
-          afterB0: barrier,
+          afterLookUp: barrier,
         });
       }),
     );
@@ -102,7 +102,7 @@ function describeEffects(world: () => World): void {
     const heal = await world().failInserts("client_message_dedupe", "NEW.client_message_id = 'm2'");
     const barrier = createBarrier(4);
     const outcomes = await Promise.allSettled(
-      ["m1", "m2", "m3", "m4"].map((id) => world().accept(alice, send(id, dm(bob)), { afterB0: barrier })),
+      ["m1", "m2", "m3", "m4"].map((id) => world().accept(alice, send(id, dm(bob)), { afterLookUp: barrier })),
     );
     expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled", "fulfilled"]);
     expect(await world().effects()).toEqual({ ...noEffects, dedupe: 3, message: 3, history: 3, delivery: 3 });
@@ -177,7 +177,7 @@ function describeOneId(world: () => World): void {
     const results = await Promise.all(
       Array.from({ length: 12 }, (_, caller) => {
         const store = stores[caller % 2] ?? world().store.accepts;
-        return world().accept(alice, send("m1", dm(bob)), { store, afterB0: barrier });
+        return world().accept(alice, send("m1", dm(bob)), { store, afterLookUp: barrier });
       }),
     );
     const accepted = results.filter((result) => result.type === "accepted");
@@ -200,7 +200,7 @@ function describeOneId(world: () => World): void {
     const barrier = createBarrier(offers.length);
     const results = await Promise.all(
       offers.map(({ sender, body, store }) =>
-        world().accept(sender, send("m1", dm(carol), body), { store, afterB0: barrier }),
+        world().accept(sender, send("m1", dm(carol), body), { store, afterLookUp: barrier }),
       ),
     );
     const winner = offers[results.findIndex(({ type }) => type === "accepted")];
@@ -239,7 +239,7 @@ function describeRefusals(world: () => World): void {
 
   test("a sender whose membership ended is unauthorized, also when it ended after the look-up", async () => {
     const [alice, bob] = await world().threeMembers();
-    const result = await world().accept(alice, send("m1", dm(bob)), { afterB0: () => world().revoke(alice) });
+    const result = await world().accept(alice, send("m1", dm(bob)), { afterLookUp: () => world().revoke(alice) });
     expect(result).toEqual({ type: "refused", code: "unauthorized" });
     const stranger = await world().accept("e".repeat(64), send("m2", dm(bob)));
     expect(stranger).toEqual({ type: "refused", code: "unauthorized" });
@@ -261,7 +261,7 @@ function describeRefusals(world: () => World): void {
     const destinations = [dm(bob), topic("nowhere"), dm(bob), queue("nowhere"), dm(bob)];
     const barrier = createBarrier(destinations.length);
     const results = await Promise.all(
-      destinations.map((to, index) => world().accept(alice, send(`m${index}`, to), { afterB0: barrier })),
+      destinations.map((to, index) => world().accept(alice, send(`m${index}`, to), { afterLookUp: barrier })),
     );
     expect(results.map(({ type }) => type)).toEqual(["accepted", "refused", "accepted", "refused", "accepted"]);
     expect(await world().effects()).toEqual({ ...noEffects, dedupe: 3, message: 3, history: 3, delivery: 3 });
@@ -327,7 +327,7 @@ function describeFastPath(world: () => World): void {
         return accept(...offer);
       },
     };
-    const overrides = { store, afterB0: () => void calls.push("afterB0") };
+    const overrides = { store, afterLookUp: () => void calls.push("afterLookUp") };
     expect(await world().accept(alice, send("m1", dm(bob)), overrides)).toMatchObject({ type: "duplicate" });
     expect(await world().accept(alice, send("m1", dm(bob), "x"), overrides)).toMatchObject({ type: "reused" });
     expect(calls).toEqual(["findAccepted", "findAccepted"]);

@@ -90,7 +90,7 @@ export function describeFences(world: () => World): void {
     const request = send("m1", dm(bob));
     const second = await world().openAnother();
     const held = world().accept(alice, request, {
-      afterB0: async () => {
+      afterLookUp: async () => {
         expect(await world().fence(alice, request, second)).toEqual({ fate: "fenced" });
       },
     });

@@ -281,8 +281,8 @@ function describeForgetting(world: () => World, { sweepNow, count, pass }: Tools
     const [alice, bob] = await world().threeMembers();
     const request = send("m1", dm(bob));
     const woken = Promise.withResolvers<void>();
-    const asleep = world().accept(alice, request, { ...week, afterB0: () => woken.promise });
-    const beside = world().accept(bob, send("m2", dm(alice)), { ...week, afterB0: () => woken.promise });
+    const asleep = world().accept(alice, request, { ...week, afterLookUp: () => woken.promise });
+    const beside = world().accept(bob, send("m2", dm(alice)), { ...week, afterLookUp: () => woken.promise });
     expect(await world().accept(alice, request, week)).toMatchObject({ type: "accepted", historyId: 1 });
     pass(7);
     expect(await sweepNow({ dedupeDays: 7 })).toEqual({ dedupe_rows: 1 });

@@ -42,7 +42,7 @@ export function describeLimiter(world: () => World): void {
   test("the same id races past the look-up many times and spends once", async () => {
     const barrier = createBarrier(6);
     const results = await Promise.all(
-      Array.from({ length: 6 }, () => world().accept(alice, send("m1", dm(bob)), { afterB0: barrier })),
+      Array.from({ length: 6 }, () => world().accept(alice, send("m1", dm(bob)), { afterLookUp: barrier })),
     );
     expect(results.filter(({ type }) => type === "accepted")).toHaveLength(1);
     expect(results.filter(({ type }) => type === "duplicate")).toHaveLength(5);
@@ -54,7 +54,7 @@ export function describeLimiter(world: () => World): void {
     await offer("m2");
     const barrier = createBarrier(2);
     const results = await Promise.all(
-      [1, 2].map(() => world().accept(alice, send("m3", dm(bob)), { afterB0: barrier })),
+      [1, 2].map(() => world().accept(alice, send("m3", dm(bob)), { afterLookUp: barrier })),
     );
     expect(results.map(({ type }) => type).sort()).toEqual(["accepted", "duplicate"]);
   });

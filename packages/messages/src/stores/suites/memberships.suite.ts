@@ -83,7 +83,7 @@ function describeRevoked(world: () => World): void {
 
   test("whose send is past its look-up when it is revoked cannot commit it afterwards", async () => {
     const [alice, bob] = await world().threeMembers();
-    const held = world().accept(bob, send("m1", dm(alice)), { afterB0: () => world().revoke(bob) });
+    const held = world().accept(bob, send("m1", dm(alice)), { afterLookUp: () => world().revoke(bob) });
     expect(await held).toEqual({ type: "refused", code: "unauthorized" });
     expect(await world().effects()).toMatchObject({ dedupe: 0, history: 0 });
   });

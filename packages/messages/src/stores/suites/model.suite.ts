@@ -130,11 +130,11 @@ class Run {
     const sinceMs = this.#world.nowMs;
     const gate = Promise.withResolvers<void>();
     const pastLookUp = Promise.withResolvers<undefined>();
-    const afterB0 = () => {
+    const afterLookUp = () => {
       pastLookUp.resolve(undefined);
       return gate.promise;
     };
-    const result = this.#world.accept(this.memberAt(offer.member), this.requestOf(offer), { afterB0 });
+    const result = this.#world.accept(this.memberAt(offer.member), this.requestOf(offer), { afterLookUp });
     const done = result.then((outcome) => {
       if (outcome.type === "refused") return `refused ${outcome.code}`;
       return "historyId" in outcome ? `${outcome.type} ${outcome.historyId}` : outcome.type;

@@ -8,7 +8,7 @@ import type { Destination } from "@claudemesh/protocol/messages/addresses";
 import { fingerprint } from "@claudemesh/protocol/messages/fingerprint";
 import type { RateLimit } from "../../core/rate-limit.ts";
 import type { FateResult, FenceRequest, MessagesStore, PostPolicy } from "../../ports.ts";
-import { type AcceptPorts, acceptSend } from "../../services/accept.ts";
+import { type AcceptPorts, acceptMessage } from "../../services/accept.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -146,11 +146,11 @@ export class World {
       inlineBytes: 1_048_576,
       takesUnsealed: async () => true,
       dedupeRetentionMs: 365 * 86_400_000,
-      afterB0: () => undefined,
+      afterLookUp: () => undefined,
       onAccepted: (_meshId, recipients) => this.woken.push(recipients),
       ...overrides,
     };
-    return acceptSend(ports, { meshId: this.meshId, pubkey: sender }, request);
+    return acceptMessage(ports, { meshId: this.meshId, pubkey: sender }, request);
   }
 
   fenceRequest(sender: string, request: AcceptRequest): FenceRequest {

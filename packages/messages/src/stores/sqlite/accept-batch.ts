@@ -1,13 +1,13 @@
 // What accepts that follow each other in one transaction have in common: who is a member, what a topic is and who reads
-// it, where history stands. Read once and kept for as long as nobody else writes in between, which is one run.
+// it, where history stands. Read once and kept for as long as nothing else writes in between, which is one batch.
 // Why: docs/tuning-log.md#accepts-share-a-turn.
 import { isLiveMember } from "@claudemesh/members/sqlite";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { PostPolicy } from "../../ports.ts";
-import { DeliveryRun } from "./delivery-run.ts";
+import { DeliveryBatch } from "./delivery-batch.ts";
 
 /** `subscribers`: those whose membership stands. */
-export class RunTopic {
+export class TopicSnapshot {
   readonly postPolicy: PostPolicy;
   readonly #subscribers: readonly string[];
   readonly #others = new Map<string, readonly string[]>();
@@ -32,18 +32,18 @@ export class RunTopic {
   }
 }
 
-export class AcceptRun {
+export class AcceptBatch {
   readonly tx: Sqlite;
-  readonly #meshes = new Map<string, MeshRun>();
+  readonly #meshes = new Map<string, MeshSnapshot>();
 
   constructor(tx: Sqlite) {
     this.tx = tx;
   }
 
-  mesh(meshId: string): MeshRun {
+  mesh(meshId: string): MeshSnapshot {
     let mesh = this.#meshes.get(meshId);
     if (mesh === undefined) {
-      mesh = new MeshRun(this.tx, meshId);
+      mesh = new MeshSnapshot(this.tx, meshId);
       this.#meshes.set(meshId, mesh);
     }
     return mesh;
@@ -55,13 +55,13 @@ export class AcceptRun {
   }
 }
 
-export class MeshRun {
-  readonly deliveries: DeliveryRun;
+export class MeshSnapshot {
+  readonly deliveries: DeliveryBatch;
   readonly #tx: Sqlite;
   readonly #meshId: string;
   readonly #live = new Map<string, boolean>();
   readonly #fencing = new Map<string, boolean>();
-  readonly #topics = new Map<string, RunTopic | undefined>();
+  readonly #topics = new Map<string, TopicSnapshot | undefined>();
   readonly #queues = new Map<string, boolean>();
   /** Undefined: not read yet, or none stored. */
   #stored: number | undefined;
@@ -70,7 +70,7 @@ export class MeshRun {
   constructor(tx: Sqlite, meshId: string) {
     this.#tx = tx;
     this.#meshId = meshId;
-    this.deliveries = new DeliveryRun(tx, meshId);
+    this.deliveries = new DeliveryBatch(tx, meshId);
   }
 
   isLive(pubkey: string): boolean {
@@ -86,7 +86,7 @@ export class MeshRun {
     return this.#readOnce(this.#queues, id, hasQueue);
   }
 
-  topic(name: string): RunTopic | undefined {
+  topic(name: string): TopicSnapshot | undefined {
     return this.#readOnce(this.#topics, name, selectTopic);
   }
 
@@ -145,7 +145,7 @@ function hasFences(tx: Sqlite, meshId: string, senderPubkey: string): boolean {
   return row !== undefined;
 }
 
-function selectTopic(tx: Sqlite, meshId: string, name: string): RunTopic | undefined {
+function selectTopic(tx: Sqlite, meshId: string, name: string): TopicSnapshot | undefined {
   const topic = tx
     .sql<{ post_policy: PostPolicy }>("SELECT post_policy FROM topic WHERE mesh_id = ? AND name = ?")
     .get(meshId, name);
@@ -157,7 +157,7 @@ function selectTopic(tx: Sqlite, meshId: string, name: string): RunTopic | undef
        WHERE s.mesh_id = ? AND s.topic = ?`,
     )
     .all(meshId, name);
-  return new RunTopic(
+  return new TopicSnapshot(
     topic.post_policy,
     rows.map((row) => row.member_pubkey),
   );

@@ -3,7 +3,7 @@
 // Why: docs/tuning-log.md#neighbours-share-their-deliveries.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 
-export class DeliveryRun {
+export class DeliveryBatch {
   readonly #tx: Sqlite;
   readonly #meshId: string;
   #recipients: readonly string[] = [];
