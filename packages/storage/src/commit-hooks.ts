@@ -1,6 +1,5 @@
 // What hears of a COMMIT before it leaves and after it has returned: fault points, and tests. A store knows none of them.
-// It gives each transaction a label that says what kind of work it carries, and whoever opens the database says what is
-// called for that label.
+// It gives each transaction a label that says what kind of work it carries; the hooks are given where the store is made.
 import { type FailpointName, failpointNames } from "./failpoint-names.ts";
 import type { Failpoints } from "./failpoints.ts";
 

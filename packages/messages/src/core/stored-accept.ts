@@ -1,5 +1,5 @@
-// What an id that is consumed already answers. Used by the fast path before any limit, and again under the lock for
-// whoever lost a race: both must say the same.
+// What an id that is consumed already answers. Used by the look-up before any limit, and again under the lock for
+// a send that lost a race: both must say the same.
 import type { AcceptResult } from "@claudemesh/protocol/messages/accept-result";
 import { decideClaim } from "@claudemesh/protocol/messages/claim";
 import { fingerprintPrefix } from "@claudemesh/protocol/messages/fingerprint";

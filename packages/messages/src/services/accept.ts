@@ -1,5 +1,5 @@
-// Accepts one send: B0, B1, then claim, B2 and B3. B0 precedes every limit, so that a retry of what committed gets its
-// first answer even when limits were lowered, the window is spent, or the limiter is away.
+// Accepts one send: look up, limit, then claim, judge and write. The look-up precedes every limit, so that a retry of what committed
+// gets its first answer even when limits were lowered, the window is spent, or the limiter is away.
 // Why: docs/decisions/0134.
 import { sha256 } from "@claudemesh/members/sha256";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
@@ -30,7 +30,7 @@ export function fingerprintOf(envelope: Envelope): Uint8Array {
   return fingerprint(sha256, envelope);
 }
 
-/** B0 under way, and when it began. */
+/** The look-up of an id, under way, and when it began. */
 export type LookUp = {
   readonly meshId: string;
   readonly clientMessageId: string;
@@ -46,7 +46,7 @@ export function beginLookUp(
   // Before it is asked for: how long a send may be under way counts from here (MSG-24).
   const atMs = nowMs();
   const stored = store.findAccepted(meshId, clientMessageId);
-  // Whoever began it early may be refused for something else, and then nobody waits for it.
+  // A request that began it early may be refused for something else, and then its answer is not waited for.
   stored.catch(() => undefined);
   return { meshId, clientMessageId, atMs, stored };
 }

@@ -1,5 +1,5 @@
-// B0 and B1 for sends that will be accepted inside somebody else's transaction: reads and fingerprints each, looks its
-// id up, and spends its budget. What is malformed, too large or over budget is thrown, and nothing has been accepted.
+// Look-up and limit for the sends that a commit carries, which are accepted inside its transaction: reads and fingerprints each,
+// looks its id up, and spends its budget. What is malformed, too large or over budget is thrown, and nothing has been accepted.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type AcceptRequest, readAcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import { isUnsealedDm } from "@claudemesh/protocol/messages/envelope";

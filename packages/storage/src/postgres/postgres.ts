@@ -28,13 +28,13 @@ export interface OpenPostgresOptions {
   answerGraceMs?: number;
   /** For pools whose statements are few, named and answered by indexes, and come with arrays of any length. */
   genericPlans?: boolean;
-  /** A connection that nobody used for so long is closed. */
+  /** A connection that was idle for so long is closed. */
   idleTimeoutMs?: number;
   /** Shown in the server's list of connections. */
   applicationName?: string;
   retry?: Partial<RetryPolicy>;
   random?: () => number;
-  /** A connection died while nobody used it. The pool replaces it; this is for the log. */
+  /** A connection died while it was idle. The pool replaces it; this is for the log. */
   onIdleError: (error: Error) => void;
 }
 

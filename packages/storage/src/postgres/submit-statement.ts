@@ -3,7 +3,7 @@ import pg from "pg";
 
 /**
  * `onRefused` is called before this returns, where the statement will not run: its values cannot be put into the server's
- * format, say. The promise tells that too late for whoever sends COMMIT without waiting for it.
+ * format, say. The promise rejects too late for a caller that sends COMMIT without waiting for it.
  */
 export function submitStatement(
   client: pg.PoolClient,

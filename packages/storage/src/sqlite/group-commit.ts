@@ -103,7 +103,7 @@ export class GroupCommit {
   }
 
   /**
-   * A read of committed rows that shares its snapshot with everyone of its turn: alone, each would lock and unlock the
+   * A read of committed rows that shares its snapshot with the others of its turn: alone, each would lock and unlock the
    * file. It begins after it was asked for, and sees everything that was committed by then.
    */
   read<R>(read: CommitJob<R>): Promise<R> {
@@ -138,7 +138,7 @@ export class GroupCommit {
     this.#nextTurn(this.#onImmediate);
   }
 
-  // Whoever was told what it read asks for the next thing at once: what follows belongs to the same turn.
+  // A caller that has its answer asks for the next thing at once: what follows belongs to the same turn.
   #runScheduled(): void {
     if (this.#reads.length > 0) {
       this.#readAll();

@@ -15,6 +15,7 @@
 //   alone      The store refused the batch for another reason: each send in a transaction of its own (batcher.ts).
 //
 // A send is asked whether it is outdated when its transaction begins, the last moment before its claim leaves this process.
+// Why: docs/tuning-log.md#one-transaction-of-a-mesh-at-a-time.
 import { Batcher, transactions } from "@claudemesh/storage/batcher";
 import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import { StorageError } from "@claudemesh/storage/errors";

@@ -1,5 +1,5 @@
 // Sends that a space's commit carries, on PostgreSQL: accepted as one batch at the end of the commit's own transaction,
-// which holds the space's lock and takes the mesh's here. B0 and B1 came before.
+// which holds the space's lock and takes the mesh's here. They were looked up and limited before.
 
 import type { SendsOutcome } from "@claudemesh/protocol/messages/commit-sends";
 import { StorageError } from "@claudemesh/storage/errors";

@@ -6,7 +6,7 @@
 // So every look-up is a subquery that can use nothing but its whole key.
 //
 // Each comes in two forms. Sends come here after a look-up that found their ids free, and nearly always they still are: then
-// the claims are plain inserts, which fail where an id was taken meanwhile, and nobody asks whose claim it is. For the rare
+// the claims are plain inserts, which fail where an id was taken meanwhile, and no statement asks whose claim it is. For the rare
 // batch that failed so, and inside a larger transaction that must not fail, the contested form finds out id by id.
 // Why: docs/tuning-log.md#ids-that-were-free-are-claimed-as-free.
 import type { AcceptRefusal } from "@claudemesh/protocol/messages/accept-result";
@@ -39,7 +39,7 @@ const claimStatements = { free: claimStatement("free"), contested: claimStatemen
 /**
  * Inserts the claims in the order given, of ids that are free. Waits for any other transaction that holds one of them;
  * where that one commits, its claim stands. Like the other one it is on its way when this returns: what it is made of is read
- * before, so that a fault there is thrown here and not at who does not wait for the answer.
+ * before, so that a fault there is thrown here, although no caller waits for the answer.
  */
 export function insertClaims(
   tx: PostgresTransaction,
@@ -61,10 +61,10 @@ export function insertClaims(
   return tx.execute(claimStatements[ids], values, `claim_${ids}`);
 }
 
-// Many sends of a batch come from one member and go to one place: that is judged once. Whose claim it is, is asked first: what
+// Many sends of a batch have the same sender and destination: each such pair is judged once. Whose claim it is, is asked first: what
 // is not this transaction's is neither written nor taken back here. Each entry has a broker_message_id that no other ever had,
-// so that a claim which bears another, or is gone, is somebody else's.
-const place = `
+// so that a claim which bears another, or is gone, belongs to another send.
+const pairs = `
     SELECT p.n, p.sender, p.kind, p.ref,
       (SELECT true FROM mesh.client_message_fence f
        WHERE f.mesh_id = $1 AND f.sender_pubkey = p.sender LIMIT 1) AS has_fences,
@@ -103,7 +103,7 @@ const storedClaim = `
 // history_id is null exactly where there is a refusal. What is inserted comes in the order of its numbers, because they are
 // given in that order.
 const acceptStatement = (ids: Ids) => `
-  WITH place AS MATERIALIZED (${place}
+  WITH pair AS MATERIALIZED (${pairs}
   ), judged AS MATERIALIZED (
     SELECT e.*, p.sender, p.kind, p.ref, CASE${ids === "free" ? "" : isTaken}
       WHEN p.has_fences AND (SELECT true FROM mesh.client_message_fence f
@@ -112,9 +112,9 @@ const acceptStatement = (ids: Ids) => `
       ELSE p.refusal END AS refusal
     FROM unnest($5::text[], $6::uuid[], $7::int[], $8::text[], $9::int[], $10::int[], $11::text[], $12::text[],
       $13::text[], $14::float8[]) WITH ORDINALITY
-      AS e (client_message_id, broker_message_id, place, version, body_start, body_length, meta, priority, reply_to_id,
+      AS e (client_message_id, broker_message_id, pair, version, body_start, body_length, meta, priority, reply_to_id,
         accepted_ms, n)
-    JOIN place p ON p.n = e.place
+    JOIN pair p ON p.n = e.pair
   ), counter AS (
     INSERT INTO mesh.mesh_history_counter AS c (mesh_id, last_history_id)
     SELECT $1::uuid, count(*) FROM judged WHERE refusal IS NULL HAVING count(*) > 0
@@ -131,7 +131,7 @@ const acceptStatement = (ids: Ids) => `
       SELECT array_agg(s.member_pubkey ORDER BY s.member_pubkey) FROM mesh.topic_subscription s
       WHERE s.mesh_id = $1 AND s.topic = t.ref AND (SELECT true FROM mesh.member m
         WHERE m.mesh_id = $1 AND m.pubkey = s.member_pubkey AND m.revoked_at IS NULL)) AS members
-    FROM (SELECT DISTINCT ref FROM place WHERE kind = 'topic' AND refusal IS NULL) AS t
+    FROM (SELECT DISTINCT ref FROM pair WHERE kind = 'topic' AND refusal IS NULL) AS t
   ), topic_messages AS (
     INSERT INTO mesh.topic_message (mesh_id, id, client_message_id, topic, sender_pubkey, envelope_version, body, meta,
       priority, reply_to_id, created_at, history_id)
@@ -235,7 +235,7 @@ function recipientsOf(send: SendToAccept, audience: ReadonlyMap<string, readonly
 
 function acceptValues(meshId: string, sends: readonly SendToAccept[]): unknown[] {
   const envelopes = sends.map((send) => send.envelope);
-  const { places, placeOf } = findPlaces(sends);
+  const { pairs: judged, pairOf } = findPairs(sends);
   const bodyStarts: number[] = [];
   let bodyEnd = 1;
   for (const { body } of envelopes) {
@@ -244,12 +244,12 @@ function acceptValues(meshId: string, sends: readonly SendToAccept[]): unknown[]
   }
   return [
     meshId,
-    textArray(places.map((send) => send.senderPubkey)),
-    textArray(places.map((send) => send.envelope.destination.kind)),
-    textArray(places.map((send) => send.envelope.destination.ref)),
+    textArray(judged.map((send) => send.senderPubkey)),
+    textArray(judged.map((send) => send.envelope.destination.kind)),
+    textArray(judged.map((send) => send.envelope.destination.ref)),
     textArray(sends.map((send) => send.clientMessageId)),
     uuidArray(sends.map((send) => send.brokerMessageId)),
-    int4Array(placeOf),
+    int4Array(pairOf),
     textArray(envelopes.map(({ version }) => version)),
     int4Array(bodyStarts),
     int4Array(envelopes.map(({ body }) => body.length)),
@@ -262,17 +262,17 @@ function acceptValues(meshId: string, sends: readonly SendToAccept[]): unknown[]
 }
 
 /** One send for each pair of sender and destination, and which of them each send has, counted from one. */
-function findPlaces(sends: readonly SendToAccept[]): { places: SendToAccept[]; placeOf: number[] } {
-  const places: SendToAccept[] = [];
+function findPairs(sends: readonly SendToAccept[]): { pairs: SendToAccept[]; pairOf: number[] } {
+  const found: SendToAccept[] = [];
   const numbers = new Map<string, number>();
-  const placeOf = sends.map((send) => {
+  const pairOf = sends.map((send) => {
     const { kind, ref } = send.envelope.destination;
     // Neither a key nor a kind has a space in it.
     const key = `${send.senderPubkey} ${kind} ${ref}`;
     const known = numbers.get(key);
     if (known !== undefined) return known;
-    numbers.set(key, places.push(send));
-    return places.length;
+    numbers.set(key, found.push(send));
+    return found.length;
   });
-  return { places, placeOf };
+  return { pairs: found, pairOf };
 }

@@ -1,4 +1,4 @@
-// Deliveries on PostgreSQL: what a recipient has not confirmed, confirming it, and who has something waiting.
+// Deliveries on PostgreSQL: what a recipient has not confirmed, confirming it, and which recipients have something waiting.
 // Why: docs/tuning-log.md#recipients-of-a-message-are-read-together.
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import { Batcher, questions, transactions } from "@claudemesh/storage/batcher";
@@ -35,7 +35,7 @@ type UnsettledAsk = {
 };
 
 /**
- * One page for each ask, in their order. Recipients of one message wait for it together: who has what is asked for first,
+ * One page for each ask, in their order. Recipients of one message wait for it together: which of them has what is asked first,
  * and each message is then read once for all of them.
  */
 export async function selectUnsettledOf(db: Reading, asks: readonly UnsettledAsk[]): Promise<HistoryItem[][]> {
@@ -103,7 +103,7 @@ type Settling = {
   readonly nowMs: number;
 };
 
-/** Settles what is his and not settled; everything else is passed over. */
+/** Settles the recipient's own deliveries that are not settled; everything else is passed over. */
 async function settleInTransaction(tx: PostgresTransaction, settlings: readonly Settling[]): Promise<void> {
   const rows = settlings.flatMap(({ meshId, recipient, historyIds, nowMs }) =>
     historyIds.map((historyId) => ({ meshId, recipient, historyId, nowMs })),

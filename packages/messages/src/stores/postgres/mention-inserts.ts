@@ -1,5 +1,5 @@
-// Writing who is mentioned in the messages of a batch, on PostgreSQL: a statement of its own, so that a mention index that
-// refuses a row is known for what it is, and sends that mention nobody do not even ask it.
+// Writing the mentions of a batch's messages, on PostgreSQL: a statement of its own, so that a mention index that refuses a row
+// is known for what it is, and sends without mentions do not need it.
 // Why: docs/decisions/0156.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { textArray, uuidArray } from "@claudemesh/storage/postgres-arrays";
@@ -18,7 +18,7 @@ const mentionsSql = `
   ) AS m
   WHERE m.history_id IS NOT NULL`;
 
-/** Behind the statement that writes the messages, in the same transaction. Undefined: none of the sends mentions anybody. */
+/** Behind the statement that writes the messages, in the same transaction. Undefined: none of the sends has mentions. */
 export function insertMentions(
   tx: PostgresTransaction,
   meshId: string,

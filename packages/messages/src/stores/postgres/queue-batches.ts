@@ -1,5 +1,5 @@
-// Who leases from one queue, or settles there, while others do shares a transaction with them: all of them need the queue's
-// row, and would wait for each other's round trips and flushes.
+// Leases of one queue that are asked for at the same time share a transaction, and so do settlements: all of them need the
+// queue's row, and would wait for each other's round trips and flushes.
 // Why: docs/tuning-log.md#consumers-share-a-transaction.
 import { Batcher, transactions } from "@claudemesh/storage/batcher";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";

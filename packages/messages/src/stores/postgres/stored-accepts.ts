@@ -1,5 +1,5 @@
-// Dedupe rows read back on PostgreSQL, many at once: for the look-up before any limit, for whoever lost a race, and for
-// fates.
+// Dedupe rows read back on PostgreSQL, many at once: for the look-up before any limit, for sends that lost a
+// race, and for fates.
 // Why: docs/decisions/0007.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { textArray, uuidArray } from "@claudemesh/storage/postgres-arrays";

@@ -1,5 +1,5 @@
 // Sends that a space's commit carries, on SQLite: accepted in the commit's own transaction, in their order, until one is
-// refused. B0 and B1 came before.
+// refused. They were looked up and limited before.
 
 import type { SendsOutcome } from "@claudemesh/protocol/messages/commit-sends";
 import type { Sqlite } from "@claudemesh/storage/sqlite";

@@ -44,7 +44,7 @@ export class DeliveryBatch {
     for (const recipient of this.#recipients) insert.write(this.#meshId, this.#first, recipient, this.#firstMessageId);
   }
 
-  // A failure rolls the whole transaction back, so that nobody needs what SQLite would keep to undo this statement alone:
+  // A failure rolls the whole transaction back, so that what SQLite would keep to undo this statement alone is not needed:
   // a journal that goes to a file of its own as soon as a batch is larger than a few pages. FAIL tells it so.
   #writeSeveral(): void {
     const insert = this.#tx.sql(

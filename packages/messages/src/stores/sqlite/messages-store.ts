@@ -219,7 +219,7 @@ function acceptInBudget(tx: Sqlite, rate: RateLimit, sends: readonly OfferedSend
   return { firstOnes: accepts };
 }
 
-// Whoever lost the race to the claim is answered by it and spends nothing, as if the fast path had seen the row.
+// A send that lost the race to the claim is answered by it and spends nothing, as if the look-up had seen the row.
 function acceptWithinBudget(
   batch: AcceptBatch,
   budget: BudgetBatch,

@@ -1,5 +1,5 @@
 // OnceStore on PostgreSQL. A call is decided on committed rows first; where that would change something, it is decided
-// again inside a transaction. An epoch's row is held by whoever renews or settles it; a new epoch is an insert, and of
+// again inside a transaction. An epoch's row is locked by the call that renews or settles it; a new epoch is an insert, and of
 // several at once the keys let one through: the others look again.
 import assert from "node:assert/strict";
 import {
@@ -137,7 +137,7 @@ async function selectEpoch(db: Reading, key: OnceEpochKey, lock: Lock): Promise<
   return row === undefined ? undefined : epochOf(row, toMs);
 }
 
-/** False: somebody else has made this epoch, or this claim has one. */
+/** False: another call has made this epoch, or this claim has one. */
 async function insertEpoch(tx: PostgresTransaction, { meshId, key }: OnceKey, epoch: OnceEpoch): Promise<boolean> {
   const inserted = await tx.execute(
     `INSERT INTO mesh.once_claim (mesh_id, key, epoch, claim_id, holder_pubkey, inputs_fingerprint, lease_seconds,

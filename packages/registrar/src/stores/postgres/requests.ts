@@ -1,5 +1,5 @@
-// Phase 1, verification and compensation on PostgreSQL. Who finds his row taken when he writes it has lost to a
-// transaction that he could not see: he rolls back and decides again, and then sees it.
+// Phase 1, verification and compensation on PostgreSQL. An insert that finds its row taken has lost to a transaction that it
+// could not see: the request is rolled back and decided again, and then sees it.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { type CompensationDecision, type CompensationRequest, decideCompensation } from "../../core/compensation.ts";
 import {
@@ -19,7 +19,7 @@ class RowTaken extends Error {
   override readonly name = "RowTaken";
 }
 
-/** One round finds who is ahead; more are needed only where several keys of one request are taken at once. */
+/** One round finds the request ahead; more are needed only where several keys of one request are taken at once. */
 const roundsMax = 5;
 
 /** Runs `body` until no row was taken from under it. */
@@ -40,8 +40,8 @@ export async function consumeInTransaction(
 ): Promise<RequestDecision> {
   const { meshId, memberPubkey, approvalId, logicalRequestKey } = request;
   // Sent together, in the reverse order of the checks, behind the approval's lock. Every statement sees what is committed
-  // when it begins, and rows are only added: who sees the effect taken by somebody must also see the nonce that he spent
-  // and the key that he consumed, or a collision would be answered as a refusal.
+  // when it begins, and rows are only added: a request that sees an effect taken must also see the nonce that was spent
+  // for it and the key that was consumed, or a collision would be answered as a refusal.
   const [, sameEffect, members, owners, approval, stored] = await Promise.all([
     lockApproval(tx, meshId, approvalId),
     selectByEffect(tx, meshId, request.effectKey),
