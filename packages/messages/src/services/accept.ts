@@ -1,5 +1,5 @@
-// Accepts one send: look up, limit, then claim, judge and write. The look-up precedes every limit, so that a retry of what committed
-// gets its first answer even when limits were lowered, the window is spent, or the limiter is away.
+// Accepts one send: look up, limit, then claim, judge and write. The look-up precedes every limit, so that a retry of what
+// committed gets its first answer even when limits were lowered, the window is spent, or the limiter is away.
 // Why: docs/decisions/0134.
 import { sha256 } from "@claudemesh/members/sha256";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";

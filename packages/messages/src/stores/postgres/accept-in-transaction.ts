@@ -15,7 +15,8 @@ export type AcceptOutcome =
 
 /**
  * Puts every statement on its way without waiting for answers, so that COMMIT can travel behind them: the transaction that
- * holds the mesh's lock does not wait for this process in between. `decided`, one outcome per send in their order, is true once the transaction committed.
+ * holds the mesh's lock does not wait for this process in between. `decided`, one outcome per send in their order, is true
+ * once the transaction committed.
  * No two of the sends may have the same client_message_id.
  */
 export function pipelineAcceptBatch(

@@ -61,8 +61,8 @@ export function insertClaims(
   return tx.execute(claimStatements[ids], values, `claim_${ids}`);
 }
 
-// Many sends of a batch have the same sender and destination: each such pair is judged once. Whose claim it is, is asked first: what
-// is not this transaction's is neither written nor taken back here. Each entry has a broker_message_id that no other ever had,
+// Many sends of a batch have the same sender and destination: each such pair is judged once. Whose claim it is, is asked
+// first: what is not this transaction's is neither written nor taken back here. Each entry has a broker_message_id that no other ever had,
 // so that a claim which bears another, or is gone, belongs to another send.
 const pairs = `
     SELECT p.n, p.sender, p.kind, p.ref,
