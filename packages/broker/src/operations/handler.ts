@@ -7,7 +7,6 @@ import type { Answer } from "@claudemesh/protocol/messages/accept-result";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { isName } from "@claudemesh/protocol/messages/names";
 import type { OperationName } from "@claudemesh/protocol/wire/operations";
-import type { PriorLookUp } from "@claudemesh/registrar/services/register";
 import type { BrokerContext } from "../context.ts";
 import type { ConnectionSessions } from "../sync/connection-sessions.ts";
 
@@ -17,10 +16,8 @@ export type Caller = {
   readonly member: PlainMember;
   /** The sessions of spaces that its connection holds; undefined: it asks over HTTP. */
   readonly sessions?: ConnectionSessions;
-  /** B0 of its send, begun while it was asked for. */
+  /** The look-up of its send's id, begun while its token was looked up. */
   readonly lookUp?: LookUp;
-  /** The same for the key of its registration. */
-  readonly priorLookUp?: PriorLookUp;
 };
 
 /**

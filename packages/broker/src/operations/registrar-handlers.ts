@@ -49,9 +49,9 @@ export const registrarHandlers = {
       return ok({ ...approvalBody(approval, nowMs()) });
     }),
 
-  "registrar.register": (broker, { member, priorLookUp }, input: RegisterInput) =>
+  "registrar.register": (broker, { member }, input: RegisterInput) =>
     change(broker, "register", member, input, async (ports) => {
-      const { duplicate, stored } = await register(ports, member, input, priorLookUp);
+      const { duplicate, stored } = await register(ports, member, input);
       return { status: duplicate ? 200 : 201, body: { ...requestBody(stored), duplicate } };
     }),
 

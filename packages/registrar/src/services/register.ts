@@ -28,37 +28,13 @@ export type RegisterPorts = VerifyPorts & {
   readonly onUnfinished: (error: unknown) => void;
 };
 
-/** The look-up of a key, under way. */
-export type PriorLookUp = {
-  readonly meshId: string;
-  readonly logicalRequestKey: string;
-  readonly stored: Promise<StoredRequest | undefined>;
-};
-
-export function beginPriorLookUp(
-  store: Pick<RegisterPorts["store"], "requests">,
-  meshId: string,
-  logicalRequestKey: string,
-): PriorLookUp {
-  const stored = store.requests.findConsumed(meshId, logicalRequestKey);
-  // Whoever began it early may be refused for something else, and then nobody waits for it.
-  stored.catch(() => undefined);
-  return { meshId, logicalRequestKey, stored };
-}
-
 export type Registered = { readonly duplicate: boolean; readonly stored: StoredRequest };
 
-/** `early`: a look-up that was begun while the member was being asked for; it counts if it is for this very key. */
-export async function register(
-  ports: RegisterPorts,
-  member: PlainMember,
-  input: RegisterInput,
-  early?: PriorLookUp,
-): Promise<Registered> {
+export async function register(ports: RegisterPorts, member: PlainMember, input: RegisterInput): Promise<Registered> {
   const { logical_request_key, attempt_id, approval_id, operation, target, run_id } = input;
   checkRegistrarText({ logical_request_key, attempt_id, approval_id, operation, target, run_id });
   const asked = readRequest(member, input);
-  const prior = await answerPrior(ports, asked, early);
+  const prior = await answerPrior(ports, asked);
   if (prior !== undefined) return answer(ports, asked, prior, "before");
   const request = {
     ...asked,
@@ -89,10 +65,9 @@ function readRequest(member: PlainMember, input: RegisterInput): AskedRequest {
 }
 
 /** What is consumed never changes, so that a committed read may answer. */
-async function answerPrior({ store, nowMs }: RegisterPorts, request: AskedRequest, early: PriorLookUp | undefined) {
+async function answerPrior({ store, nowMs }: RegisterPorts, request: AskedRequest) {
   const { meshId, approvalId, logicalRequestKey } = request;
-  const isEarly = early?.meshId === meshId && early.logicalRequestKey === logicalRequestKey;
-  const stored = await (isEarly ? early : beginPriorLookUp(store, meshId, logicalRequestKey)).stored;
+  const stored = await store.requests.findConsumed(meshId, logicalRequestKey);
   let binding: string | undefined;
   if (stored !== undefined) {
     const { consumption } = stored;
