@@ -474,9 +474,7 @@ describe("a retry that shares a failed transaction with new sends", () => {
       return failing();
     };
     const stored = { ...ports, outbox: { ...ports.outbox, insert } };
-    await expect(enqueueSend(stored, request, undefined)).rejects.toMatchObject({
-      kind: "disk_full",
-    });
+    await expect(enqueueSend(stored, request, undefined)).rejects.toMatchObject({ kind: "disk_full" });
   });
 });
 

@@ -18,7 +18,7 @@ import { operations } from "./operations.ts";
 
 const recorded = {
   protocolVersion: 2,
-  sha256: "72acb03d3225a0d6262bafb1d1857bd79c511ecad0bc70165acc89b490132442",
+  sha256: "b018577ea6b309a044933c20e9ce904f4369e437b7fe65958872610733c22fff",
 };
 
 const wire = {
