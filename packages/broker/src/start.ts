@@ -192,7 +192,10 @@ function createCheckReady(
   log: Logger,
 ): () => Promise<Readiness> {
   return createReadiness({
-    writeStore: directory.announce,
+    writeStore: async () => {
+      await directory.announce();
+      await backend.proveRoom();
+    },
     writeLimiter: backend.writeLimiter,
     limiterOpen,
     onFailure: createQuietLog((error, times) =>

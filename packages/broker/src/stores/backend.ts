@@ -36,6 +36,8 @@ export type Backend = {
   readonly brokerSeed: string;
   /** The brokers on this store; writing a row of it proves that the store takes writes. */
   readonly brokers: BrokersStore;
+  /** Rejects with `disk_full` where this broker sees the store's disk and it has no room for another accept. */
+  readonly proveRoom: () => Promise<void>;
   /** True once the limiter has taken a write. */
   readonly writeLimiter: () => Promise<boolean>;
   /** The time by which everything in this store is judged. */

@@ -1,4 +1,5 @@
 // What a readiness check proves, and how seldom it asks for it.
+import { StorageError } from "@claudemesh/storage/errors";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { createReadiness, type ReadinessPorts } from "./readiness.ts";
 
@@ -48,6 +49,11 @@ describe("readiness", () => {
     const noLimiter = await readiness({ writeLimiter: async () => false }).ask();
     expect(noLimiter).toMatchObject({ store: "ok", limiter: "unavailable" });
     expect(noLimiter.refusal).toMatchObject({ code: "limiter_unavailable" });
+  });
+
+  test("calls a full disk what sends are refused with, and no store that is away", async () => {
+    const full = readiness({ writeStore: () => Promise.reject(new StorageError("disk_full", "no room")) });
+    expect(await full.ask()).toMatchObject({ store: "unavailable", refusal: { code: "insufficient_storage" } });
   });
 
   test("does without a limiter where sends pass uncounted, and says so", async () => {

@@ -1,6 +1,7 @@
 // Whether this broker can do its work: write to its store and to its limiter, which a read or a ping does not show. Anybody
 // may ask, so that asking is cheap: one proof serves all who ask within a second.
-import { MeshError } from "@claudemesh/protocol/errors";
+import { type ErrorCode, MeshError } from "@claudemesh/protocol/errors";
+import { StorageError } from "@claudemesh/storage/errors";
 import { answerInTime } from "./answer-in-time.ts";
 
 export type Readiness = {
@@ -12,7 +13,7 @@ export type Readiness = {
 };
 
 export type ReadinessPorts = {
-  /** Rejects unless the store has taken a write. */
+  /** Rejects unless the store has taken a write, and has room for another accept. */
   readonly writeStore: () => Promise<void>;
   /** True once the limiter has taken a write. */
   readonly writeLimiter: () => Promise<boolean>;
@@ -39,33 +40,39 @@ export function createReadiness(ports: ReadinessPorts): () => Promise<Readiness>
 }
 
 async function prove({ writeStore, writeLimiter, limiterOpen, onFailure }: ReadinessPorts): Promise<Readiness> {
-  const [store, limiter] = await Promise.all([
-    succeeds(writeStore(), onFailure),
-    succeeds(
+  const [storeRefusal, limiterRefusal] = await Promise.all([
+    refusalOf(writeStore(), onFailure, (error) => new MeshError(codeOf(error))),
+    refusalOf(
       writeLimiter().then((taken) => {
         if (!taken) throw new MeshError("limiter_unavailable");
       }),
       onFailure,
+      () => new MeshError("limiter_unavailable"),
     ),
   ]);
-  const refusal = !store
-    ? new MeshError("storage_unavailable")
-    : limiter || limiterOpen
-      ? undefined
-      : new MeshError("limiter_unavailable");
   return {
-    store: store ? "ok" : "unavailable",
-    limiter: limiter ? "ok" : limiterOpen ? "uncounted" : "unavailable",
-    refusal,
+    store: storeRefusal === undefined ? "ok" : "unavailable",
+    limiter: limiterRefusal === undefined ? "ok" : limiterOpen ? "uncounted" : "unavailable",
+    refusal: storeRefusal ?? (limiterOpen ? undefined : limiterRefusal),
   };
 }
 
-async function succeeds(work: Promise<void>, onFailure: (error: unknown) => void): Promise<boolean> {
+/** What sends are answered with meanwhile: who asks after a full disk must not go and look for a database. */
+function codeOf(error: unknown): ErrorCode {
+  return error instanceof StorageError && error.kind === "disk_full" ? "insufficient_storage" : "storage_unavailable";
+}
+
+/** Undefined where the work succeeded in time. */
+async function refusalOf(
+  work: Promise<void>,
+  onFailure: (error: unknown) => void,
+  toRefusal: (error: unknown) => MeshError,
+): Promise<MeshError | undefined> {
   try {
     await answerInTime(work);
-    return true;
+    return undefined;
   } catch (error) {
     onFailure(error);
-    return false;
+    return toRefusal(error);
   }
 }

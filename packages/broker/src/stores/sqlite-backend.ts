@@ -20,6 +20,7 @@ import { GroupCommit } from "@claudemesh/storage/group-commit";
 import { acquireInstanceLock, type InstanceLock } from "@claudemesh/storage/instance-lock";
 import type { Migration } from "@claudemesh/storage/migrations";
 import type { RuleStore } from "@claudemesh/storage/row-rules";
+import { proveRoom } from "@claudemesh/storage/prove-room";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { Checkpointer, checkpointPagesBesideThread } from "@claudemesh/storage/sqlite-checkpointer";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
@@ -33,6 +34,9 @@ const sqliteHead = Buffer.from("SQLite format 3\0");
 
 /** The upper levels of every tree, and leaves, of a store with millions of rows. */
 const cacheBytes = 32 * 1_048_576;
+
+/** The largest frame, once as a row and once more for its indexes and search words. */
+const acceptMebibytes = 3;
 
 export function sqliteMigrations(): Migration[] {
   return [...membersMigrations(), ...messagesMigrations(), ...registrarMigrations(), ...spacesMigrations()];
@@ -90,6 +94,7 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
     adminTokenFile: resolve(config.adminTokenFile ?? `${path}.admin-token`),
     brokerSeed,
     brokers,
+    proveRoom: () => proveRoom(`${path}.room`, acceptMebibytes),
     // It shares the store's file.
     writeLimiter: async () => true,
     nowMs: createStoreClock(await brokers.lastSeenMs(), surroundings.time),

@@ -155,7 +155,7 @@ export const errorCatalogue = {
   broker_unreachable: passing(503, "The broker cannot be reached."),
   replay_surface_not_fit: passing(503, "The registrar is closed: its tables do not prove single use.", "error"),
   stopping: passing(503, "The server is stopping.", "info"),
-  insufficient_storage: passing(507, "The disk or the outbox's own limit is full; nothing was consumed.", "error"),
+  insufficient_storage: passing(507, "There is no room to store this, and nothing was consumed; try again once there is.", "error"),
 } as const satisfies Record<string, CatalogueEntry>;
 
 export type ErrorCode = keyof typeof errorCatalogue;
