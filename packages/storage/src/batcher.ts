@@ -158,6 +158,6 @@ export class Batcher<Item, Result> {
 }
 
 /** An item that writes nothing, such as a retry, does not need the room that a full disk lacks. */
-function isRefusalOrFull(error: unknown): boolean {
+export function isRefusalOrFull(error: unknown): boolean {
   return isRefusal(error) || (error instanceof StorageError && error.kind === "disk_full");
 }

@@ -1,4 +1,5 @@
 // What sharing a transaction means for those who share it.
+import { StorageError } from "@claudemesh/storage/errors";
 import { openPostgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -53,6 +54,20 @@ describe.skipIf(database === undefined)("transaction lanes", () => {
     const settled = await Promise.allSettled([insert(lanes, 11), insert(lanes, 1), broken, insert(lanes, 12)]);
     expect(settled.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected", "fulfilled"]);
     expect(await rows()).toEqual(expect.arrayContaining([11, 12]));
+  });
+
+  test("one for which the disk has no room leaves the retry beside it in peace", async () => {
+    const lanes = createLanes();
+    const full = new StorageError("disk_full", "no room");
+    const retry = lanes.run(space, () => answerNow(() => "stored verdict"), {});
+    const fail = () => {
+      throw full;
+    };
+    const tooLarge = lanes.run(space, () => answerNow(fail), {});
+    expect(await Promise.allSettled([retry, tooLarge])).toEqual([
+      { status: "fulfilled", value: "stored verdict" },
+      { status: "rejected", reason: full },
+    ]);
   });
 
   test("what was decided and cannot be written takes everything of its transaction with it", async () => {

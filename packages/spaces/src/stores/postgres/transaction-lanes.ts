@@ -3,9 +3,9 @@
 // Why: docs/decisions/0024.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { transactionWorkMax } from "@claudemesh/protocol/spaces/work";
-import { Batcher, transactions } from "@claudemesh/storage/batcher";
+import { Batcher, isRefusalOrFull, transactions } from "@claudemesh/storage/batcher";
 import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
-import { isRefusal, StorageError } from "@claudemesh/storage/errors";
+import { StorageError } from "@claudemesh/storage/errors";
 import type { Postgres } from "@claudemesh/storage/postgres";
 import { KnownDraft, type KnownSpace } from "../../core/known-space.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
@@ -146,7 +146,7 @@ function guardOf(batch: readonly Waiting[], rows: RememberedRows): Guard | undef
   return isOneWriters ? rows.guard(writer.sessionId) : undefined;
 }
 
-/** Also a bug. */
+/** Also a bug, and want of room: a retry writes nothing, and must not be refused with what does not fit. */
 function isOneBodysFault(error: unknown): boolean {
-  return !(error instanceof StorageError) || isRefusal(error);
+  return !(error instanceof StorageError) || isRefusalOrFull(error);
 }
