@@ -1,7 +1,7 @@
 // What an id, a member's name and a public key look like. Refused here, a mistyped one costs no call and no search, and
 // the answer says what is accepted, where "there is none" would send its reader looking for something lost.
 import { isClientMessageId } from "@claudemesh/protocol/messages/client-message-id";
-import { isMemberName, isPublicKey } from "@claudemesh/protocol/messages/names";
+import { isMemberName, isName, isPublicKey } from "@claudemesh/protocol/messages/names";
 import { InvalidArgumentError } from "commander";
 
 const nameWords = "1–64 letters, digits, '.', '_' and '-', beginning with a letter or digit";
@@ -19,6 +19,11 @@ export function memberOrKey(text: string): string {
   const name = text.replace(/^@/, "");
   if (isMemberName(name)) return name;
   throw new InvalidArgumentError(`A member is a name (${nameWords}) or a public key (64 lower-case hex digits).`);
+}
+
+export function webhookName(text: string): string {
+  if (isName(text)) return text;
+  throw new InvalidArgumentError(`A webhook is called by its name (${nameWords}).`);
 }
 
 /** A public key alone, such as a broker's. */

@@ -1,6 +1,7 @@
 // `claudemesh webhook create`: again with the same url, topics and secret is fine; with others it is a conflict.
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
+import { webhookName } from "../argument-forms.ts";
 import { topicName } from "../bare-names.ts";
 import { examples, run, withMesh } from "../command.ts";
 import { hint } from "../hints.ts";
@@ -11,7 +12,7 @@ type Options = { mesh?: string; json?: boolean; url: string; topic?: string[]; s
 
 export function define(command: Command, shell: Shell): void {
   withMesh(command)
-    .argument("<id>", "name of the webhook")
+    .argument("<id>", "name of the webhook", webhookName)
     .requiredOption("--url <url>", "where messages are posted to, https:// or http://")
     .option("--topic <name...>", "only these topics (default: every topic)")
     .option(

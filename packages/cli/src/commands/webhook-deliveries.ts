@@ -1,5 +1,6 @@
 // `claudemesh webhook deliveries`: what became of each message, in history order.
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { webhookName } from "../argument-forms.ts";
 import { examples, run, withMesh, withTimes } from "../command.ts";
 import { hint } from "../hints.ts";
 import { asMember } from "../member.ts";
@@ -23,7 +24,7 @@ type Page = {
 
 export function define(command: Command, shell: Shell): void {
   withTimes(withMesh(command))
-    .argument("<id>", "name of the webhook")
+    .argument("<id>", "name of the webhook", webhookName)
     .addOption(new Option("--state <state>", "only these").choices(["pending", "delivered", "parked", "expired"]))
     .option("--after <history-id>", "go on behind this one", parseHistoryId, 0)
     .option("--limit <n>", "at most so many, up to 1000", parseCount, 100)

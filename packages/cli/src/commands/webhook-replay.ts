@@ -1,6 +1,7 @@
 // `claudemesh webhook replay`: what is parked or waits, or named deliveries, or all of history from somewhere on, once
 // more and at once. Receivers see the same message ids as before.
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { webhookName } from "../argument-forms.ts";
 import { examples, run, withMesh } from "../command.ts";
 import { asMember } from "../member.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -12,7 +13,7 @@ type Replayed = { readonly replayed: number; readonly from_history_id: number | 
 export function define(command: Command, shell: Shell): void {
   const historyIds = new Option("--history-id <id...>", "these deliveries, whatever became of them");
   withMesh(command)
-    .argument("<id>", "name of the webhook")
+    .argument("<id>", "name of the webhook", webhookName)
     .addOption(historyIds.argParser(collectHistoryIds).conflicts("from"))
     .option("--from <history-id>", "everything from this message on, before new ones", parseCount)
     .action((id: string, options: Options) => run(shell, options, () => replay(shell, id, options)));
