@@ -51,7 +51,8 @@ export async function tellAboutDaemon(shell: Shell, paths: MeshPaths): Promise<v
   }
 }
 
-function formerMember(mesh: string, endedAt: number): string {
+/** What of a mesh that this home was removed from is said everywhere, and the way back. */
+export function formerMember(mesh: string, endedAt: number): string {
   return [
     `This member was removed from ${mesh} (told ${formatTime(endedAt)}): nothing new is taken, and what is queued waits`,
     `until it is too old. Ask an owner for an invite, then: claudemesh daemon remint --mesh ${mesh} --invite <invite>`,

@@ -1,4 +1,5 @@
 // What can be done with a daemon's folder while no daemon runs in it, and how to look into one: the door for commands.
+export { readMembershipEnd } from "./read-membership-end.ts";
 export { usePeerKey } from "./read-peer-pins.ts";
 export { type AcceptedHost, acceptHost } from "./services/accept-host.ts";
 export { backUpDaemon } from "./services/back-up.ts";

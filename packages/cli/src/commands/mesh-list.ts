@@ -3,6 +3,7 @@ import { chooseMesh, listMeshes, meshPaths, readMeshConfig } from "@claudemesh/c
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Command } from "commander";
 import { type CommonOptions, examples, run, withJson } from "../command.ts";
+import { formerMember } from "../daemon-access.ts";
 import { formatTable } from "../output/table.ts";
 import type { Shell } from "../shell.ts";
 
@@ -11,19 +12,28 @@ export function define(command: Command, shell: Shell): void {
   examples(command, "claudemesh mesh list --json");
 }
 
-function list(shell: Shell) {
+async function list(shell: Shell) {
+  const { readMembershipEnd } = await import("@claudemesh/daemon/offline");
   const current = meshWithoutName(shell);
   const items = listMeshes(shell.home).map((mesh) => {
-    const { id, broker, member_name, broker_key = null } = readMeshConfig(meshPaths(shell.home, mesh));
-    return { mesh, mesh_id: id, broker, name: member_name, broker_key, current: mesh === current };
+    const paths = meshPaths(shell.home, mesh);
+    const { id, broker, member_name, broker_key = null } = readMeshConfig(paths);
+    const membership_ended_at = readMembershipEnd(paths) ?? null;
+    return { mesh, mesh_id: id, broker, name: member_name, broker_key, current: mesh === current, membership_ended_at };
   });
   if (items.length === 0) {
     return { value: { items }, text: `No mesh in ${shell.home} yet. Start one with \`claudemesh up\`.` };
   }
   const rows = items.map((item) => [item.current ? "*" : "", item.mesh, item.name, item.broker]);
   const table = formatTable(["", "MESH", "YOU ARE", "BROKER"], rows, shell.columns);
-  const next = "Commands need --mesh here, or a choice: claudemesh mesh use <name>";
-  return { value: { items }, text: current === undefined ? `${table}\n${next}` : table };
+  const lines = [
+    table,
+    ...items.flatMap(({ mesh, membership_ended_at: endedAt }) =>
+      endedAt === null ? [] : [formerMember(mesh, endedAt)],
+    ),
+    ...(current === undefined ? ["Commands need --mesh here, or a choice: claudemesh mesh use <name>"] : []),
+  ];
+  return { value: { items }, text: lines.join("\n") };
 }
 
 /** Undefined: a command has to name one, or what the environment or the home names is not there. */

@@ -1,4 +1,5 @@
 // Which mesh commands are about where none is named: chosen, shown and forgotten.
+import { DatabaseSync } from "node:sqlite";
 import { ensureMeshDir, meshPaths, writeMeshConfig } from "@claudemesh/client/home";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { makeTemporaryFolder } from "../../../../tests/support/broker-harness.ts";
@@ -44,6 +45,19 @@ test("mesh use chooses, mesh list marks it, and --none forgets it", async () => 
   });
   expect(JSON.parse((await runHere("mesh use --none --json")).out)).toEqual({ mesh: null });
   expect(marked((await runHere("mesh list")).out)).toEqual([]);
+});
+
+test("mesh list says which memberships ended, and how to be a member again", async () => {
+  const db = new DatabaseSync(meshPaths(home, "zeta").outboxDb);
+  db.exec("CREATE TABLE daemon_state (key TEXT PRIMARY KEY, value TEXT)");
+  db.prepare("INSERT INTO daemon_state VALUES ('membership_ended', ?)").run(JSON.stringify({ at: 1_763_600_000_000 }));
+  db.close();
+  const { out } = await runHere("mesh list");
+  expect(out.match(/removed from \w+/g)).toEqual(["removed from zeta"]);
+  expect(out).toContain("claudemesh daemon remint --mesh zeta --invite <invite>");
+  expect(JSON.parse((await runHere("mesh list --json")).out)).toMatchObject({
+    items: [{ membership_ended_at: null }, { membership_ended_at: 1_763_600_000_000 }],
+  });
 });
 
 test("the environment goes before the choice, and mesh use says so", async () => {

@@ -72,7 +72,7 @@ export class PeerPins {
   }
 
   /**
-   * The name that is shown for a key: the one that it has, or had when it was last heard of. A name that is pinned to another
+   * The name that is shown for a key: the one that it has, or had when it was last heard of or written to. A name that is pinned to another
    * key, or that somebody else has too, is not shown: it would be read as that other one's.
    */
   nameOf(
@@ -80,7 +80,7 @@ export class PeerPins {
     pubkey: string,
     remembered: string | undefined,
   ): string | undefined {
-    const name = members.nameOf(pubkey) ?? remembered;
+    const name = members.nameOf(pubkey) ?? remembered ?? this.#nameOfPinned(pubkey);
     if (name === undefined) return undefined;
     const trust = this.trust(name, pubkey);
     if (trust === "unpinned") return members.isAnothers(name, pubkey) ? undefined : name;
@@ -131,6 +131,12 @@ export class PeerPins {
     this.#changed.delete(name);
     this.#ports.log.info({ event: "peer_trusted", name, pubkey, verified: isVerified }, "a key was trusted here");
     return this.#find(name, members);
+  }
+
+  /** Former members are in no list of the broker's; who wrote to one knows it by its name. */
+  #nameOfPinned(pubkey: string): string | undefined {
+    for (const pin of this.#pins.values()) if (pin.pubkey === pubkey) return pin.name;
+    return undefined;
   }
 
   #find(name: string, members: Members): ShownPin {

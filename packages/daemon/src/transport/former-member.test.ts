@@ -1,5 +1,6 @@
 // What a former member's daemon answers on each of its routes: that the membership is over, and never that the broker is away.
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
+import { readMembershipEnd } from "../read-membership-end.ts";
 import { startTestDaemon } from "../testing/test-daemon.ts";
 
 async function startFormerMember() {
@@ -17,6 +18,13 @@ it("answers an exact retry, and says in its answer and in its status why the mes
   expect(body).not.toHaveProperty("broker");
   const facts = (await daemon.call("GET", "/v1/messages/order-1")).body;
   expect(facts.notes.map((note: { code: string }) => note.code)).toEqual(["membership_ended"]);
+});
+
+it("is known as one to commands that read its home beside it", async () => {
+  const daemon = await startTestDaemon();
+  expect(readMembershipEnd(daemon.paths)).toBeUndefined();
+  daemon.link.become({ state: "offline", reason: "member_revoked", detail: "unauthorized" });
+  await vi.waitFor(() => expect(readMembershipEnd(daemon.paths)).toEqual(expect.any(Number)));
 });
 
 it("makes no new row by a requeue, and leaves the old one as it was", async () => {

@@ -26,22 +26,30 @@ export function createSqliteNegotiatedStore(db: Sqlite, commit: GroupCommit): Ne
 }
 
 export function createSqliteMembershipStore(db: Sqlite, commit: GroupCommit): MembershipStore {
-  return createFact<MembershipEnd>(db, commit, "membership_ended");
+  return createFact<MembershipEnd>(db, commit, membershipEndKey);
 }
+
+export function loadMembershipEnd(db: Sqlite): MembershipEnd | undefined {
+  return loadFact<MembershipEnd>(db, membershipEndKey);
+}
+
+const membershipEndKey = "membership_ended";
 
 /** One value that outlives the process; undefined: none. */
 function createFact<Value>(db: Sqlite, commit: GroupCommit, key: string) {
   return {
-    load: (): Value | undefined => {
-      const row = db.sql<{ value: string }>("SELECT value FROM daemon_state WHERE key = ?").get(key);
-      return row === undefined ? undefined : (JSON.parse(row.value) as Value);
-    },
+    load: () => loadFact<Value>(db, key),
     save: (value: Value | undefined): Promise<void> =>
       commit.submit((tx) => {
         if (value === undefined) tx.sql("DELETE FROM daemon_state WHERE key = ?").run(key);
         else tx.sql(saveFactSql).run(key, JSON.stringify(value));
       }),
   };
+}
+
+function loadFact<Value>(db: Sqlite, key: string): Value | undefined {
+  const row = db.sql<{ value: string }>("SELECT value FROM daemon_state WHERE key = ?").get(key);
+  return row === undefined ? undefined : (JSON.parse(row.value) as Value);
 }
 
 const saveFactSql =
