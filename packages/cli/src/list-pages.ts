@@ -7,7 +7,7 @@ import { limits } from "@claudemesh/protocol/messages/limits";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Outcome } from "./command.ts";
 import type { Cell } from "./output/cell.ts";
-import { jsonText } from "./output/printable.ts";
+import { jsonText, neutraliseLine } from "./output/printable.ts";
 import { formatTable } from "./output/table.ts";
 import type { Shell } from "./shell.ts";
 
@@ -23,6 +23,8 @@ export type Columns<Item> = {
   readonly header: readonly string[];
   readonly cells: (item: Item) => readonly Cell[];
   readonly keep?: string;
+  /** What is said whole on lines of its own below an item. */
+  readonly below?: (item: Item) => readonly string[];
 };
 
 /** What a page says about what is beside it; the places are as its options take them. */
@@ -77,7 +79,7 @@ export function showOnePage<Item>(
   beside: Beside,
   flags: { readonly newer: string; readonly empty: string },
 ): Outcome {
-  const table = formatTable(columns.header, value.items.map(columns.cells), shell.columns, columns.keep);
+  const table = formatItems(shell, value.items, columns);
   const lines = value.items.length === 0 ? [flags.empty] : [table];
   if (beside.before != null) lines.push(`${beside.older} older: --before ${beside.before}, or --all`);
   if (beside.newer !== null) lines.push(`More: ${flags.newer} ${beside.newer}`);
@@ -133,7 +135,18 @@ export async function printAll<Item>(
 }
 
 function formatRows<Item>(shell: Shell, items: readonly Item[], columns: Columns<Item>, isFirst: boolean): string {
-  const table = formatTable(columns.header, items.map(columns.cells), shell.columns, columns.keep);
+  const table = formatItems(shell, items, columns);
   // Cells have no line feeds, so that the header is one line.
   return isFirst ? table : table.slice(table.indexOf("\n") + 1);
+}
+
+function formatItems<Item>(shell: Shell, items: readonly Item[], { header, cells, keep, below }: Columns<Item>): string {
+  const table = formatTable(header, items.map(cells), shell.columns, keep);
+  if (below === undefined) return table;
+  const [head = "", ...rows] = table.split("\n");
+  const lines = items.flatMap((item, index) => [
+    rows[index] ?? "",
+    ...below(item).map((text) => `  ${neutraliseLine(text)}`),
+  ]);
+  return [head, ...lines].join("\n");
 }

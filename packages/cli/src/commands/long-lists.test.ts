@@ -1,5 +1,6 @@
 // inbox, daemon outbox list and space log show the newest reachable: the last page by default, the way to what is older, and
 // all of it on request.
+import { DatabaseSync } from "node:sqlite";
 import { createDaemonClient } from "@claudemesh/client/daemon";
 import { meshPaths } from "@claudemesh/client/home";
 import { startDaemon } from "@claudemesh/daemon/start";
@@ -11,8 +12,10 @@ import { createRecordingShell } from "../testing/recording-shell.ts";
 
 let home: string;
 
-async function runIn(path: string, ...args: string[]) {
-  const shell = createRecordingShell({ home });
+async function runIn(path: string, ...words: (string | { columns: number })[]) {
+  const args = words.filter((word) => typeof word === "string");
+  const terminal = words.find((word) => typeof word !== "string");
+  const shell = createRecordingShell({ home, ...terminal });
   const program = await buildProgram(shell, (entry) => entry.path === path);
   await program.parseAsync([...path.split(" "), ...args], { from: "user" });
   return { out: shell.printed.join("\n"), err: shell.complaints.join("\n") };
@@ -113,6 +116,25 @@ test("daemon outbox list shows the newest page, the ones before it, and all", as
   );
   expect((await runIn("daemon outbox list", "--all")).out.match(/order-\d/g)).toHaveLength(7);
   expect((await runIn("daemon outbox list", "--failed")).out).toBe("There are no such rows.");
+});
+
+test("daemon outbox list shows ids and errors whole on a terminal of 80 columns", async () => {
+  await startWithThings();
+  const error = `destination_not_found: ${"there is no such topic, and nothing of this is cut ".repeat(2)}`.trim();
+  const long = `order-${"9".repeat(100)}`;
+  const db = new DatabaseSync(meshPaths(home, "acme").outboxDb);
+  db.prepare("UPDATE outbox SET status = 'dead', last_error = ?, client_message_id = ? WHERE client_message_id = ?").run(
+    error,
+    "01JD8Z2V9K3M5N7P9Q1R3S5T7V",
+    "order-1",
+  );
+  db.prepare("UPDATE outbox SET client_message_id = ? WHERE client_message_id = 'order-2'").run(long);
+  db.close();
+  const { out } = await runIn("daemon outbox list", { columns: 80 });
+  const lines = out.split("\n");
+  expect(lines[1]).toMatch(/^01JD8Z2V9K3M5N7P9Q1R3S5T7V +dead /);
+  expect(lines.slice(2, 5)).toEqual([`  ${error}`, expect.stringMatching(/^order-9{26}…  done /), `  ${long}`]);
+  expect((await runIn("daemon outbox list")).out.split("\n")[1]).toContain(error);
 });
 
 test("space log shows the newest page, the ones before it, and all", async () => {

@@ -15,7 +15,9 @@ import {
   showOnePage,
   withPlaceInList,
 } from "../list-pages.ts";
+import type { Cell } from "../output/cell.ts";
 import { shortenKeys } from "../output/members.ts";
+import { cutToColumns } from "../output/printable.ts";
 import { stateCell } from "../output/table.ts";
 import { timeCell } from "../output/times.ts";
 import { pathsFor, type Shell } from "../shell.ts";
@@ -50,6 +52,7 @@ async function list(shell: Shell, options: Options) {
   const chosen = Object.keys(flags).find((flag) => options[flag] === true);
   const status = flags[chosen ?? ""];
   const filter = status === undefined ? {} : { status };
+  const columns = columnsFor(shell);
   return withDaemon(shell, pathsFor(shell, options), async (daemon) => {
     if (options.all !== true) {
       const page = expectBody(await daemon.outbox({ ...filter, ...placeOf(options) }));
@@ -65,18 +68,38 @@ async function list(shell: Shell, options: Options) {
   });
 }
 
-const columns: Columns<OutboxItem> = {
-  header: ["CLIENT ID", "STATUS", "FATE", "TRIES", "QUEUED", "TO", "LAST ERROR"],
-  keep: "LAST ERROR",
-  cells: (row) => [
+/** On a terminal the error has a line of its own: ids are copied, and what a cut error leaves out is what a person needs. */
+function columnsFor({ columns: width }: Shell): Columns<OutboxItem> {
+  const header = ["CLIENT ID", "STATUS", "FATE", "TRIES", "QUEUED", "TO"];
+  if (width === undefined) {
+    return { header: [...header, "LAST ERROR"], cells: (row) => [...cellsOf(row), row.last_error ?? ""] };
+  }
+  const roomForId = Math.max(width - otherColumns, narrowestId);
+  const isLong = (row: OutboxItem) => row.client_message_id.length > roomForId;
+  return {
+    header,
+    keep: "CLIENT ID",
+    cells: (row) => [cutToColumns(row.client_message_id, roomForId), ...cellsOf(row).slice(1)],
+    below: (row) => [
+      ...(isLong(row) ? [row.client_message_id] : []),
+      ...(row.last_error === null ? [] : [row.last_error]),
+    ],
+  };
+}
+
+/** What the others take at least, gaps included. */
+const otherColumns = 47;
+const narrowestId = 8;
+
+function cellsOf(row: OutboxItem): Cell[] {
+  return [
     row.client_message_id,
     stateCell(row.dismissed_at === null ? row.status : "dismissed"),
     row.fate,
     String(row.attempts),
     timeCell(row.enqueued_at),
     shortenKeys(row.to),
-    row.last_error ?? "",
-  ],
-};
+  ];
+}
 
 const empty = "There are no such rows.";
