@@ -76,6 +76,11 @@ describe("a disk that is full or fails", () => {
   const coded = (code: string) => Object.assign(new Error(`${code}: went wrong, write`), { code });
   const stored = (kind: string) => Object.assign(new Error("no luck"), { name: "StorageError", kind });
 
+  it("says how long to wait where the answer does", () => {
+    const { message } = failureOf(new MeshError("rate_limited", undefined, { retry_after_s: 7 })).body;
+    expect(message).toMatch(/budget for this window is spent.* Try again in 7 s\.$/);
+  });
+
   it.each([coded("ENOSPC"), coded("EDQUOT"), stored("disk_full"), new Error("outer", { cause: stored("disk_full") })])(
     "is named as full with the next step: %s",
     (error) => {

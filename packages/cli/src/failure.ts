@@ -15,7 +15,9 @@ export function failureOf(error: unknown, place?: Pick<MeshPaths, "mesh" | "last
     return { exitCode: exitCodes.unreachable, body };
   }
   const refusal = refusalOf(error);
-  if (refusal !== undefined) return { exitCode: exitCodeOf(refusal.status, refusal.body.error), body: refusal.body };
+  if (refusal !== undefined) {
+    return { exitCode: exitCodeOf(refusal.status, refusal.body.error), body: withWait(refusal.body) };
+  }
   if (error instanceof WrongUsage) {
     return { exitCode: exitCodes.usage, body: { error: "wrong_usage", message: error.message, retryable: false } };
   }
@@ -39,6 +41,12 @@ function describeUnreachable({ sent, timedOut }: DaemonUnreachable, place: Param
   }
   const { means, next } = explainAbsence(place.mesh, run);
   return `${means} To go on: ${next}.`;
+}
+
+/** Where the answer says how long to wait, the message does too: people do not see the fields beside it. */
+function withWait(body: ErrorBody): ErrorBody {
+  const { retry_after_s: seconds } = body;
+  return typeof seconds === "number" ? { ...body, message: `${body.message} Try again in ${seconds} s.` } : body;
 }
 
 /** What the system says about a file that somebody named is short and has no next step. */

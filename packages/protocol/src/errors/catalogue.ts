@@ -144,7 +144,7 @@ export const errorCatalogue = {
   unsupported_media_type: refusal(415, "Send application/json."),
   expectation_failed: refusal(417, "Nothing but Expect: 100-continue is understood here."),
   // Try again.
-  rate_limited: passing(429, "The mesh's budget for this window is spent.", "info"),
+  rate_limited: passing(429, "The mesh's budget for this window is spent; the same request succeeds in a later one.", "info"),
   busy: passing(429, "Too many requests are in flight.", "warn"),
   daemon_busy: passing(429, "Too many requests are in flight at this daemon.", "warn"),
   too_many_streams: passing(429, "Too many event streams are open at this daemon.", "warn"),
