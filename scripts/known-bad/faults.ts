@@ -300,8 +300,8 @@ const messageFaults: readonly KnownBad[] = [
     edits: [
       {
         file: "packages/broker/src/stores/readiness.ts",
-        find: "    succeeds(writeStore(), onFailure),\n",
-        replace: "    succeeds(Promise.resolve(void writeStore), onFailure),\n",
+        find: "    refusalOf(writeStore(), onFailure,",
+        replace: "    refusalOf(Promise.resolve(void writeStore), onFailure,",
       },
     ],
   },
@@ -346,6 +346,39 @@ const messageFaults: readonly KnownBad[] = [
         file: outboxRows,
         find: "WHERE id = ? AND status = 'dead' AND dismissed_at IS NULL",
         replace: "WHERE id = ? AND dismissed_at IS NULL",
+      },
+    ],
+  },
+  {
+    name: "a-waiting-row-of-a-member-is-let-go",
+    harm: "a message that could still be sent dies because somebody dismissed it",
+    edits: [
+      {
+        file: outboxRows,
+        find: "AND EXISTS (SELECT 1 FROM daemon_state",
+        replace: "AND 1 >= (SELECT count(*) FROM daemon_state",
+      },
+    ],
+  },
+  {
+    name: "letting-a-row-go-forgets-its-fate",
+    harm: "what may have arrived counts as never sent, and a requeue sends it twice without asking",
+    edits: [
+      {
+        file: outboxRows,
+        find: "SET status = 'dead', last_error = ?, dismissed_at = ?",
+        replace: "SET status = 'dead', unanswered = 0, last_error = ?, dismissed_at = ?",
+      },
+    ],
+  },
+  {
+    name: "new-keys-ask-for-the-fate-of-old-ones",
+    harm: "a message that the old member sent is sent again by the new one, which is told that it never arrived",
+    edits: [
+      {
+        file: outboxRows,
+        find: " OR (unanswered > 0 AND fenced = 0)",
+        replace: "",
       },
     ],
   },

@@ -155,7 +155,10 @@ export type RequeueStore = {
 };
 
 export type DismissStore = {
-  /** Marks a dead row, durably; a mark that is there stays. False: nothing changed. */
+  /**
+   * Marks a dead row, durably; a mark that is there stays. A pending row is made dead and marked, in one transaction, where this
+   * member was removed from the mesh. False: nothing changed.
+   */
   readonly dismiss: (order: DismissOrder) => Promise<boolean>;
 };
 

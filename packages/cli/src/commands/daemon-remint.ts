@@ -42,7 +42,7 @@ export function define(command: Command, shell: Shell): void {
 
 function describe(reminted: Remint): string {
   const { mesh, name, role, old_pubkey, new_pubkey, old_keys, rows_retired } = reminted;
-  const retired = `${rows_retired} dead direct messages were sealed with the old keys and cannot be requeued any more.`;
+  const retired = `${rows_retired} dead rows cannot be requeued any more: they were sealed with the old keys, or only those could ask whether they arrived.`;
   return [
     `${name} is a new member of ${mesh} (${role}), and this host is its own.`,
     `New key  ${new_pubkey}`,

@@ -22,7 +22,7 @@ export function notesOf(
 ): MessageNote[] {
   const notes: MessageNote[] = [];
   const isWaiting = row?.status === "pending" || row?.status === "inflight";
-  if (isWaiting && way.membershipEndedAt !== undefined) notes.push(membershipNote(way.membershipEndedAt));
+  if (isWaiting && way.membershipEndedAt !== undefined) notes.push(membershipNote(row, way.membershipEndedAt));
   if (isWaiting && way.brokerAway === true) notes.push(awayNote);
   if (isWaiting && way.rateLimited !== undefined) notes.push(rateLimitNote(way.rateLimited));
   if (row?.status === "dead") notes.push(deadNote(row));
@@ -39,8 +39,8 @@ const awayNote: MessageNote = {
   text: "The broker is away: the message waits on this host until it is back; `claudemesh daemon status` says why.",
 };
 
-function membershipNote(endedAt: number): MessageNote {
-  const text = `This member was removed from the mesh on ${timeText(endedAt)}: the message waits here until it is too old.`;
+function membershipNote(row: OutboxRecord, endedAt: number): MessageNote {
+  const text = `This member was removed from the mesh on ${timeText(endedAt)}: the message waits here until it is too old, or is let go with ${dismiss(row)}.`;
   return { code: "membership_ended", text };
 }
 

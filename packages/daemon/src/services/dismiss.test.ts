@@ -60,6 +60,41 @@ describe("a dead row", () => {
   });
 });
 
+describe("a row that waits, of a member that was removed from the mesh,", () => {
+  it("dies of that and is dismissed at once; what may have arrived is still of unknown fate", async () => {
+    const { dismiss, stores, given, clock, audit } = await setUp();
+    await given({ status: "pending", client_message_id: "untried" });
+    await given({
+      status: "pending",
+      client_message_id: "tried",
+      attempts: 2,
+      unanswered: 1,
+      last_error: "timed_out: …",
+    });
+    await stores.membership.save({ at: clock.nowMs() });
+    expect(await dismiss("untried")).toMatchObject({ status: "dead", dismissed_why: "the topic is gone for good" });
+    await dismiss("tried");
+    const rowOf = (id: string) => stores.outbox.inspect(id)?.row;
+    const last_error = expect.stringMatching(/^membership_ended: /);
+    expect(rowOf("untried")).toMatchObject({ status: "dead", attempts: 0, unanswered: 0, fenced: 0, last_error });
+    expect(rowOf("tried")).toMatchObject({ status: "dead", attempts: 2, unanswered: 1, fenced: 0, last_error });
+    expect(stores.outbox.counts()).toEqual({ pending: 0, inflight: 0, dead: 0, dismissed: 2 });
+    expect(audit()).toMatchObject({ queued: 0, dead_dismissed: 2 });
+    expect(countUnsettled(stores.outboxDb)).toEqual({ pending: 0, inflight: 0, dead_of_unknown_fate: 0 });
+  });
+
+  it("is left alone while it is inflight, and once the member is one again", async () => {
+    const { dismiss, stores, given } = await setUp();
+    await given({ status: "inflight", client_message_id: "a" });
+    await given({ status: "pending", client_message_id: "b" });
+    await stores.membership.save({ at: 1 });
+    await expect(dismiss("a")).rejects.toMatchObject({ code: "not_dismissible" });
+    await stores.membership.save(undefined);
+    await expect(dismiss("b")).rejects.toMatchObject({ code: "not_dismissible" });
+    expect(stores.outbox.counts()).toEqual({ pending: 1, inflight: 1, dead: 0, dismissed: 0 });
+  });
+});
+
 it.each(["pending", "inflight", "done", "aborted"])("a row that is %s is not dismissed", async (status) => {
   const { dismiss, stores, given } = await setUp();
   const { id } = await given({ status, client_message_id: "a" });

@@ -1,4 +1,4 @@
-// Letting a dead row go: `POST /v1/outbox/dismiss` without HTTP. It is never tried again and stays for the audit; what ends
+// Letting a row go that is dead, or that waits though its member was removed from the mesh: `POST /v1/outbox/dismiss` without HTTP. It is never tried again and stays for the audit; what ends
 // is the alarm.
 // Why: docs/decisions/0136.
 import type { Dismissed } from "@claudemesh/client/daemon";
@@ -41,6 +41,6 @@ function dismissedBody(row: OutboxRecord): Dismissed | undefined {
 }
 
 function refuse({ id, client_message_id, status }: OutboxRecord): never {
-  const message = `The row is ${status}; only a dead row can be dismissed.`;
+  const message = `The row is ${status}; only a dead row can be dismissed, or one that waits after its member was removed from the mesh.`;
   throw new MeshError("not_dismissible", message, { outbox_id: id, client_message_id, status });
 }

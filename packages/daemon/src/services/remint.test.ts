@@ -136,7 +136,9 @@ describe("new keys are refused", () => {
     daemon.outboxDb().exec(`UPDATE outbox SET ${change}`);
     await expect(remintKeys(at.paths, { invite }, portsOf())).rejects.toMatchObject({
       reason: "outbox_unsettled",
-      message: expect.stringMatching(/removed from the mesh.*put outbox\.db with its -wal and -shm aside/),
+      message: expect.stringMatching(
+        /removed from the mesh.*claudemesh daemon outbox dismiss --all --why <text> --mesh acme/,
+      ),
       body: { error: "outbox_unsettled", ...counts },
     });
     untouched(at);
@@ -167,6 +169,29 @@ describe("dead rows that were refused", () => {
     expect(await rowOf("open")).toMatchObject({ status: "dead" });
     const requeued = await again.call("POST", "/v1/outbox/requeue", { json: { id: "sealed" } });
     expect([requeued.status, requeued.body.error]).toEqual([409, "not_requeueable"]);
+  });
+});
+
+it("a former member whose rows were let go has new keys at once, what may have arrived is never sent again, and the audit balances", async () => {
+  const at = temporaryHome();
+  const former = await startTestDaemon({ at });
+  for (const id of ["untried", "tried"]) await former.send({ to: "#general", message: id, client_message_id: id });
+  former.outboxDb().exec("UPDATE outbox SET attempts = 1, unanswered = 1 WHERE client_message_id = 'tried'");
+  former.link.become({ state: "offline", reason: "member_revoked", detail: "unauthorized" });
+  for (const id of ["untried", "tried"]) {
+    const dismissed = await former.call("POST", "/v1/outbox/dismiss", { json: { id, why: "removed" } });
+    expect(dismissed).toMatchObject({ status: 200, body: { client_message_id: id, status: "dead" } });
+  }
+  await former.daemon.stop();
+  expect((await remintKeys(at.paths, { invite }, portsOf({ readHost: () => here }))).rows_retired).toBe(1);
+  const again = await startTestDaemon({ at, readHost: () => here });
+  const rowOf = async (id: string) => (await again.call("GET", `/v1/outbox/${id}`)).body.row;
+  expect(await rowOf("untried")).toMatchObject({ status: "dead", fate: "unsent" });
+  expect(await rowOf("tried")).toMatchObject({ status: "aborted", aborted_by: "remint", fate: "unknown" });
+  const { body } = await again.call("GET", "/v1/audit");
+  expect(body.layers.find(({ layer }: { layer: string }) => layer === "outbox")).toMatchObject({
+    classes: { dead_dismissed: 1, aborted: 1 },
+    balanced: true,
   });
 });
 

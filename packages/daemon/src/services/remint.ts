@@ -14,7 +14,7 @@ import { readHostFacts } from "../files/this-host.ts";
 import { OperatorRefused, withStoppedDaemon } from "../operator-refused.ts";
 import { openOutboxDatabase } from "../stores/sqlite/open-databases.ts";
 import { countUnsettled } from "../stores/sqlite/outbox-reading.ts";
-import { abortSealedDead } from "../stores/sqlite/outbox-rows.ts";
+import { abortDeadOfOldKeys } from "../stores/sqlite/outbox-rows.ts";
 
 export type RemintOrder = {
   readonly invite: Invite;
@@ -29,7 +29,7 @@ export type Remint = {
   readonly old_pubkey: string;
   readonly new_pubkey: string;
   readonly old_keys: string;
-  /** Dead direct messages that can no longer be requeued, because they were sealed with the old keys. */
+  /** Dead rows that can no longer be requeued: sealed with the old keys, or with a fate that only those could ask for. */
   readonly rows_retired: number;
 };
 
@@ -57,7 +57,7 @@ export function remintKeys(paths: MeshPaths, order: RemintOrder, ports: RemintPo
     const name = order.name ?? invite.name ?? nextName(config.member_name, old, keys);
     const membership = await ports.join({ invite, name, keys });
     ports.afterStep?.("joined");
-    const retired = await retireSealedRows(paths, ports.nowMs());
+    const retired = await retireRowsOfOldKeys(paths, ports.nowMs());
     ports.afterStep?.("rows_retired");
     const oldKeys = replaceKeys(paths, ports);
     // Only now: before the keys are new, this would let a copy start with the old ones.
@@ -99,7 +99,7 @@ async function checkSettled(paths: MeshPaths): Promise<void> {
   const message = [
     `${rows} ${rows === 1 ? "row of the outbox is" : "rows of the outbox are"} not settled, and new keys could neither send them nor ask what became of them.`,
     `Let the daemon settle them first: claudemesh daemon accept-host --mesh ${paths.mesh}, then daemon up.`,
-    "Where the member was removed from the mesh, they stay until they are too old; to go on before that, put outbox.db with its -wal and -shm aside, and send again what is still wanted.",
+    `Where the member was removed from the mesh, nothing will ever send them. Let them go, then run this again: claudemesh daemon up --mesh ${paths.mesh}, claudemesh daemon outbox dismiss --all --why <text> --mesh ${paths.mesh}, claudemesh daemon down --mesh ${paths.mesh}.`,
     "Where this home is a copy, the original has the same rows and will settle them: move outbox.db away here.",
   ].join(" ");
   throw new OperatorRefused("outbox_unsettled", message, { mesh: paths.mesh, ...unsettled });
@@ -116,11 +116,11 @@ function nextKeysPath(paths: MeshPaths): string {
   return `${paths.keypair}.next`;
 }
 
-async function retireSealedRows(paths: MeshPaths, nowMs: number): Promise<number> {
+async function retireRowsOfOldKeys(paths: MeshPaths, nowMs: number): Promise<number> {
   if (!existsSync(paths.outboxDb)) return 0;
   const { db } = await openOutboxDatabase(paths.outboxDb);
   try {
-    return db.transaction(() => abortSealedDead(db, nowMs));
+    return db.transaction(() => abortDeadOfOldKeys(db, nowMs));
   } finally {
     db.close();
   }

@@ -77,7 +77,10 @@ export const errorCatalogue = {
     "The mesh has as many of these as it may have; remove some, or let an owner raise it.",
   ),
   not_requeueable: refusal(409, "Only a row that is dead or pending can be requeued."),
-  not_dismissible: refusal(409, "Only a dead row can be dismissed."),
+  not_dismissible: refusal(
+    409,
+    "Only a dead row can be dismissed, or one that waits after its member was removed from the mesh.",
+  ),
   client_id_consumed: refusal(409, "The new client_message_id stands for something already; choose another."),
   already_accepted: refusal(409, "The broker has accepted this row after all, so that nothing is left to requeue."),
   fate_unknown: refusal(409, "The broker may have accepted this row, and it cannot be proven that it has not."),
@@ -144,7 +147,11 @@ export const errorCatalogue = {
   unsupported_media_type: refusal(415, "Send application/json."),
   expectation_failed: refusal(417, "Nothing but Expect: 100-continue is understood here."),
   // Try again.
-  rate_limited: passing(429, "The mesh's budget for this window is spent; the same request succeeds in a later one.", "info"),
+  rate_limited: passing(
+    429,
+    "The mesh's budget for this window is spent; the same request succeeds in a later one.",
+    "info",
+  ),
   busy: passing(429, "Too many requests are in flight.", "warn"),
   daemon_busy: passing(429, "Too many requests are in flight at this daemon.", "warn"),
   too_many_streams: passing(429, "Too many event streams are open at this daemon.", "warn"),
@@ -155,7 +162,11 @@ export const errorCatalogue = {
   broker_unreachable: passing(503, "The broker cannot be reached."),
   replay_surface_not_fit: passing(503, "The registrar is closed: its tables do not prove single use.", "error"),
   stopping: passing(503, "The server is stopping.", "info"),
-  insufficient_storage: passing(507, "There is no room to store this, and nothing was consumed; try again once there is.", "error"),
+  insufficient_storage: passing(
+    507,
+    "There is no room to store this, and nothing was consumed; try again once there is.",
+    "error",
+  ),
 } as const satisfies Record<string, CatalogueEntry>;
 
 export type ErrorCode = keyof typeof errorCatalogue;

@@ -40,7 +40,7 @@ function snapshotOutbox(db: Sqlite): OutboxSnapshot {
 function selectFaults(db: Sqlite): Pick<OutboxSnapshot, "withoutSuccessor" | "heldTwice" | "removed"> {
   const withoutSuccessor = db
     .sql<{ id: string }>(
-      `SELECT client_message_id AS id FROM outbox AS old WHERE status = 'aborted' AND (superseded_by IS NULL
+      `SELECT client_message_id AS id FROM outbox AS old WHERE status = 'aborted' AND aborted_by IS NOT 'remint' AND (superseded_by IS NULL
          OR (NOT EXISTS (SELECT 1 FROM outbox WHERE id = old.superseded_by)
            AND NOT EXISTS (SELECT 1 FROM outbox_tombstone WHERE id = old.superseded_by))) LIMIT ?`,
     )

@@ -1,4 +1,5 @@
-// Dismissing on SQLite: a mark on a dead row, set once. The row's state stays what it is.
+// Dismissing on SQLite: a mark on a dead row, set once. The row's state stays what it is, but for a waiting row of a former
+// member, which nothing will ever send: it dies of that and is marked in one statement.
 // Why: docs/decisions/0136.
 import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { DismissStore } from "../../ports.ts";

@@ -33,7 +33,8 @@ export function loadMembershipEnd(db: Sqlite): MembershipEnd | undefined {
   return loadFact<MembershipEnd>(db, membershipEndKey);
 }
 
-const membershipEndKey = "membership_ended";
+/** In `daemon_state`, as long as the broker's last word is that this member was removed. */
+export const membershipEndKey = "membership_ended";
 
 /** One value that outlives the process; undefined: none. */
 function createFact<Value>(db: Sqlite, commit: GroupCommit, key: string) {

@@ -6,6 +6,7 @@ import type { Sqlite, SqliteValue } from "@claudemesh/storage/sqlite";
 import type { ClaimedRow, DismissOrder, NewOutboxRow } from "../../core/outbox-row.ts";
 import type { PatchedColumns, RequeueOrder } from "../../core/requeue.ts";
 import type { Acceptance, TryEnd } from "../../core/try-end.ts";
+import { membershipEndKey } from "./members-store.ts";
 import { lowestUlidAt } from "./time-ordered-ids.ts";
 
 // Texts of statements are constants: one that is put together at each call is also hashed anew at each.
@@ -157,9 +158,18 @@ export function buryFenced(tx: Sqlite, id: string, attempts: number, lastError: 
 const dismissSql = `UPDATE outbox SET dismissed_at = ?, dismissed_by = ?, dismissed_why = ?
   WHERE id = ? AND status = 'dead' AND dismissed_at IS NULL`;
 
-/** Only a dead row, and the first mark stays. */
+/** What its tries met stays counted, so that its fate is unknown where one of them went unanswered. */
+const dismissUnsendableSql = `UPDATE outbox SET status = 'dead', last_error = ?, dismissed_at = ?, dismissed_by = ?,
+    dismissed_why = ?
+  WHERE id = ? AND status = 'pending' AND EXISTS (SELECT 1 FROM daemon_state WHERE key = '${membershipEndKey}')`;
+const neverSent = "membership_ended: this member was removed from the mesh, and it was let go";
+
+/** Only a dead row, or a waiting one of a former member, which nothing will send; and the first mark stays. */
 export function dismissRow(tx: Sqlite, { id, by, why, nowMs }: DismissOrder): boolean {
-  return changesOne(tx, dismissSql, nowMs, by, why, id);
+  return (
+    changesOne(tx, dismissSql, nowMs, by, why, id) ||
+    changesOne(tx, dismissUnsendableSql, neverSent, nowMs, by, why, id)
+  );
 }
 
 const abortRequeuedSql = `UPDATE outbox SET status = 'aborted', aborted_at = ?, aborted_by = 'operator', superseded_by = ?,
@@ -215,11 +225,15 @@ export function bringForward(tx: Sqlite, id: string, dueAtMs: number): void {
   tx.sql(bringForwardSql).run(dueAtMs, id);
 }
 
-const abortSealedSql = `UPDATE outbox SET status = 'aborted', aborted_at = ?, aborted_by = 'remint'
-  WHERE status = 'dead' AND envelope_version <> '1'`;
+const abortOfOldKeysSql = `UPDATE outbox SET status = 'aborted', aborted_at = ?, aborted_by = 'remint'
+  WHERE status = 'dead' AND (envelope_version <> '1' OR (unanswered > 0 AND fenced = 0))`;
 
-/** Sealed with keys that go away, a dead direct message could be requeued and never be opened: it is retired instead. */
-export const abortSealedDead = (tx: Sqlite, nowMs: number) => tx.sql(abortSealedSql).run(nowMs).changes;
+/**
+ * Dead rows that new keys could not deal with are retired. A sealed one could be requeued and never be opened. Of one with an
+ * unknown fate, which was dismissed, the broker would tell a new member that its id is another member's, as if the message had
+ * never arrived: a requeue could send it twice.
+ */
+export const abortDeadOfOldKeys = (tx: Sqlite, nowMs: number) => tx.sql(abortOfOldKeysSql).run(nowMs).changes;
 
 const keptColumns = `client_message_id, id, request_fingerprint, wire_fingerprint, to_address, destination_kind,
   destination_ref, priority, meta, reply_to_id, envelope_version, enqueued_at, attempts, delivered_at,
