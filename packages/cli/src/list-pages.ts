@@ -140,7 +140,11 @@ function formatRows<Item>(shell: Shell, items: readonly Item[], columns: Columns
   return isFirst ? table : table.slice(table.indexOf("\n") + 1);
 }
 
-function formatItems<Item>(shell: Shell, items: readonly Item[], { header, cells, keep, below }: Columns<Item>): string {
+function formatItems<Item>(
+  shell: Shell,
+  items: readonly Item[],
+  { header, cells, keep, below }: Columns<Item>,
+): string {
   const table = formatTable(header, items.map(cells), shell.columns, keep);
   if (below === undefined) return table;
   const [head = "", ...rows] = table.split("\n");

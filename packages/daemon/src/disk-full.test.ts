@@ -135,7 +135,9 @@ describe("a send that finds no room in the database", () => {
     const failure = await stores.outbox.insert(row, "pending").catch((error: unknown) => error);
     expect(failure).toMatchObject({ kind: "disk_full" });
     expect(toMeshError(failure)).toMatchObject({ code: "insufficient_storage", status: 507 });
-    expect(toMeshError(failure)).toMatchObject({ message: expect.stringMatching(/disk is full.*Make room.*outbox prune/) });
+    expect(toMeshError(failure)).toMatchObject({
+      message: expect.stringMatching(/disk is full.*Make room.*outbox prune/),
+    });
     expect(stores.outbox.find("order-1")).toBeUndefined();
     const small = newRow(stores, clock, { clientMessageId: "order-2" });
     expect(await stores.outbox.insert(small, "pending")).toEqual({ type: "pending" });

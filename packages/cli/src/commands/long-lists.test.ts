@@ -123,17 +123,15 @@ test("daemon outbox list shows ids and errors whole on a terminal of 80 columns"
   const error = `destination_not_found: ${"there is no such topic, and nothing of this is cut ".repeat(2)}`.trim();
   const long = `order-${"9".repeat(100)}`;
   const db = new DatabaseSync(meshPaths(home, "acme").outboxDb);
-  db.prepare("UPDATE outbox SET status = 'dead', last_error = ?, client_message_id = ? WHERE client_message_id = ?").run(
-    error,
-    "01JD8Z2V9K3M5N7P9Q1R3S5T7V",
-    "order-1",
-  );
+  db.prepare(
+    "UPDATE outbox SET status = 'dead', last_error = ?, client_message_id = ? WHERE client_message_id = ?",
+  ).run(error, "01JD8Z2V9K3M5N7P9Q1R3S5T7V", "order-1");
   db.prepare("UPDATE outbox SET client_message_id = ? WHERE client_message_id = 'order-2'").run(long);
   db.close();
   const { out } = await runIn("daemon outbox list", { columns: 80 });
   const lines = out.split("\n");
   expect(lines[1]).toMatch(/^01JD8Z2V9K3M5N7P9Q1R3S5T7V +dead /);
-  expect(lines.slice(2, 5)).toEqual([`  ${error}`, expect.stringMatching(/^order-9{26}…  done /), `  ${long}`]);
+  expect(lines.slice(2, 5)).toEqual([`  ${error}`, expect.stringMatching(/^order-9{26}… {2}done /), `  ${long}`]);
   expect((await runIn("daemon outbox list")).out.split("\n")[1]).toContain(error);
 });
 

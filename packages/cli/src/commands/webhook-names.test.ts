@@ -22,7 +22,10 @@ test("webhook delete says that it is gone once, and afterwards that there is non
   const adminToken = readAdminToken(broker);
   await createMembership({ home, mesh: "acme", broker: broker.url, adminToken, name: "alice" });
   await runIn(home, "webhook create", "ci", "--url", "https://ci.example.org/hook");
-  expect(await runIn(home, "webhook delete", "ci", "--yes")).toMatchObject({ code: 0, out: expect.stringContaining("is gone") });
+  expect(await runIn(home, "webhook delete", "ci", "--yes")).toMatchObject({
+    code: 0,
+    out: expect.stringContaining("is gone"),
+  });
   const again = await runIn(home, "webhook delete", "ci", "--yes");
   expect(again).toMatchObject({ code: 5, out: "", err: expect.stringContaining("There is no webhook ci") });
 });

@@ -8,7 +8,10 @@ const nobodyListed = { nameOf: () => undefined, isAnothers: () => false };
 
 it("a former member, whom no list of the broker's has, is shown by the name that it was written to by", () => {
   const pins = new PeerPins({
-    store: { load: () => [{ name: "bob", pubkey: bob, pinnedAt: 1, verifiedAt: undefined }], put: async () => undefined },
+    store: {
+      load: () => [{ name: "bob", pubkey: bob, pinnedAt: 1, verifiedAt: undefined }],
+      put: async () => undefined,
+    },
     ownPubkey: "a1".repeat(32),
     nowMs: () => 2,
     log: recordingLog(),
