@@ -346,12 +346,16 @@ describe("a message that was received here", () => {
 });
 
 describe("an id that is not known here", () => {
-  it.each(["nobody", "01ARZ3NDEKTSV4RRFFQ69G5FAV"])("is not found, without asking: %s", async (id) => {
-    const { ask, link } = await setUp();
-    link.goOnline();
-    await expect(ask(id)).rejects.toMatchObject({ code: "not_found" });
-    expect(link.requests).toEqual([]);
-  });
+  it.each(["nobody", "01ARZ3NDEKTSV4RRFFQ69G5FAV"])(
+    "is not found, without asking, and how to ask is said: %s",
+    async (id) => {
+      const { ask, link } = await setUp();
+      link.goOnline();
+      const message = expect.stringMatching(/sent without this daemon is found by its broker id.*commit.*space log/);
+      await expect(ask(id)).rejects.toMatchObject({ code: "not_found", message });
+      expect(link.requests).toEqual([]);
+    },
+  );
 
   it("is told by the broker where it is the broker's and this member may see it", async () => {
     const { ask, brokerSays } = await setUp();

@@ -55,7 +55,7 @@ async function addBrokerWord(ports: FindMessagePorts, askedId: string, local: Lo
 
 /** The broker knows at once which client id belongs to its own; without it, or where it has forgotten, we look here. */
 async function findByBrokerId(ports: FindMessagePorts, askedId: string): Promise<KnownMessage> {
-  if (!isUuidV7(askedId)) throw notFound(askedId);
+  if (!isUuidV7(askedId)) throw notSentFromHere(askedId);
   const broker = await askBroker(ports, askedId);
   const carries = (local: Local | undefined) =>
     local?.row?.broker_message_id === askedId || local?.entry?.brokerMessageId === askedId;
@@ -114,6 +114,15 @@ async function askPage(
   if (outcome.status === 404) return { type: "not_found" };
   const state = outcome.status === 200 ? readMessageState(outcome.body) : undefined;
   return state === undefined ? { type: "not_reachable" } : { type: "asked", state };
+}
+
+/** The broker can be asked by its own ids alone. */
+function notSentFromHere(id: string): MeshError {
+  const elsewhere = [
+    "What was sent without this daemon is found by its broker id, which the send printed (broker_message_id);",
+    "what a space's commit carried is stored exactly when the commit is in `claudemesh space log <space>`.",
+  ];
+  return new MeshError("not_found", [`Outbox and inbox of this host know no message ${id}.`, ...elsewhere].join(" "));
 }
 
 function notFound(id: string): MeshError {
