@@ -163,8 +163,10 @@ describe("a broker that brings a text in clear to the wrong member", () => {
 describe("a broker that swaps the key behind a name", () => {
   const bobKey = generateMemberKeys().ed25519.public_key;
   const otherKey = generateMemberKeys().ed25519.public_key;
-  const listing = (pubkey: string) => () =>
-    ({ type: "answered", status: 200, body: { items: [{ pubkey, name: "bob" }] } }) as const;
+  const listing = (pubkey: string | undefined) => () => {
+    const items = pubkey === undefined ? [] : [{ pubkey, name: "bob" }];
+    return { type: "answered", status: 200, body: { items } } as const;
+  };
 
   /** Alice has written to @bob once; what the broker says of him after that is up to the test. */
   async function startPinned() {
@@ -174,7 +176,7 @@ describe("a broker that swaps the key behind a name", () => {
     await settle();
     const send = (id: string, to = "@bob") => alice.send({ to, message: "secret", client_message_id: id });
     expect((await send("first")).status).toBe(202);
-    const swap = async (pubkey: string) => {
+    const swap = async (pubkey: string | undefined) => {
       alice.link.automatic.set("members.list", listing(pubkey));
       alice.link.goOffline();
       alice.link.goOnline();
@@ -249,6 +251,28 @@ describe("a broker that swaps the key behind a name", () => {
     await settle();
     const inbox = await alice.call("GET", "/v1/inbox");
     expect(inbox.body.items).toMatchObject([{ sender_name: null, sealed: false }]);
+  });
+
+  it("has nothing of that key's shown to who asks for the name's messages, who hears of both keys instead", async () => {
+    const { alice, swap } = await startPinned();
+    const arrive = (historyId: number, sender_pubkey: string) =>
+      alice.link.options?.onPush({
+        type: "message",
+        ...delivery(historyId, { sender_pubkey, destination: self(alice) }),
+      });
+    arrive(7, bobKey);
+    arrive(8, otherKey);
+    await settle();
+    const fromBob = async () => {
+      const { status, body } = await alice.call("GET", "/v1/inbox?from=bob");
+      return { status, body, keys: body.items?.map((item: { sender_pubkey: string }) => item.sender_pubkey) };
+    };
+    expect((await fromBob()).keys).toEqual([bobKey]);
+    await swap(otherKey);
+    const refusal = { error: "peer_key_changed", name: "bob", pinned_pubkey: bobKey, pubkey: otherKey };
+    expect(await fromBob()).toMatchObject({ status: 409, body: refusal });
+    await swap(undefined);
+    expect((await fromBob()).keys).toEqual([bobKey]);
   });
 
   it("in time for a message does not have that message shown under the name once somebody else has it", async () => {

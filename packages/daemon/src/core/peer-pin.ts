@@ -25,12 +25,13 @@ export function keyFingerprint(pubkey: string): string {
   return pubkey.slice(0, 16).replace(/(.{4})(?!$)/g, "$1 ");
 }
 
-export function keyChanged(pin: PeerPin, pubkey: string): MeshError {
+/** `consequence`: what was not done therefore. */
+export function keyChanged(pin: PeerPin, pubkey: string, consequence = "nothing was sent"): MeshError {
   const { name } = pin;
   const [was, is] = [keyFingerprint(pin.pubkey), keyFingerprint(pubkey)];
   return new MeshError(
     "peer_key_changed",
-    `The key of ${name} was ${was} and is now ${is}; nothing was sent. Ask ${name} by another way whether that is right, then run: claudemesh peer trust ${name}`,
+    `The key of ${name} was ${was} and is now ${is}; ${consequence}. Ask ${name} by another way whether that is right, then run: claudemesh peer trust ${name}`,
     { name, pinned_pubkey: pin.pubkey, pubkey, pinned_fingerprint: was, fingerprint: is },
   );
 }

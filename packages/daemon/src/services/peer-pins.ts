@@ -55,6 +55,19 @@ export class PeerPins {
     return pin === undefined || pin.pubkey === pubkey ? undefined : keyChanged(pin, pubkey);
   }
 
+  /**
+   * The keys of a sender that is asked for by name: the pinned one where there is one, also of a former member. Throws where the
+   * name has another key now: its messages would be read as those of the member that was meant.
+   */
+  sendersCalled(name: string, members: Pick<MemberDirectory, "keysOf">): readonly string[] {
+    const keys = members.keysOf(name);
+    const pin = this.#pins.get(name);
+    if (pin === undefined) return keys;
+    const [other] = keys;
+    if (other === undefined || keys.includes(pin.pubkey)) return [pin.pubkey];
+    throw keyChanged(pin, other, "no message is shown under this name");
+  }
+
   /** The first use pins, durably before anything is sent; undefined where that was done. */
   use(name: string, pubkey: string): Promise<void> | undefined {
     if (this.#pins.has(name)) return undefined;

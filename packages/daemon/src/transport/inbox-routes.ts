@@ -3,7 +3,7 @@ import { type InboxNextRequest, inboxNextRequestSchema } from "@claudemesh/proto
 import { type InboxRecord, showInboxItem } from "../core/inbox-message.ts";
 import type { InboxFilter, InboxReaders, InboxStore, Page } from "../ports.ts";
 import type { MemberDirectory } from "../services/member-directory.ts";
-import type { NameOf } from "../services/peer-pins.ts";
+import type { NameOf, PeerPins } from "../services/peer-pins.ts";
 import { showNewest, showPage } from "./pages.ts";
 import {
   type InboxQuery,
@@ -27,6 +27,7 @@ export type InboxApi = {
   readonly readers: InboxReaders;
   readonly nowMs: () => number;
   readonly directory: Pick<MemberDirectory, "keysOf">;
+  readonly pins: Pick<PeerPins, "sendersCalled">;
   readonly nameOf: NameOf;
 };
 
@@ -94,10 +95,10 @@ async function giveNext(api: InboxApi, request: InboxNextRequest): Promise<Answe
   });
 }
 
-/** A name stands for everybody who has it; one that nobody has, for nobody. */
+/** A name stands for the key that is pinned for it, else for each member that has it; one that no member has, for none. */
 function sendersOf(api: InboxApi, from: string | undefined): readonly string[] | undefined {
   const sender = readSender(from);
   if (sender === undefined) return undefined;
   if (sender === "self") return [api.ownPubkey];
-  return "pubkey" in sender ? [sender.pubkey] : api.directory.keysOf(sender.name);
+  return "pubkey" in sender ? [sender.pubkey] : api.pins.sendersCalled(sender.name, api.directory);
 }
