@@ -73,6 +73,6 @@ describe.each([
 });
 
 test("what is asked holds no escape of whoever chose the name", async () => {
-  const { questions } = await runHere(["webhook", "delete", "\u001b[31mci"], "n", true);
+  const { questions } = await runHere(["mesh", "token", "revoke", "\u001b[31mci"], "n", true);
   expect(questions[0]).not.toContain("\u001b");
 });
