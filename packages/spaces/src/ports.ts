@@ -3,6 +3,7 @@
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import type { SendsOutcome, SendToAccept } from "@claudemesh/protocol/messages/commit-sends";
 import type { KnownDraft } from "./core/known-space.ts";
+import type { Flow } from "./ports/flow.ts";
 import type {
   Branch,
   CommitRow,
@@ -29,7 +30,6 @@ import type {
   Write,
   WriteAsk,
 } from "./ports/rows.ts";
-import type { Steps } from "./ports/steps.ts";
 import type { SessionTurns } from "./services/session-turns.ts";
 
 /**
@@ -37,29 +37,29 @@ import type { SessionTurns } from "./services/session-turns.ts";
  * seq that was read first never changes, so that a view asked "as of" that seq is one moment.
  */
 export type SpaceView = {
-  readonly findSpace: () => Steps<SpaceRow | undefined>;
-  readonly findSession: (sessionId: string) => Steps<SessionRow | undefined>;
-  readonly findVerdicts: (sessionId: string, localSeqs: readonly number[]) => Steps<VerdictRow[]>;
-  readonly findBranches: (names: readonly string[]) => Steps<Branch[]>;
-  readonly listBranches: (after: string | undefined, limit: number) => Steps<Branch[]>;
+  readonly findSpace: () => Flow<SpaceRow | undefined>;
+  readonly findSession: (sessionId: string) => Flow<SessionRow | undefined>;
+  readonly findVerdicts: (sessionId: string, localSeqs: readonly number[]) => Flow<VerdictRow[]>;
+  readonly findBranches: (names: readonly string[]) => Flow<Branch[]>;
+  readonly listBranches: (after: string | undefined, limit: number) => Flow<Branch[]>;
   /**
    * Entities that are looked for in one question at most. One where each answer is there at once, so that whatever is large is
    * noticed before the next is read; more where a question takes a while.
    */
   readonly entitiesPerLook: number;
   /** One tail for each ask, in their order. */
-  readonly readTails: (asks: readonly TailAsk[], limit: number) => Steps<Tail[]>;
+  readonly readTails: (asks: readonly TailAsk[], limit: number) => Flow<Tail[]>;
   /** For each ask, in their order: writes with afterSeq < seq ≤ upTo, newest first, as many as the bound admits. */
-  readonly readWrites: (asks: readonly WriteAsk[], bound: RowBound) => Steps<FoundWrites[]>;
+  readonly readWrites: (asks: readonly WriteAsk[], bound: RowBound) => Flow<FoundWrites[]>;
   /** For each ask, in their order: what the commit of that seq did to the entity, operation by operation. */
-  readonly readLayers: (branch: string, asks: readonly LayerAsk[]) => Steps<Write[][]>;
+  readonly readLayers: (branch: string, asks: readonly LayerAsk[]) => Flow<Write[][]>;
   /** In order, without repetition. */
-  readonly listEntityIds: (query: EntityIdQuery) => Steps<string[]>;
+  readonly listEntityIds: (query: EntityIdQuery) => Flow<string[]>;
   /** In the order of seq; the one that is nearest to the place always. */
-  readonly readLog: (place: LogPlace, bound: RowBound) => Steps<CommitRow[]>;
+  readonly readLog: (place: LogPlace, bound: RowBound) => Flow<CommitRow[]>;
   /** Merges between the two in either direction, newest first. */
-  readonly readMerges: (a: string, b: string, limit: number) => Steps<MergeRow[]>;
-  readonly findInvocation: (hash: string) => Steps<InvocationRow | undefined>;
+  readonly readMerges: (a: string, b: string, limit: number) => Flow<MergeRow[]>;
+  readonly findInvocation: (hash: string) => Flow<InvocationRow | undefined>;
 };
 
 /** Everything that an accepted write leaves behind. */
@@ -88,23 +88,23 @@ export type SpaceTransaction = SpaceView & {
   /** Hears how much work its bodies make, so that what comes after too much of it waits for the next transaction. */
   readonly worked: (units: number) => void;
   /** First of all: waits for the lock. Undefined: no such space. */
-  readonly lockSpace: () => Steps<SpaceRow | undefined>;
+  readonly lockSpace: () => Flow<SpaceRow | undefined>;
   /** Second: the session's row stays as it is read here until the transaction ends. */
-  readonly lockSession: (sessionId: string) => Steps<SessionRow | undefined>;
-  readonly isLiveMember: (pubkey: string) => Steps<boolean>;
-  readonly findOpen: (memberPubkey: string, openHash: Uint8Array) => Steps<OpenRow | undefined>;
-  readonly insertOpen: (open: OpenRow) => Steps<void>;
+  readonly lockSession: (sessionId: string) => Flow<SessionRow | undefined>;
+  readonly isLiveMember: (pubkey: string) => Flow<boolean>;
+  readonly findOpen: (memberPubkey: string, openHash: Uint8Array) => Flow<OpenRow | undefined>;
+  readonly insertOpen: (open: OpenRow) => Flow<void>;
   /** Inserts the session, or moves it to this epoch and token. */
-  readonly putSession: (session: SessionRow) => Steps<void>;
+  readonly putSession: (session: SessionRow) => Flow<void>;
   /** Writes all of it, raises the space's seq to the commit's, and the session's last localSeq to the verdict's. */
-  readonly writeAccepted: (writes: AcceptedWrites) => Steps<void>;
+  readonly writeAccepted: (writes: AcceptedWrites) => Flow<void>;
   /** Writes the verdict and raises the session's last localSeq to its own; nothing else. */
-  readonly writeRejected: (verdict: VerdictRow) => Steps<void>;
+  readonly writeRejected: (verdict: VerdictRow) => Flow<void>;
   /** Marks the place to which `undoToMark` takes back what was written after it. */
-  readonly mark: () => Steps<void>;
-  readonly undoToMark: () => Steps<void>;
+  readonly mark: () => Flow<void>;
+  readonly undoToMark: () => Flow<void>;
   /** Last of all, since it waits for the mesh's lock, and nothing waits after that. */
-  readonly acceptSends: (sends: readonly SendToAccept[]) => Steps<SendsOutcome>;
+  readonly acceptSends: (sends: readonly SendToAccept[]) => Flow<SendsOutcome>;
 };
 
 /** What a body is about to do. */
@@ -134,14 +134,14 @@ export type SessionSweepStep = {
 };
 
 export type SpacesStore = {
-  readonly read: <T>(space: SpaceRef, body: (view: SpaceView) => Steps<T>) => Promise<T>;
+  readonly read: <T>(space: SpaceRef, body: (view: SpaceView) => Flow<T>) => Promise<T>;
   /**
    * All or nothing, durable when this resolves. The body may run several times and may share its transaction with
    * others of the same space, before or after it: it decides before it writes, and returns its refusals.
    */
   readonly transact: <T>(
     space: SpaceRef,
-    body: (tx: SpaceTransaction) => Steps<T>,
+    body: (tx: SpaceTransaction) => Flow<T>,
     hints?: TransactionHints,
   ) => Promise<T>;
   /** With its default branch. */

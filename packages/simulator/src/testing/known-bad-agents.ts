@@ -2,7 +2,7 @@
 // messages.
 import { hash } from "node:crypto";
 import type { SpacesStore, SpaceTransaction } from "@claudemesh/spaces/ports";
-import { answerNow } from "@claudemesh/spaces/ports/steps";
+import { ready } from "@claudemesh/spaces/ports/flow";
 import type { Disk } from "../world/disk.ts";
 import type { Plants } from "../world/world.ts";
 import type { KnownBad } from "./known-bad.ts";
@@ -60,19 +60,19 @@ export const knownBadAgents: readonly KnownBad[] = [
   {
     what: "a rejection is told and not written",
     named: ["verdict_wrong"],
-    plants: inTransaction(() => ({ writeRejected: () => answerNow(() => undefined) })),
+    plants: inTransaction(() => ({ writeRejected: () => ready(() => undefined) })),
   },
   {
     what: "a commit is accepted whatever was written since it read",
     named: ["not_serializable"],
     plants: inTransaction(() => ({
-      readWrites: (asks) => answerNow(() => asks.map(() => ({ writes: [], cut: false }))),
+      readWrites: (asks) => ready(() => asks.map(() => ({ writes: [], cut: false }))),
     })),
   },
   {
     what: "messages of a commit are answered as accepted and not written",
     named: ["sends_torn"],
-    plants: inTransaction(() => ({ acceptSends: () => answerNow(() => ({ type: "accepted", recipients: [] })) })),
+    plants: inTransaction(() => ({ acceptSends: () => ready(() => ({ type: "accepted", recipients: [] })) })),
   },
   {
     what: "changes of an entity are read without the last",

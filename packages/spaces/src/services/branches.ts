@@ -11,8 +11,8 @@ import {
 import { type Branch, lineageOfFork } from "../core/branch-lineage.ts";
 import { verifySigned } from "../core/invocation.ts";
 import type { Verdict } from "../core/verdict.ts";
+import type { Flow } from "../ports/flow.ts";
 import type { SpaceRef } from "../ports/rows.ts";
-import type { Steps } from "../ports/steps.ts";
 import type { SpacePorts, SpaceTransaction, SpaceView } from "../ports.ts";
 import { type Accepted, fingerprintOf, nothingWritten, record, signedRows } from "./commit/record.ts";
 import { beginWrite, type Writer } from "./commit/replay.ts";
@@ -68,7 +68,7 @@ export function deleteBranch(
 }
 
 /** One row, whatever the branch holds. */
-function* forkBranch(tx: SpaceTransaction, request: CreateBranchRequest, lastSeq: number): Steps<Branch> {
+function* forkBranch(tx: SpaceTransaction, request: CreateBranchRequest, lastSeq: number): Flow<Branch> {
   const { name, fromBranch = defaultBranch, atSeq = lastSeq } = request;
   if (atSeq > lastSeq) throw new MeshError("seq_out_of_range", undefined, { field: "atSeq", seq: lastSeq });
   const parent = yield* findBranch(tx, fromBranch);
@@ -81,7 +81,7 @@ function* forkBranch(tx: SpaceTransaction, request: CreateBranchRequest, lastSeq
 }
 
 /** Main is the default branch's other name. */
-export function* findBranch(view: SpaceView, name: string): Steps<Branch> {
+export function* findBranch(view: SpaceView, name: string): Flow<Branch> {
   const [branch] = yield* view.findBranches([readBranchId(name)]);
   if (branch === undefined) throw new MeshError("branch_not_found", undefined, { branch: name });
   return branch;
@@ -93,7 +93,7 @@ async function writeLifecycle(
   memberPubkey: string,
   { sessionId, sessionToken, localSeq, invocation }: BranchWriter,
   write: BranchWrite,
-  decide: (tx: SpaceTransaction, lastSeq: number) => Steps<Partial<Accepted>>,
+  decide: (tx: SpaceTransaction, lastSeq: number) => Flow<Partial<Accepted>>,
 ): Promise<Verdict> {
   const { cmd, payload: original } = signedBranchWrite(write);
   const fingerprint = fingerprintOf(original);
@@ -107,7 +107,7 @@ async function writeLifecycle(
       transact(
         ports.store,
         space,
-        function* (tx): Steps<Verdict> {
+        function* (tx): Flow<Verdict> {
           const begun = yield* beginWrite(tx, writer);
           if (begun.type === "answered") return begun.verdict;
           const { lastSeq, signedWrites } = begun.space;

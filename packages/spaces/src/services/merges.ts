@@ -20,8 +20,8 @@ import { encodeOperation } from "@claudemesh/protocol/spaces/operation-wire";
 import type { Work } from "@claudemesh/protocol/spaces/work";
 import { type Branch, forkPointOf, segmentsOf } from "../core/branch-lineage.ts";
 import { type BasePoint, mergeBaseOf } from "../core/merge-base.ts";
+import type { Flow } from "../ports/flow.ts";
 import type { SpaceRef } from "../ports/rows.ts";
-import type { Steps } from "../ports/steps.ts";
 import type { SpacePorts, SpaceView } from "../ports.ts";
 import { findBranch } from "./branches.ts";
 import { mergesLookedAt } from "./commit/merge-context.ts";
@@ -134,7 +134,7 @@ type Parting = {
   readonly seq: number;
 };
 
-function* findParting(view: SpaceView, pair: BranchPair): Steps<Parting> {
+function* findParting(view: SpaceView, pair: BranchPair): Flow<Parting> {
   const { branch: source, atSeq: seq } = yield* placeOf(view, { branch: pair.source });
   const target = yield* findBranch(view, pair.target);
   if (source.name === target.name) {
@@ -184,7 +184,7 @@ function* readThreeWaysFrom(
   from: string,
   limit: number,
   work: Work,
-): Steps<{ readonly page: readonly MergeEntity[]; readonly isLast: boolean }> {
+): Flow<{ readonly page: readonly MergeEntity[]; readonly isLast: boolean }> {
   const { source, target, baseBranch, base, seq } = parting;
   const ids = yield* view.listEntityIds({ ...writtenSinceParting(parting), from, limit });
   const asks = ids.flatMap((entityId) => [

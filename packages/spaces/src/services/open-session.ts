@@ -2,8 +2,8 @@
 // it; the same openId again gets the same answer while that is still the last one, so that a lost answer costs nothing.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { hashOpenId, hashToken, isCurrentOpen, saltBytes, sessionToken } from "../core/session.ts";
+import type { Flow } from "../ports/flow.ts";
 import type { OpenRow, SessionRow, SpaceRef } from "../ports/rows.ts";
-import type { Steps } from "../ports/steps.ts";
 import type { SpacePorts, SpaceTransaction } from "../ports.ts";
 import { checkHolder } from "./hold-session.ts";
 import { transact } from "./refusals.ts";
@@ -51,7 +51,7 @@ export async function openSession(
   return opened;
 }
 
-function* open(tx: SpaceTransaction, memberPubkey: string, request: OpenRequest, fresh: Fresh): Steps<OpenedSession> {
+function* open(tx: SpaceTransaction, memberPubkey: string, request: OpenRequest, fresh: Fresh): Flow<OpenedSession> {
   const space = yield* tx.lockSpace();
   if (!(yield* tx.isLiveMember(memberPubkey))) throw new MeshError("unauthorized");
   if (space === undefined) throw new MeshError("space_not_found");
@@ -75,7 +75,7 @@ function* openAgain(
   request: OpenRequest,
   seq: number,
   nowMs: number,
-): Steps<OpenedSession> {
+): Flow<OpenedSession> {
   if (request.sessionId !== undefined && request.sessionId !== known.sessionId) {
     throw new MeshError("invalid_request", "This openId has opened another session; choose a new one.", {
       field: "openId",
@@ -93,7 +93,7 @@ function* sessionToOpen(
   memberPubkey: string,
   { sessionId, sessionToken: token = "" }: OpenRequest,
   fresh: Fresh,
-): Steps<SessionRow> {
+): Flow<SessionRow> {
   if (sessionId === undefined) {
     const { nowMs, full } = fresh;
     if (full !== undefined) throw full;

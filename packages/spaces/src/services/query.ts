@@ -8,8 +8,8 @@ import { type Branch, segmentsOf } from "../core/branch-lineage.ts";
 import type { EntityState } from "../core/entity-history.ts";
 import { endOfPrefix } from "../core/id-range.ts";
 import { readVerdict, type Verdict } from "../core/verdict.ts";
+import type { Flow } from "../ports/flow.ts";
 import type { CommitRow, InvocationRow, LogPlace, SpaceRef } from "../ports/rows.ts";
-import type { Steps } from "../ports/steps.ts";
 import type { SpacePorts, SpaceView } from "../ports.ts";
 import { findBranch } from "./branches.ts";
 import { readEntities, readForTurn } from "./read-entities.ts";
@@ -35,7 +35,7 @@ export type Moment = {
 type Place = { readonly branch: Branch; readonly atSeq: number };
 
 /** Throws where there is no such space, branch or seq. */
-export function* placeOf(view: SpaceView, { branch = defaultBranch, atSeq }: Moment): Steps<Place> {
+export function* placeOf(view: SpaceView, { branch = defaultBranch, atSeq }: Moment): Flow<Place> {
   const space = yield* view.findSpace();
   if (space === undefined) throw new MeshError("space_not_found");
   if (atSeq !== undefined && atSeq > space.lastSeq) {
@@ -72,7 +72,7 @@ export function* readAt(
   { branch, atSeq }: Place,
   ids: readonly string[],
   work?: Work,
-): Steps<Pick<FoundEntities, "items" | "read">> {
+): Flow<Pick<FoundEntities, "items" | "read">> {
   const asks = ids.map((entityId) => ({ entityId, branch, atSeq }));
   const states = yield* work === undefined ? readEntities(view, asks) : readForTurn(view, asks, work);
   return { items: ids.flatMap((id, index) => found(id, branch, states[index])), read: states.length };

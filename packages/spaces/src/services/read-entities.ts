@@ -4,8 +4,8 @@
 import { type Work, workCosts } from "@claudemesh/protocol/spaces/work";
 import { type Branch, segmentsOf } from "../core/branch-lineage.ts";
 import { assemble, charactersOf, type EntityState, type History } from "../core/entity-history.ts";
+import type { Flow } from "../ports/flow.ts";
 import type { Tail, TailAsk } from "../ports/rows.ts";
-import type { Steps } from "../ports/steps.ts";
 import type { SpaceView } from "../ports.ts";
 
 export type EntityAsk = { readonly entityId: string; readonly branch: Branch; readonly atSeq: number };
@@ -27,7 +27,7 @@ export function readEntities(
   view: SpaceView,
   asks: readonly EntityAsk[],
   work?: Work,
-): Steps<(EntityState | undefined)[]> {
+): Flow<(EntityState | undefined)[]> {
   return readInLooks(view, asks, work, () => false);
 }
 
@@ -37,7 +37,7 @@ export function readForTurn(
   asks: readonly EntityAsk[],
   work: Work,
   together = 1,
-): Steps<(EntityState | undefined)[]> {
+): Flow<(EntityState | undefined)[]> {
   const limit = work.spent + workPerTurn;
   return readInLooks(view, asks, work, (count) => count > 0 && count % together === 0 && work.spent >= limit);
 }
@@ -49,7 +49,7 @@ function* readInLooks(
   asks: readonly EntityAsk[],
   work: Work | undefined,
   isEnough: IsEnough,
-): Steps<(EntityState | undefined)[]> {
+): Flow<(EntityState | undefined)[]> {
   const states: (EntityState | undefined)[] = [];
   const most = Math.min(largestLook, view.entitiesPerLook);
   for (let look = Math.min(firstLook, most); states.length < asks.length; ) {
@@ -69,7 +69,7 @@ function* readSome(
   work: Work | undefined,
   states: (EntityState | undefined)[],
   isEnough: IsEnough,
-): Steps<number> {
+): Flow<number> {
   const lines = asks.map(({ entityId, branch, atSeq }) =>
     segmentsOf(branch, atSeq).map((segment): TailAsk => ({ ...segment, entityId })),
   );
@@ -93,7 +93,7 @@ function* finish(
   line: readonly TailAsk[],
   first: readonly Tail[],
   work: Work | undefined,
-): Steps<EntityState | undefined> {
+): Flow<EntityState | undefined> {
   let tails = first;
   let limit = firstTail;
   for (;;) {

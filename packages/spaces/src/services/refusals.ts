@@ -1,15 +1,15 @@
 // A refusal inside a shared transaction is a value, so that the neighbours of whoever is refused are not rolled back.
 // Bodies decide before they write: a refusal leaves nothing behind.
 import { MeshError } from "@claudemesh/protocol/errors";
+import type { Flow } from "../ports/flow.ts";
 import type { SpaceRef } from "../ports/rows.ts";
-import type { Steps } from "../ports/steps.ts";
 import type { SpacesStore, SpaceTransaction, TransactionHints } from "../ports.ts";
 
 type Settled<T> = { readonly value: T } | { readonly refusal: MeshError };
 
-function* settle<T>(steps: Steps<T>): Steps<Settled<T>> {
+function* settle<T>(flow: Flow<T>): Flow<Settled<T>> {
   try {
-    return { value: yield* steps };
+    return { value: yield* flow };
   } catch (error) {
     if (error instanceof MeshError) return { refusal: error };
     throw error;
@@ -20,7 +20,7 @@ function* settle<T>(steps: Steps<T>): Steps<Settled<T>> {
 export async function transact<T>(
   store: SpacesStore,
   space: SpaceRef,
-  body: (tx: SpaceTransaction) => Steps<T>,
+  body: (tx: SpaceTransaction) => Flow<T>,
   hints?: TransactionHints,
 ): Promise<T> {
   const settled = await store.transact(space, (tx) => settle(body(tx)), hints);

@@ -3,8 +3,8 @@
 // Why: docs/tuning-log.md#what-commits-will-ask-for-is-asked-at-once.
 import { assemble, charactersOf } from "../core/entity-history.ts";
 import { readFootprint } from "../core/stale-reads.ts";
+import type { Flow } from "../ports/flow.ts";
 import type { RowBound, Tail } from "../ports/rows.ts";
-import type { Steps } from "../ports/steps.ts";
 import type { Expected, SpaceTransaction } from "../ports.ts";
 
 /** Of all bodies together; what is beyond is asked for by whoever needs it. A document may have a megabyte. */
@@ -19,7 +19,7 @@ const patchesOfOne = 32;
 const present = Number.MAX_SAFE_INTEGER;
 
 /** `believed`: what is known is probably so, and not asked for again. */
-export function* foresee(tx: SpaceTransaction, expected: readonly Expected[], believed: boolean): Steps<void> {
+export function* foresee(tx: SpaceTransaction, expected: readonly Expected[], believed: boolean): Flow<void> {
   const { known } = tx;
   const branches = [...new Set(expected.flatMap((each) => each.branches))].filter(
     (name) => !believed || known.branch(name) === undefined,

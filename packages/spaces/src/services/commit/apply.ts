@@ -10,8 +10,8 @@ import { type Work, workCosts } from "@claudemesh/protocol/spaces/work";
 import type { Branch } from "../../core/branch-lineage.ts";
 import { type EntityState, replayCost } from "../../core/entity-history.ts";
 import type { EntityChange } from "../../core/known-space.ts";
+import type { Flow } from "../../ports/flow.ts";
 import type { HeadRow, RevisionRow, SnapshotRow } from "../../ports/rows.ts";
-import type { Steps } from "../../ports/steps.ts";
 import type { SpaceTransaction } from "../../ports.ts";
 import { readPresent } from "./present.ts";
 
@@ -54,7 +54,7 @@ export function* applyOperations(
   operations: readonly Operation[],
   bodies: readonly (string | undefined)[],
   work: Work,
-): Steps<AppliedCommit | PatchFailure> {
+): Flow<AppliedCommit | PatchFailure> {
   const seq = lastSeq + 1;
   const working = yield* loadTouched(tx, branch, lastSeq, operations, work);
   const revisions: RevisionRow[] = [];
@@ -93,7 +93,7 @@ function* loadTouched(
   lastSeq: number,
   operations: readonly Operation[],
   work: Work,
-): Steps<Map<string, Working>> {
+): Flow<Map<string, Working>> {
   const working = new Map<string, Working>();
   for (const { id } of operations) if (!working.has(id)) working.set(id, startFrom(nothing, work));
   const needed = patchedFirst(operations);

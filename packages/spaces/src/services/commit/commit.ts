@@ -8,8 +8,8 @@ import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
 import { commitWorkMax, Work } from "@claudemesh/protocol/spaces/work";
 import { type SignedPlace, type VerifiedInvocation, verifySigned } from "../../core/invocation.ts";
 import type { Verdict } from "../../core/verdict.ts";
+import type { Flow } from "../../ports/flow.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
-import type { Steps } from "../../ports/steps.ts";
 import type { SpacePorts, SpaceTransaction, TakenBytes } from "../../ports.ts";
 import { transact } from "../refusals.ts";
 import { type AppliedCommit, applyOperations } from "./apply.ts";
@@ -148,7 +148,7 @@ function settleBytes(taken: TakenBytes | undefined, deciding: Promise<Decided>):
   );
 }
 
-function* decideCommit(tx: SpaceTransaction, toDecide: CommitToDecide): Steps<Decided> {
+function* decideCommit(tx: SpaceTransaction, toDecide: CommitToDecide): Flow<Decided> {
   const { writer, sends } = toDecide;
   const { commit, bodies } = toDecide.read;
   const begun = yield* beginWrite(tx, writer);
@@ -195,7 +195,7 @@ function* writeWithSends(
   writer: Writer,
   accepted: Accepted,
   sends: readonly SendToAccept[],
-): Steps<Decided> {
+): Flow<Decided> {
   if (sends.length === 0) return { verdict: yield* record(tx, writer, accepted), recipients: [] };
   yield* tx.mark();
   const verdict = yield* record(tx, writer, accepted);

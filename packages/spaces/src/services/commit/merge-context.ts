@@ -5,7 +5,7 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import type { MergeContext } from "@claudemesh/protocol/spaces/commit";
 import type { Branch } from "../../core/branch-lineage.ts";
 import { basesSince } from "../../core/merge-base.ts";
-import type { Steps } from "../../ports/steps.ts";
+import type { Flow } from "../../ports/flow.ts";
 import type { SpaceView } from "../../ports.ts";
 
 /** Older merges than these are not looked at: a proposal that is older is refused and made again. */
@@ -13,12 +13,7 @@ export const mergesLookedAt = 100;
 
 export type MergeStanding = "current" | { readonly staleSince: number };
 
-export function* checkMerge(
-  view: SpaceView,
-  merge: MergeContext,
-  source: Branch,
-  target: Branch,
-): Steps<MergeStanding> {
+export function* checkMerge(view: SpaceView, merge: MergeContext, source: Branch, target: Branch): Flow<MergeStanding> {
   if (source.name === target.name) {
     throw new MeshError("invalid_merge", "A branch is not merged into itself.", { field: "merge.sourceBranch" });
   }

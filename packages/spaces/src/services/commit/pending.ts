@@ -11,8 +11,8 @@ import type { Work } from "@claudemesh/protocol/spaces/work";
 import type { Branch } from "../../core/branch-lineage.ts";
 import type { ReadToCheck } from "../../core/stale-reads.ts";
 import type { ResolvedPendingRead } from "../../core/verdict.ts";
+import type { Flow } from "../../ports/flow.ts";
 import type { LayerAsk, SessionRow } from "../../ports/rows.ts";
-import type { Steps } from "../../ports/steps.ts";
 import type { SpaceTransaction } from "../../ports.ts";
 import { readPresentLayers } from "./present.ts";
 
@@ -33,7 +33,7 @@ export function* resolvePending(
   branch: Branch,
   pending: readonly PendingRead[],
   work: Work,
-): Steps<PendingOutcome> {
+): Flow<PendingOutcome> {
   if (pending.length === 0) return { type: "resolved", reads: [], resolved: [] };
   const localSeqs = [...new Set(pending.map(({ localSeq }) => localSeq))].sort((a, b) => a - b);
   const verdicts = yield* tx.findVerdicts(session.sessionId, localSeqs);
@@ -69,7 +69,7 @@ function* decideReads(
   groups: readonly GroupedPendingRead[],
   resolved: readonly ResolvedPendingRead[],
   work: Work,
-): Steps<PendingOutcome> {
+): Flow<PendingOutcome> {
   const layersOf = yield* readLayers(tx, branch, groups, resolved, work);
   const reads: ReadToCheck[] = [];
   for (const group of groups) {
@@ -99,7 +99,7 @@ function* readLayers(
   groups: readonly GroupedPendingRead[],
   resolved: readonly ResolvedPendingRead[],
   work: Work,
-): Steps<(group: GroupedPendingRead) => NamedLayer[]> {
+): Flow<(group: GroupedPendingRead) => NamedLayer[]> {
   const seqOf = new Map(resolved.map(({ localSeq, seq }) => [localSeq, seq]));
   const askOf = (entityId: string, localSeq: number): LayerAsk => ({ entityId, seq: seqOf.get(localSeq) ?? 0 });
   const keyOf = ({ entityId, seq }: LayerAsk) => `${seq} ${entityId}`;

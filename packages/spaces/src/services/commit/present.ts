@@ -4,8 +4,8 @@ import { type Work, workCosts } from "@claudemesh/protocol/spaces/work";
 import type { Branch } from "../../core/branch-lineage.ts";
 import type { EntityState } from "../../core/entity-history.ts";
 import { type LaterWrites, readFootprint } from "../../core/stale-reads.ts";
+import type { Flow } from "../../ports/flow.ts";
 import type { LayerAsk, RowBound, WriteAsk } from "../../ports/rows.ts";
-import type { Steps } from "../../ports/steps.ts";
 import type { SpaceTransaction } from "../../ports.ts";
 import { readEntities } from "../read-entities.ts";
 
@@ -27,7 +27,7 @@ export function* readPresent(
   asks: readonly PresentAsk[],
   lastSeq: number,
   work: Work,
-): Steps<(EntityState | undefined)[]> {
+): Flow<(EntityState | undefined)[]> {
   const states = asks.map(({ branch, entityId }) => tx.known.state(branch.name, entityId));
   return yield* fillGaps(states, (gaps) =>
     readEntities(
@@ -44,7 +44,7 @@ export function* readLater(
   asks: readonly WriteAsk[],
   lastSeq: number,
   work: Work,
-): Steps<LaterWrites[]> {
+): Flow<LaterWrites[]> {
   const found = asks.map(({ branch, entityId, afterSeq, upTo }): LaterWrites | undefined => {
     const writes = upTo < lastSeq ? undefined : tx.known.writes(branch, entityId, afterSeq);
     return writes && { writes, cut: false };
@@ -59,7 +59,7 @@ export function* readLater(
   return filled.map((each) => each ?? { writes: [], cut: false });
 }
 
-function* readStored(tx: SpaceTransaction, asks: readonly WriteAsk[], work: Work): Steps<LaterWrites[]> {
+function* readStored(tx: SpaceTransaction, asks: readonly WriteAsk[], work: Work): Flow<LaterWrites[]> {
   const found: LaterWrites[] = [];
   const most = Math.min(largestLook, tx.entitiesPerLook);
   for (let look = Math.min(firstLook, most); found.length < asks.length; ) {
@@ -83,9 +83,9 @@ export function* readPresentLayers(
   branch: string,
   asks: readonly LayerAsk[],
   work: Work,
-): Steps<(readonly Footprint[])[]> {
+): Flow<(readonly Footprint[])[]> {
   const found = asks.map(({ entityId, seq }) => tx.known.layer(branch, entityId, seq));
-  const filled = yield* fillGaps(found, function* (gaps): Steps<Footprint[][]> {
+  const filled = yield* fillGaps(found, function* (gaps): Flow<Footprint[][]> {
     const layers: Footprint[][] = [];
     const look = Math.min(layersPerLook, tx.entitiesPerLook);
     for (let at = 0; at < gaps.length; at += look) {
@@ -102,7 +102,7 @@ export function* readPresentLayers(
 }
 
 /** Those of the names that exist. */
-export function* readPresentBranches(tx: SpaceTransaction, names: ReadonlySet<string>): Steps<Branch[]> {
+export function* readPresentBranches(tx: SpaceTransaction, names: ReadonlySet<string>): Flow<Branch[]> {
   const asked = [...names];
   const found = asked.map((name) => tx.known.branch(name));
   const unknown = asked.filter((_, index) => found[index] === undefined);
@@ -114,8 +114,8 @@ export function* readPresentBranches(tx: SpaceTransaction, names: ReadonlySet<st
 /** Asks once for all that is not known, by their places. */
 function* fillGaps<T>(
   known: readonly (T | undefined)[],
-  read: (gaps: readonly number[]) => Steps<readonly (T | undefined)[]>,
-): Steps<(T | undefined)[]> {
+  read: (gaps: readonly number[]) => Flow<readonly (T | undefined)[]>,
+): Flow<(T | undefined)[]> {
   const gaps = [...known.keys()].filter((place) => known[place] === undefined);
   if (gaps.length === 0) return [...known];
   const answers = yield* read(gaps);

@@ -7,8 +7,8 @@ import { Work, workCosts } from "@claudemesh/protocol/spaces/work";
 import { segmentsOf } from "../../core/branch-lineage.ts";
 import type { EntityState } from "../../core/entity-history.ts";
 import { isStale, type LaterToCheck, prepareLater, type ReadToCheck } from "../../core/stale-reads.ts";
+import type { Flow } from "../../ports/flow.ts";
 import type { WriteAsk } from "../../ports/rows.ts";
-import type { Steps } from "../../ports/steps.ts";
 import type { SpaceTransaction } from "../../ports.ts";
 import { readLater, readPresent } from "./present.ts";
 
@@ -31,7 +31,7 @@ export function* findConflicts(
   reads: readonly ReadToCheck[],
   lastSeq: number,
   work: Work,
-): Steps<ConflictDetail[]> {
+): Flow<ConflictDetail[]> {
   const later = yield* readLaterWrites(tx, reads, lastSeq, work);
   const stale = reads.filter((read) =>
     isStale(read, segmentsOf(read.branch, lastSeq), (branch) => later(branch, read.entityId), work),
@@ -47,7 +47,7 @@ function* readLaterWrites(
   reads: readonly ReadToCheck[],
   lastSeq: number,
   work: Work,
-): Steps<LaterWritesOf> {
+): Flow<LaterWritesOf> {
   const asks = new Map<string, { readonly ask: WriteAsk; readonly reads: number }>();
   for (const { entityId, branch, fromSeq, path } of reads) {
     work.spend(path.length * workCosts.keyIndexed);
@@ -82,7 +82,7 @@ function* describe(
   stale: readonly ReadToCheck[],
   later: LaterWritesOf,
   lastSeq: number,
-): Steps<ConflictDetail[]> {
+): Flow<ConflictDetail[]> {
   const states = yield* readShown(tx, stale, lastSeq);
   let room = shownValueBytes;
   return stale.map((read): ConflictDetail => {
@@ -102,7 +102,7 @@ function* readShown(
   tx: SpaceTransaction,
   stale: readonly ReadToCheck[],
   lastSeq: number,
-): Steps<ReadonlyMap<string, EntityState | undefined>> {
+): Flow<ReadonlyMap<string, EntityState | undefined>> {
   const asks = [...new Map(stale.map((read) => [keyOf(read.branch.name, read.entityId), read]))];
   const states = new Map<string, EntityState | undefined>();
   const work = new Work();

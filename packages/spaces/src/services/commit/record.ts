@@ -9,8 +9,8 @@ import {
   writeAcceptedResult,
   writeRejectedResult,
 } from "../../core/verdict.ts";
+import type { Flow } from "../../ports/flow.ts";
 import type { VerdictRow } from "../../ports/rows.ts";
-import type { Steps } from "../../ports/steps.ts";
 import type { AcceptedWrites, SpaceTransaction } from "../../ports.ts";
 import type { Writer } from "./replay.ts";
 
@@ -19,7 +19,7 @@ export function fingerprintOf(payload: string): Uint8Array {
 }
 
 /** SPC-5: a rejection is as durable as an acceptance, and moves the session on. */
-export function* reject(tx: SpaceTransaction, writer: Writer, branch: string, error: MeshError): Steps<Verdict> {
+export function* reject(tx: SpaceTransaction, writer: Writer, branch: string, error: MeshError): Flow<Verdict> {
   yield* tx.writeRejected(verdictRow(writer, branch, undefined, writeRejectedResult(error)));
   return { type: "rejected", error, replayed: false };
 }
@@ -57,7 +57,7 @@ export function signedRows(signed: VerifiedInvocation | undefined) {
   };
 }
 
-export function* record(tx: SpaceTransaction, writer: Writer, accepted: Accepted): Steps<Verdict> {
+export function* record(tx: SpaceTransaction, writer: Writer, accepted: Accepted): Flow<Verdict> {
   const { seq, branch, original, resolved, changes, invocationRef, authorizationRef, ...rows } = accepted;
   yield* tx.writeAccepted({
     ...rows,

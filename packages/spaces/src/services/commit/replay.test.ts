@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { hashToken } from "../../core/session.ts";
 import { writeAcceptedResult } from "../../core/verdict.ts";
+import { runAsync, waitFor } from "../../ports/flow.ts";
 import type { SessionRow, VerdictRow } from "../../ports/rows.ts";
-import { answerOf, runWaiting } from "../../ports/steps.ts";
 import type { SpaceView } from "../../ports.ts";
 import { fingerprintOf } from "./record.ts";
 import { lookUpWrite, type Writer } from "./replay.ts";
@@ -38,9 +38,9 @@ test("a commit that is decided between two looks is answered, and never taken fo
   };
   const space = { spaceId: "plan", signedWrites: "optional", lastSeq: 7, createdBy: "alice", createdAtMs: 1 } as const;
   const view: Pick<SpaceView, "findSpace" | "findSession" | "findVerdicts"> = {
-    findSpace: () => answerOf(Promise.resolve(space)),
-    findSession: () => answerOf(session()),
-    findVerdicts: () => answerOf(Promise.resolve(isDecided ? [verdict] : [])),
+    findSpace: () => waitFor(Promise.resolve(space)),
+    findSession: () => waitFor(session()),
+    findVerdicts: () => waitFor(Promise.resolve(isDecided ? [verdict] : [])),
   };
-  expect(await runWaiting(lookUpWrite(view, writer))).toMatchObject({ type: "accepted", seq: 7, replayed: true });
+  expect(await runAsync(lookUpWrite(view, writer))).toMatchObject({ type: "accepted", seq: 7, replayed: true });
 });

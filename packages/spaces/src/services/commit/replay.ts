@@ -2,8 +2,8 @@
 // before and whether its turn is over. Nothing is written here.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { decideReplay, type Verdict } from "../../core/verdict.ts";
+import type { Flow } from "../../ports/flow.ts";
 import type { SessionRow, SpaceRow } from "../../ports/rows.ts";
-import type { Steps } from "../../ports/steps.ts";
 import type { SpaceTransaction, SpaceView } from "../../ports.ts";
 import { checkHolder, type Holder } from "../hold-session.ts";
 
@@ -22,7 +22,7 @@ export type Begun =
   | { readonly type: "answered"; readonly verdict: Verdict };
 
 /** SPC-4: the token is looked at under the session's lock, so that after an open no older holder's write is accepted. */
-export function* beginWrite(tx: SpaceTransaction, writer: Writer): Steps<Begun> {
+export function* beginWrite(tx: SpaceTransaction, writer: Writer): Flow<Begun> {
   const asked = [tx.lockSpace(), tx.lockSession(writer.sessionId), tx.isLiveMember(writer.memberPubkey)] as const;
   const space = yield* asked[0];
   const session = yield* asked[1];
@@ -44,7 +44,7 @@ export function* beginWrite(tx: SpaceTransaction, writer: Writer): Steps<Begun> 
  * The same look without locks: what is decided already is answered before anything is spent on it. The verdict is asked
  * for after the session: one that the session's place speaks of is there, and is not taken for passed over.
  */
-export function* lookUpWrite(view: Looking, writer: Writer): Steps<Verdict | undefined> {
+export function* lookUpWrite(view: Looking, writer: Writer): Flow<Verdict | undefined> {
   const asked = [view.findSpace(), view.findSession(writer.sessionId)] as const;
   const space = yield* asked[0];
   const session = yield* asked[1];

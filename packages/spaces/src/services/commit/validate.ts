@@ -7,8 +7,8 @@ import type { Work } from "@claudemesh/protocol/spaces/work";
 import type { Branch } from "../../core/branch-lineage.ts";
 import type { ReadToCheck } from "../../core/stale-reads.ts";
 import type { ResolvedPendingRead } from "../../core/verdict.ts";
+import type { Flow } from "../../ports/flow.ts";
 import type { SessionRow } from "../../ports/rows.ts";
-import type { Steps } from "../../ports/steps.ts";
 import type { SpaceTransaction } from "../../ports.ts";
 import { checkMerge } from "./merge-context.ts";
 import { resolvePending } from "./pending.ts";
@@ -26,7 +26,7 @@ export function* validate(
   lastSeq: number,
   commit: ClientCommit,
   work: Work,
-): Steps<Validated> {
+): Flow<Validated> {
   checkSeqs(commit, lastSeq);
   const branches = yield* findNamedBranches(tx, commit);
   const branch = branches(commit.branch ?? defaultBranch);
@@ -56,7 +56,7 @@ function checkSeqs(commit: ClientCommit, lastSeq: number): void {
   if (beyond !== undefined) throw new MeshError("seq_out_of_range", undefined, { field: beyond[1], seq: lastSeq });
 }
 
-function* findNamedBranches(tx: SpaceTransaction, commit: ClientCommit): Steps<(name: string) => Branch> {
+function* findNamedBranches(tx: SpaceTransaction, commit: ClientCommit): Flow<(name: string) => Branch> {
   const names = new Set([commit.branch ?? defaultBranch]);
   for (const { branch } of commit.reads.confirmed) if (branch !== undefined) names.add(branch);
   if (commit.merge !== undefined) names.add(commit.merge.sourceBranch).add(commit.merge.baseBranch);

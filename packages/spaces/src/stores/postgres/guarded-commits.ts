@@ -4,8 +4,8 @@
 import { transactionWorkMax } from "@claudemesh/protocol/spaces/work";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { KnownDraft } from "../../core/known-space.ts";
+import { type Flow, ready } from "../../ports/flow.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
-import { answerNow, type Steps } from "../../ports/steps.ts";
 import type { SpaceTransaction } from "../../ports.ts";
 import { type Decided, HeldWrites } from "../held-writes.ts";
 import { type Guard, isWhollyGuarded, writeGuarded } from "./guarded-rows.ts";
@@ -15,7 +15,7 @@ import { entitiesPerLook } from "./space-view.ts";
 /** Something was asked that is not remembered. Never leaves this file. */
 class NotRemembered extends Error {}
 
-type Body = (tx: SpaceTransaction) => Steps<unknown>;
+type Body = (tx: SpaceTransaction) => Flow<unknown>;
 
 export class GuardedCommits {
   readonly values: readonly unknown[];
@@ -60,9 +60,9 @@ export class GuardedCommits {
   }
 }
 
-function runAsRemembered(steps: Steps<unknown>): { readonly answer: unknown } | undefined {
+function runAsRemembered(flow: Flow<unknown>): { readonly answer: unknown } | undefined {
   try {
-    const taken = steps.next();
+    const taken = flow.next();
     return taken.done === true ? { answer: taken.value } : undefined;
   } catch (error) {
     if (error instanceof NotRemembered) return undefined;
@@ -83,13 +83,13 @@ function transactionOn(
     known,
     worked,
     entitiesPerLook,
-    lockSpace: () => answerNow(() => held.space(space)),
-    lockSession: (id) => answerNow(() => (id === session.sessionId ? held.session(session) : ask())),
+    lockSpace: () => ready(() => held.space(space)),
+    lockSession: (id) => ready(() => (id === session.sessionId ? held.session(session) : ask())),
     // The statement looks whether this is so.
-    isLiveMember: (pubkey) => answerNow(() => pubkey === session.memberPubkey || ask()),
-    findVerdicts: (id, localSeqs) => answerNow(() => held.verdictsOf(id, localSeqs) ?? ask()),
-    writeAccepted: (writes) => answerNow(() => held.accept(writes)),
-    writeRejected: (verdict) => answerNow(() => held.decide(verdict)),
+    isLiveMember: (pubkey) => ready(() => pubkey === session.memberPubkey || ask()),
+    findVerdicts: (id, localSeqs) => ready(() => held.verdictsOf(id, localSeqs) ?? ask()),
+    writeAccepted: (writes) => ready(() => held.accept(writes)),
+    writeRejected: (verdict) => ready(() => held.decide(verdict)),
     findSpace: ask,
     findSession: ask,
     findBranches: ask,

@@ -4,8 +4,8 @@
 // Why: docs/tuning-log.md#readers-share-questions.
 import { Batcher, questions } from "@claudemesh/storage/batcher";
 import { charactersOf } from "../../core/entity-history.ts";
+import { waitFor } from "../../ports/flow.ts";
 import type { Branch, SpaceRef, SpaceRow, Tail, TailAsk } from "../../ports/rows.ts";
-import { answerOf } from "../../ports/steps.ts";
 import type { SpaceView } from "../../ports.ts";
 import { FairTurns } from "../../services/sync/fair-turns.ts";
 import { selectBranches } from "./branch-rows.ts";
@@ -57,9 +57,9 @@ export function createSharedReads(db: Reading): (space: SpaceRef) => SpaceView {
   };
   return (space) => ({
     ...viewOf(db, space),
-    findSpace: () => answerOf(spaces.submit(space)),
-    findBranches: (names) => answerOf(branches.submit({ space, names })),
-    readTails: (asks, limit) => answerOf(tails.submit({ space, asks, limit }).then((found) => inTurn(space, found))),
+    findSpace: () => waitFor(spaces.submit(space)),
+    findBranches: (names) => waitFor(branches.submit({ space, names })),
+    readTails: (asks, limit) => waitFor(tails.submit({ space, asks, limit }).then((found) => inTurn(space, found))),
   });
 }
 

@@ -7,8 +7,8 @@ import assert from "node:assert/strict";
 import type { SendsOutcome, SendToAccept } from "@claudemesh/protocol/messages/commit-sends";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { KnownDraft } from "../../core/known-space.ts";
+import { ready, waitFor } from "../../ports/flow.ts";
 import type { OpenRow, SessionRow, SpaceRef, SpaceRow } from "../../ports/rows.ts";
-import { answerNow, answerOf } from "../../ports/steps.ts";
 import type { SpaceTransaction, TransactionHints } from "../../ports.ts";
 import { HeldWrites } from "../held-writes.ts";
 import { writeDecided } from "./decided-rows.ts";
@@ -97,21 +97,21 @@ export class SharedTransaction {
       worked: (units) => {
         this.#work += units;
       },
-      lockSpace: () => answerOf(this.#lockSpace()),
-      lockSession: (sessionId) => answerOf(this.#lockSession(sessionId)),
-      isLiveMember: (pubkey) => answerOf(this.#isLiveMember(pubkey)),
+      lockSpace: () => waitFor(this.#lockSpace()),
+      lockSession: (sessionId) => waitFor(this.#lockSession(sessionId)),
+      isLiveMember: (pubkey) => waitFor(this.#isLiveMember(pubkey)),
       findVerdicts: (sessionId, localSeqs) => {
         const held = this.#held.verdictsOf(sessionId, localSeqs);
-        return held === undefined ? view.findVerdicts(sessionId, localSeqs) : answerNow(() => held);
+        return held === undefined ? view.findVerdicts(sessionId, localSeqs) : ready(() => held);
       },
-      findOpen: (pubkey, openHash) => answerOf(this.#afterWrites((tx) => selectOpen(tx, space, pubkey, openHash))),
-      insertOpen: (open: OpenRow) => answerOf(this.#afterWrites((tx) => insertOpen(tx, space, open))),
-      putSession: (session) => answerOf(this.#putSession(session)),
-      writeAccepted: (writes) => answerNow(() => this.#held.accept(writes)),
-      writeRejected: (verdict) => answerNow(() => this.#held.decide(verdict)),
-      mark: () => answerOf(this.#afterWrites((tx) => tx.script("SAVEPOINT before_sends"))),
-      undoToMark: () => answerOf(this.#undoToMark()),
-      acceptSends: (sends) => answerOf(this.#afterWrites((tx) => this.#acceptSends(tx, space.meshId, sends))),
+      findOpen: (pubkey, openHash) => waitFor(this.#afterWrites((tx) => selectOpen(tx, space, pubkey, openHash))),
+      insertOpen: (open: OpenRow) => waitFor(this.#afterWrites((tx) => insertOpen(tx, space, open))),
+      putSession: (session) => waitFor(this.#putSession(session)),
+      writeAccepted: (writes) => ready(() => this.#held.accept(writes)),
+      writeRejected: (verdict) => ready(() => this.#held.decide(verdict)),
+      mark: () => waitFor(this.#afterWrites((tx) => tx.script("SAVEPOINT before_sends"))),
+      undoToMark: () => waitFor(this.#undoToMark()),
+      acceptSends: (sends) => waitFor(this.#afterWrites((tx) => this.#acceptSends(tx, space.meshId, sends))),
     };
   }
 

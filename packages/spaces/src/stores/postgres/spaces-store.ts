@@ -4,7 +4,7 @@
 import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Postgres } from "@claudemesh/storage/postgres";
-import { runWaiting } from "../../ports/steps.ts";
+import { runAsync } from "../../ports/flow.ts";
 import type { SpacesStore } from "../../ports.ts";
 import { deleteSnapshots } from "./entity-rows.ts";
 import type { Reading } from "./reading.ts";
@@ -37,7 +37,7 @@ export function createPostgresSpacesStore(pools: SpacesPools, options: PostgresS
   const committed: Reading = { query: (text, values, name) => common.read(text, values, name) };
   const viewFor = createSharedReads(committed);
   return {
-    read: (space, body) => runWaiting(body(viewFor(space))),
+    read: (space, body) => runAsync(body(viewFor(space))),
     transact: (space, body, hints = {}) => lanes.run(space, body, hints),
     createSpace: (space, settings, nowMs) => common.transaction((tx) => insertSpace(tx, space, settings, nowMs)),
     setSignedWrites: (space, signedWrites) => common.transaction((tx) => updateSignedWrites(tx, space, signedWrites)),

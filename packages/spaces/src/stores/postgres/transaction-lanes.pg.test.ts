@@ -4,7 +4,7 @@ import { openPostgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
-import { answerNow } from "../../ports/steps.ts";
+import { ready } from "../../ports/flow.ts";
 import { postgresSpacesMigrations } from "./spaces-store.ts";
 import { acceptSends } from "./testing/postgres-harness.ts";
 import { TransactionLanes } from "./transaction-lanes.ts";
@@ -50,7 +50,7 @@ describe.skipIf(database === undefined)("transaction lanes", () => {
     const fail = () => {
       throw new TypeError("a bug");
     };
-    const broken = lanes.run(space, () => answerNow(fail), {});
+    const broken = lanes.run(space, () => ready(fail), {});
     const settled = await Promise.allSettled([insert(lanes, 11), insert(lanes, 1), broken, insert(lanes, 12)]);
     expect(settled.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected", "fulfilled"]);
     expect(await rows()).toEqual(expect.arrayContaining([11, 12]));
@@ -92,7 +92,7 @@ describe.skipIf(database === undefined)("transaction lanes", () => {
     const lanes = createLanes();
     const order: number[] = [];
     await Promise.all(
-      [1, 2, 3, 4, 5, 6].map((n) => lanes.run(space, () => answerNow(() => order.push(n)), { alone: n % 3 === 0 })),
+      [1, 2, 3, 4, 5, 6].map((n) => lanes.run(space, () => ready(() => order.push(n)), { alone: n % 3 === 0 })),
     );
     expect(order).toEqual([1, 2, 3, 4, 5, 6]);
   });

@@ -8,8 +8,8 @@ import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import { StorageError } from "@claudemesh/storage/errors";
 import type { Postgres } from "@claudemesh/storage/postgres";
 import { KnownDraft, type KnownSpace } from "../../core/known-space.ts";
+import { type Flow, runAsync } from "../../ports/flow.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
-import { runWaiting, type Steps } from "../../ports/steps.ts";
 import type { SpaceTransaction, TransactionHints } from "../../ports.ts";
 import { foresee } from "../foresee.ts";
 import { KnownSpaces } from "../known-spaces.ts";
@@ -19,7 +19,7 @@ import { RememberedRows } from "./remembered-rows.ts";
 import { type AcceptSends, SharedTransaction } from "./shared-transaction.ts";
 
 /** May run several times, and with others before and after it in the same transaction. */
-export type TransactionBody<T> = (tx: SpaceTransaction) => Steps<T>;
+export type TransactionBody<T> = (tx: SpaceTransaction) => Flow<T>;
 
 type Waiting = {
   readonly space: SpaceRef;
@@ -108,7 +108,7 @@ export class TransactionLanes {
       const attempt = new KnownDraft(known);
       const sharing = new SharedTransaction(tx, space, attempt, hints, this.#acceptSends);
       const expected = hints.flatMap(({ expects }) => expects?.() ?? []);
-      await runWaiting(foresee(sharing.body, expected, rows.isQuiet));
+      await runAsync(foresee(sharing.body, expected, rows.isQuiet));
       const decided: unknown[] = [];
       let rested = 0;
       for (const { body } of batch) {
@@ -117,7 +117,7 @@ export class TransactionLanes {
           rested = sharing.work;
           await nextTurn();
         }
-        decided.push(await runWaiting(body(sharing.body)));
+        decided.push(await runAsync(body(sharing.body)));
       }
       sharing.finish();
       await this.#hooks?.before("commit");

@@ -8,8 +8,8 @@ import { isLiveMember } from "@claudemesh/members/sqlite";
 import type { SendsOutcome, SendToAccept } from "@claudemesh/protocol/messages/commit-sends";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { KnownDraft } from "../../core/known-space.ts";
+import { ready } from "../../ports/flow.ts";
 import type { SessionRow, SpaceRef, SpaceRow } from "../../ports/rows.ts";
-import { answerNow } from "../../ports/steps.ts";
 import type { SpaceTransaction } from "../../ports.ts";
 import { HeldWrites } from "../held-writes.ts";
 import { writeDecided } from "./decided-rows.ts";
@@ -55,22 +55,21 @@ export class SharedTransaction {
       worked: (units) => {
         this.#work += units;
       },
-      lockSpace: () => answerNow(() => this.#findSpace()),
-      lockSession: (sessionId) => answerNow(() => this.#findSession(sessionId)),
-      isLiveMember: (pubkey) => answerNow(() => this.#isLiveMember(pubkey)),
+      lockSpace: () => ready(() => this.#findSpace()),
+      lockSession: (sessionId) => ready(() => this.#findSession(sessionId)),
+      isLiveMember: (pubkey) => ready(() => this.#isLiveMember(pubkey)),
       findVerdicts: (sessionId, localSeqs) => {
         const held = this.#held.verdictsOf(sessionId, localSeqs);
-        return held === undefined ? view.findVerdicts(sessionId, localSeqs) : answerNow(() => held);
+        return held === undefined ? view.findVerdicts(sessionId, localSeqs) : ready(() => held);
       },
-      findOpen: (memberPubkey, openHash) =>
-        answerNow(() => selectOpen(this.#afterWrites(), space, memberPubkey, openHash)),
-      insertOpen: (open) => answerNow(() => insertOpen(this.#afterWrites(), space, open)),
-      putSession: (session) => answerNow(() => this.#putSession(session)),
-      writeAccepted: (writes) => answerNow(() => this.#held.accept(writes)),
-      writeRejected: (verdict) => answerNow(() => this.#held.decide(verdict)),
-      mark: () => answerNow(() => this.#afterWrites().exec("SAVEPOINT before_sends")),
-      undoToMark: () => answerNow(() => this.#undoToMark()),
-      acceptSends: (sends) => answerNow(() => acceptSends(this.#afterWrites(), space.meshId, sends)),
+      findOpen: (memberPubkey, openHash) => ready(() => selectOpen(this.#afterWrites(), space, memberPubkey, openHash)),
+      insertOpen: (open) => ready(() => insertOpen(this.#afterWrites(), space, open)),
+      putSession: (session) => ready(() => this.#putSession(session)),
+      writeAccepted: (writes) => ready(() => this.#held.accept(writes)),
+      writeRejected: (verdict) => ready(() => this.#held.decide(verdict)),
+      mark: () => ready(() => this.#afterWrites().exec("SAVEPOINT before_sends")),
+      undoToMark: () => ready(() => this.#undoToMark()),
+      acceptSends: (sends) => ready(() => acceptSends(this.#afterWrites(), space.meshId, sends)),
     };
   }
 

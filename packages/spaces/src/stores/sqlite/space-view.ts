@@ -1,7 +1,7 @@
 // What may be asked of one space on SQLite, each by a statement of its own.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
+import { ready } from "../../ports/flow.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
-import { answerNow } from "../../ports/steps.ts";
 import type { SpaceView } from "../../ports.ts";
 import { branchPair } from "../branch-pair.ts";
 import { selectBranches, selectBranchPage, selectMerges } from "./branch-rows.ts";
@@ -17,17 +17,17 @@ export function viewOf(db: () => Sqlite, space: SpaceRef): SpaceView {
   };
   return {
     entitiesPerLook: 1,
-    findSpace: () => answerNow(() => selectSpace(db(), space)),
-    findSession: (sessionId) => answerNow(() => selectSession(db(), space, sessionId)),
-    findVerdicts: (sessionId, localSeqs) => answerNow(() => selectVerdicts(db(), space, sessionId, localSeqs)),
-    findBranches: (names) => answerNow(() => selectBranches(db(), space, names)),
-    listBranches: (after, limit) => answerNow(() => selectBranchPage(db(), space, after, limit)),
-    readTails: (asks, limit) => answerNow(() => each(asks, (on, ask) => selectTail(on, space, ask, limit))),
-    readWrites: (asks, bound) => answerNow(() => each(asks, (on, ask) => selectWrites(on, space, ask, bound))),
-    readLayers: (branch, asks) => answerNow(() => each(asks, (on, ask) => selectLayer(on, space, branch, ask))),
-    listEntityIds: (query) => answerNow(() => selectEntityIds(db(), space, query)),
-    readLog: (place, bound) => answerNow(() => selectLog(db(), space, place, bound)),
-    readMerges: (a, b, limit) => answerNow(() => selectMerges(db(), space, branchPair(a, b), limit)),
-    findInvocation: (hash) => answerNow(() => selectInvocation(db(), space, hash)),
+    findSpace: () => ready(() => selectSpace(db(), space)),
+    findSession: (sessionId) => ready(() => selectSession(db(), space, sessionId)),
+    findVerdicts: (sessionId, localSeqs) => ready(() => selectVerdicts(db(), space, sessionId, localSeqs)),
+    findBranches: (names) => ready(() => selectBranches(db(), space, names)),
+    listBranches: (after, limit) => ready(() => selectBranchPage(db(), space, after, limit)),
+    readTails: (asks, limit) => ready(() => each(asks, (on, ask) => selectTail(on, space, ask, limit))),
+    readWrites: (asks, bound) => ready(() => each(asks, (on, ask) => selectWrites(on, space, ask, bound))),
+    readLayers: (branch, asks) => ready(() => each(asks, (on, ask) => selectLayer(on, space, branch, ask))),
+    listEntityIds: (query) => ready(() => selectEntityIds(db(), space, query)),
+    readLog: (place, bound) => ready(() => selectLog(db(), space, place, bound)),
+    readMerges: (a, b, limit) => ready(() => selectMerges(db(), space, branchPair(a, b), limit)),
+    findInvocation: (hash) => ready(() => selectInvocation(db(), space, hash)),
   };
 }

@@ -5,8 +5,8 @@ import type { FirstOnes, GroupCommit } from "@claudemesh/storage/group-commit";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { KnownDraft, type KnownSpace } from "../../core/known-space.ts";
+import { type Flow, runSync } from "../../ports/flow.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
-import { runAtOnce, type Steps } from "../../ports/steps.ts";
 import type { SpacesStore, SpaceTransaction } from "../../ports.ts";
 import { KnownSpaces } from "../known-spaces.ts";
 import { deleteSnapshots } from "./entity-rows.ts";
@@ -29,8 +29,8 @@ export function createSqliteSpacesStore(db: Sqlite, commit: GroupCommit, options
   const spaces = new KnownSpaces();
   const runBodies = (tx: Sqlite, waiting: readonly Waiting[]) => runTogether(tx, waiting, drafts, options.acceptSends);
   return {
-    read: async (space, body) => runAtOnce(body(viewOf(() => db, space))),
-    transact: async <T>(space: SpaceRef, body: (tx: SpaceTransaction) => Steps<T>) => {
+    read: async (space, body) => runSync(body(viewOf(() => db, space))),
+    transact: async <T>(space: SpaceRef, body: (tx: SpaceTransaction) => Flow<T>) => {
       const known = spaces.of(space);
       const { value, draft } = await commit.submitItem(runBodies, { space, known, body }, "commit");
       drafts.keep(known, draft);
@@ -56,7 +56,7 @@ export function createSqliteSpacesStore(db: Sqlite, commit: GroupCommit, options
 type Waiting = {
   readonly space: SpaceRef;
   readonly known: KnownSpace;
-  readonly body: (tx: SpaceTransaction) => Steps<unknown>;
+  readonly body: (tx: SpaceTransaction) => Flow<unknown>;
 };
 
 type Ran = { readonly value: unknown; readonly draft: KnownDraft };
@@ -84,7 +84,7 @@ function runTogether(
       shared.set(key, on);
     }
     const before = on.work;
-    firstOnes.push({ value: runAtOnce(body(on.body)), draft: on.known });
+    firstOnes.push({ value: runSync(body(on.body)), draft: on.known });
     work += on.work - before;
   }
   for (const on of shared.values()) on.finish();
