@@ -82,9 +82,9 @@ const verdicts: readonly KnownBad[] = [
     edits: [
       {
         file: "packages/spaces/src/services/commit/commit.ts",
-        find: "  yield* tx.undoToMark();\n  tx.known.forget();\n  const { index, code } = outcome;\n",
+        find: "  yield* tx.undoToMark();\n  const { index, code } = outcome;\n",
         replace:
-          '  const { index, code } = outcome;\n  if (code !== "fenced") return { verdict, receipt: undefined };\n  yield* tx.undoToMark();\n  tx.known.forget();\n',
+          '  const { index, code } = outcome;\n  if (code !== "fenced") return { verdict, receipt: undefined };\n  yield* tx.undoToMark();\n',
       },
     ],
   },
@@ -262,16 +262,49 @@ const validation: readonly KnownBad[] = [
   },
 ];
 
-const guardedRows = "packages/spaces/src/stores/postgres/guarded-rows.ts";
+const cachedTransaction = "packages/spaces/src/stores/cached/cached-transaction.ts";
+const writeIfUnchanged = "packages/spaces/src/stores/postgres/write-if-unchanged.ts";
 
-/** What is remembered is believed, for the most part. */
-const remembering: readonly KnownBad[] = [
+/** The spaces cache, and the precondition of an optimistic commit, are believed. */
+const caching: readonly KnownBad[] = [
+  {
+    name: "cache-not-checked-under-the-lock",
+    harm: "a broker decides a commit on documents that another broker has changed since, and overwrites them",
+    edits: [{ file: cachedTransaction, find: "cache.checkSeq(space.lastSeq)", replace: "cache.checkSeq(cache.seq)" }],
+  },
+  {
+    name: "cache-keeps-what-was-undone",
+    harm: "a commit builds on one that was taken back because its message was refused",
+    edits: [
+      {
+        file: cachedTransaction,
+        find: "plain.undoToMark(), () => cache.forget()",
+        replace: "plain.undoToMark(), () => undefined",
+      },
+    ],
+  },
+  {
+    name: "lock-sent-behind-its-questions",
+    harm: "on PostgreSQL a commit is decided on a session as it was before the space's lock was granted",
+    edits: [
+      {
+        file: cachedTransaction,
+        find: "    lockSpace: () => after(plain.lockSpace(), (space) => space && cache.checkSeq(space.lastSeq)),\n",
+        replace: `    lockSpace: function* () {
+      const space = yield* plain.lockSpace();
+      if (space !== undefined) cache.checkSeq(space.lastSeq);
+      return space;
+    },
+`,
+      },
+    ],
+  },
   {
     name: "remembered-session-believed",
     harm: "on PostgreSQL the session's old holder goes on writing after it was taken over",
     edits: [
       {
-        file: guardedRows,
+        file: writeIfUnchanged,
         find: "AND s.epoch = $${first + 4} AND s.token_hash = $${first + 5}",
         replace: "AND $${first + 4}::int IS NOT NULL AND $${first + 5}::bytea IS NOT NULL",
       },
@@ -282,7 +315,7 @@ const remembering: readonly KnownBad[] = [
     harm: "a commit that one broker rejected is accepted by another",
     edits: [
       {
-        file: guardedRows,
+        file: writeIfUnchanged,
         find: "AND s.last_local_seq = $",
         replace: "AND s.last_local_seq >= $",
       },
@@ -291,12 +324,14 @@ const remembering: readonly KnownBad[] = [
   {
     name: "remembered-space-believed",
     harm: "a commit is decided on a space that another broker has changed since",
-    edits: [{ file: guardedRows, find: "AND last_seq = $", replace: "AND last_seq >= $" }],
+    edits: [{ file: writeIfUnchanged, find: "AND last_seq = $", replace: "AND last_seq >= $" }],
   },
   {
     name: "remembered-member-believed",
     harm: "a member who was removed goes on writing",
-    edits: [{ file: guardedRows, find: "AND m.revoked_at IS NULL FOR", replace: "AND m.joined_at IS NOT NULL FOR" }],
+    edits: [
+      { file: writeIfUnchanged, find: "AND m.revoked_at IS NULL FOR", replace: "AND m.joined_at IS NOT NULL FOR" },
+    ],
   },
 ];
 
@@ -377,7 +412,7 @@ export const spaceFaults: readonly KnownBad[] = [
   ...verdicts,
   ...sessions,
   ...validation,
-  ...remembering,
+  ...caching,
   ...branches,
   ...replica,
 ];

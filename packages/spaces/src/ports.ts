@@ -2,7 +2,10 @@
 
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import type { SendsOutcome, SendToAccept } from "@claudemesh/protocol/messages/commit-sends";
-import type { KnownDraft } from "./core/known-space.ts";
+import type { Footprint } from "@claudemesh/protocol/spaces/footprint";
+import type { Work } from "@claudemesh/protocol/spaces/work";
+import type { EntityChange, EntityState } from "./core/entity-history.ts";
+import type { LaterWrites } from "./core/stale-reads.ts";
 import type { Flow } from "./ports/flow.ts";
 import type {
   Branch,
@@ -12,12 +15,12 @@ import type {
   HeadRow,
   InvocationRow,
   LayerAsk,
-  LogPlace,
+  LogCursor,
   MergeRow,
   OpenRow,
   RevisionRow,
   RowBound,
-  SessionPlace,
+  SessionCursor,
   SessionRow,
   SignedWrites,
   SnapshotRow,
@@ -43,7 +46,7 @@ export type SpaceView = {
   readonly findBranches: (names: readonly string[]) => Flow<Branch[]>;
   readonly listBranches: (after: string | undefined, limit: number) => Flow<Branch[]>;
   /**
-   * Entities that are looked for in one question at most. One where each answer is there at once, so that whatever is large is
+   * At most so many entities are looked for in one question. One where each answer is there at once, so that a large one is
    * noticed before the next is read; more where a question takes a while.
    */
   readonly entitiesPerLook: number;
@@ -55,8 +58,8 @@ export type SpaceView = {
   readonly readLayers: (branch: string, asks: readonly LayerAsk[]) => Flow<Write[][]>;
   /** In order, without repetition. */
   readonly listEntityIds: (query: EntityIdQuery) => Flow<string[]>;
-  /** In the order of seq; the one that is nearest to the place always. */
-  readonly readLog: (place: LogPlace, bound: RowBound) => Flow<CommitRow[]>;
+  /** In the order of seq. The one that is nearest to the cursor is always among them. */
+  readonly readLog: (cursor: LogCursor, bound: RowBound) => Flow<CommitRow[]>;
   /** Merges between the two in either direction, newest first. */
   readonly readMerges: (a: string, b: string, limit: number) => Flow<MergeRow[]>;
   readonly findInvocation: (hash: string) => Flow<InvocationRow | undefined>;
@@ -69,10 +72,33 @@ export type AcceptedWrites = {
   readonly revisions: readonly RevisionRow[];
   readonly heads: readonly HeadRow[];
   readonly snapshots: readonly SnapshotRow[];
+  /** What each entity became: the same as the revisions, applied. */
+  readonly changes: readonly EntityChange[];
   readonly invocations: readonly InvocationRow[];
   readonly merge: (MergeRow & { readonly targetBranch: string }) | undefined;
   readonly createdBranch: Branch | undefined;
   readonly deletedBranch: string | undefined;
+};
+
+export type PresentAsk = { readonly entityId: string; readonly branch: Branch };
+
+/**
+ * The space as it is at its last seq, under the lock. One answer for each ask, in their order. What is read from the store is
+ * counted as work.
+ */
+export type PresentReads = {
+  /** Those of the names that exist, in any order. */
+  readonly branches: (names: readonly string[]) => Flow<Branch[]>;
+  /** Undefined for an entity that was never written. */
+  readonly states: (
+    asks: readonly PresentAsk[],
+    lastSeq: number,
+    work: Work,
+  ) => Flow<readonly (EntityState | undefined)[]>;
+  /** With afterSeq < seq ≤ upTo. */
+  readonly laterWrites: (asks: readonly WriteAsk[], work: Work) => Flow<readonly LaterWrites[]>;
+  /** What the commit of that seq did to the entity, operation by operation. No ask comes twice. */
+  readonly layers: (branch: string, asks: readonly LayerAsk[], work: Work) => Flow<readonly (readonly Footprint[])[]>;
 };
 
 /**
@@ -80,14 +106,11 @@ export type AcceptedWrites = {
  * between that and this one's end, and what is read after it sees all that committed before.
  */
 export type SpaceTransaction = SpaceView & {
-  /**
-   * What is known of the space without asking, with what this transaction's commits made of it; to be held against the
-   * last seq that `lockSpace` answers before it is believed. Kept when the transaction was committed, else dropped.
-   */
-  readonly known: KnownDraft;
-  /** Hears how much work its bodies make, so that what comes after too much of it waits for the next transaction. */
+  /** Not before `lockSpace` has answered. */
+  readonly present: PresentReads;
+  /** Called with the work that a body makes, so that bodies that come after too much of it wait for the next transaction. */
   readonly worked: (units: number) => void;
-  /** First of all: waits for the lock. Undefined: no such space. */
+  /** First of all: waits for the lock. Undefined where there is no such space. */
   readonly lockSpace: () => Flow<SpaceRow | undefined>;
   /** Second: the session's row stays as it is read here until the transaction ends. */
   readonly lockSession: (sessionId: string) => Flow<SessionRow | undefined>;
@@ -100,7 +123,7 @@ export type SpaceTransaction = SpaceView & {
   readonly writeAccepted: (writes: AcceptedWrites) => Flow<void>;
   /** Writes the verdict and raises the session's last localSeq to its own; nothing else. */
   readonly writeRejected: (verdict: VerdictRow) => Flow<void>;
-  /** Marks the place to which `undoToMark` takes back what was written after it. */
+  /** `undoToMark` takes back what was written after it. */
   readonly mark: () => Flow<void>;
   readonly undoToMark: () => Flow<void>;
   /** Last of all, since it waits for the mesh's lock, and nothing waits after that. */
@@ -109,28 +132,27 @@ export type SpaceTransaction = SpaceView & {
 
 /** What a body is about to do. */
 export type TransactionHints = {
-  /** Whose session and membership it will ask for, so that a store can ask for many at once. */
+  /** It will ask for this session and membership, so that a store can ask for many at once. */
   readonly writer?: { readonly sessionId: string; readonly memberPubkey: string };
   /** It must not share its transaction. */
   readonly alone?: boolean;
   /** What it will most likely ask for, so that a store can ask for all of it, and for many bodies, at once. */
-  readonly expects?: () => Expected;
+  readonly prefetch?: () => PrefetchHints;
 };
 
-/** Of the present. */
-export type Expected = {
+/** Reads of the present. */
+export type PrefetchHints = {
   readonly branches: readonly string[];
-  /** Whose writes above that seq. */
+  /** Writes of the entity above that seq. */
   readonly writes: readonly { readonly branch: string; readonly entityId: string; readonly afterSeq: number }[];
-  /** Whose documents. */
   readonly documents: readonly { readonly branch: string; readonly entityId: string }[];
 };
 
 export type SessionSweepStep = {
   readonly removed: number;
-  /** There may be others behind `next`; undefined: from the beginning on. */
+  /** There may be others behind `next`. */
   readonly more: boolean;
-  readonly next: SessionPlace | undefined;
+  readonly next: SessionCursor | undefined;
 };
 
 export type SpacesStore = {
@@ -150,16 +172,16 @@ export type SpacesStore = {
     settings: SpaceSettings,
     nowMs: number,
   ) => Promise<"created" | "exists" | "different">;
-  /** False: no such space. */
+  /** False where there is no such space. */
   readonly setSignedWrites: (space: SpaceRef, signedWrites: SignedWrites) => Promise<boolean>;
   readonly listSpaces: (meshId: string, after: string, limit: number) => Promise<SpaceRow[]>;
   /** How many spaces, or sessions of all its spaces, the mesh has; counts no further than `upTo`. */
   readonly count: (meshId: string, what: "spaces" | "sessions", upTo: number) => Promise<number>;
   /**
-   * Looks at a bounded number of sessions behind `after`, and forgets those that nobody used since; their verdicts and
+   * Looks at a bounded number of sessions behind `after`, and forgets those that were not used since; their verdicts and
    * commits stay. Short enough not to hold up commits and accepts.
    */
-  readonly sweepSessions: (unusedSinceMs: number, after: SessionPlace | undefined) => Promise<SessionSweepStep>;
+  readonly sweepSessions: (unusedSinceMs: number, after: SessionCursor | undefined) => Promise<SessionSweepStep>;
   /** Deletes a space's snapshots, which loses nothing but time. */
   readonly dropSnapshots: (space: SpaceRef) => Promise<void>;
 };
@@ -178,7 +200,7 @@ export type SendsPort = {
   readonly onAccepted: (meshId: string, recipients: readonly string[]) => void;
 };
 
-/** Bytes that a commit takes out of its mesh's budget. `settle` once, when it is known whether they count. */
+/** Bytes that a commit takes out of its mesh's budget. Call `settle` once, when it is known whether they count. */
 export type TakenBytes =
   | { readonly type: "taken"; readonly settle: (isCounted: boolean) => void }
   | { readonly type: "denied"; readonly retryAfterSeconds: number };
@@ -188,7 +210,7 @@ export type CommitBudget = {
   readonly take: (meshId: string, bytes: number) => TakenBytes | Promise<TakenBytes>;
 };
 
-/** A commit is durable. Told once by whoever made it; a listener that must miss nothing asks for changes since a seq. */
+/** A commit is durable. Announced once, by the broker that made it; a listener that must miss nothing reads the log. */
 export type CommitNotice = {
   readonly meshId: string;
   readonly spaceId: string;
@@ -202,7 +224,7 @@ export type CommitNotice = {
 export type SpacePorts = {
   readonly store: SpacesStore;
   readonly sends: SendsPort;
-  /** Undefined: commits are not counted. */
+  /** Without it, commits are not counted. */
   readonly budget?: CommitBudget | undefined;
   /** One for the whole process. */
   readonly turns: SessionTurns;
@@ -211,8 +233,8 @@ export type SpacePorts = {
   readonly nextId: () => string;
   readonly randomBytes: (length: number) => Uint8Array;
   readonly onCommitted: (notice: CommitNotice) => void;
-  /** A session changed hands: whoever holds an older epoch of it has lost it. */
+  /** A session has a new holder: a holder with an older epoch has lost it. */
   readonly onSessionTaken: (space: SpaceRef, sessionId: string, epoch: number) => void;
-  /** Calls once, when the event loop has come round; `setImmediate` where absent. */
+  /** Calls once, in the next turn of the event loop; `setImmediate` where absent. */
   readonly nextTurn?: (run: () => void) => void;
 };

@@ -65,8 +65,8 @@ export const knownBadAgents: readonly KnownBad[] = [
   {
     what: "a commit is accepted whatever was written since it read",
     named: ["not_serializable"],
-    plants: inTransaction(() => ({
-      readWrites: (asks) => ready(() => asks.map(() => ({ writes: [], cut: false }))),
+    plants: inTransaction(({ present }) => ({
+      present: { ...present, laterWrites: (asks) => ready(() => asks.map(() => ({ writes: [], cut: false }))) },
     })),
   },
   {

@@ -1,4 +1,4 @@
-// SPC-8 in small: what shows through a branch, from which point, and how deep a line may be.
+// SPC-8 in small: what shows through a branch, from which point, and how deep a lineage may be.
 import { expect, test } from "vitest";
 import { type Branch, branchDepthMax, forkPointOf, lineageOfFork, segmentsOf } from "./branch-lineage.ts";
 
@@ -6,7 +6,7 @@ const main: Branch = { name: "", lineage: [], createdSeq: 0, deletedSeq: undefin
 
 function fork(name: string, parent: Branch, atSeq: number): Branch {
   const lineage = lineageOfFork(parent, atSeq);
-  if (lineage === undefined) throw new Error("too deep");
+  if (lineage === "too_deep") throw new Error("too deep");
   return { name, lineage, createdSeq: atSeq + 1, deletedSeq: undefined };
 }
 
@@ -26,10 +26,10 @@ test("a fork from before its parent's own fork shows the older ancestor only so 
   expect(segmentsOf(child, 20)).toContainEqual({ branch: "", upTo: 2 });
 });
 
-test("a line is at most eight forks deep", () => {
+test("a lineage is at most eight forks deep", () => {
   let branch = main;
   for (let depth = 1; depth <= branchDepthMax; depth++) branch = fork(`d${depth}`, branch, depth);
-  expect(lineageOfFork(branch, 9)).toBeUndefined();
+  expect(lineageOfFork(branch, 9)).toBe("too_deep");
 });
 
 test("two branches part at the nearest point that both have in their past", () => {

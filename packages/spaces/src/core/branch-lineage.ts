@@ -19,10 +19,10 @@ export function segmentsOf(branch: Pick<Branch, "name" | "lineage">, atSeq: numb
   return clip([{ branch: branch.name, upTo: atSeq }, ...branch.lineage], atSeq);
 }
 
-/** The ancestors of a branch that is forked from `parent` after `atSeq`; undefined: it would be too deep. */
-export function lineageOfFork(parent: Pick<Branch, "name" | "lineage">, atSeq: number): Segment[] | undefined {
+/** The ancestors of a branch that is forked from `parent` after `atSeq`. */
+export function lineageOfFork(parent: Pick<Branch, "name" | "lineage">, atSeq: number): Segment[] | "too_deep" {
   const lineage = segmentsOf(parent, atSeq);
-  return lineage.length > branchDepthMax ? undefined : lineage;
+  return lineage.length > branchDepthMax ? "too_deep" : lineage;
 }
 
 /** The point that both branches have in their past: the nearest one that they share. Every branch comes from main. */

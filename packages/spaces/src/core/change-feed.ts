@@ -1,5 +1,5 @@
-// The last changes of one space, kept so that whoever watches it need not look at everything after each commit. Knows
-// what it does not know: a gap or a past that is too long ago makes the asker look for itself. Pure.
+// The last changes of one space, kept so that a session that watches it need not look at everything after each commit. The
+// answer is "unknown" behind a gap and before the oldest change that is kept: the session then looks for itself. Pure.
 
 export type SpaceChange = {
   readonly seq: number;
@@ -7,9 +7,13 @@ export type SpaceChange = {
   readonly entityIds: readonly string[];
 };
 
+export type ChangedEntities =
+  | { readonly type: "known"; readonly ids: ReadonlySet<string> }
+  | { readonly type: "unknown" };
+
 const changesMax = 2_000;
 const idsMax = 50_000;
-/** Changes that came before the one they follow. */
+/** Changes that arrived before one with a lower seq. */
 const aheadMax = 1_000;
 
 export class ChangeFeed {
@@ -19,12 +23,11 @@ export class ChangeFeed {
   #fromSeq: number;
   #ids = 0;
 
-  /** Everything after this seq will be told. */
+  /** `fromSeq`: every change with a higher seq will be added. */
   constructor(fromSeq: number) {
     this.#fromSeq = fromSeq;
   }
 
-  /** Every change up to here is known, from some point on. */
   get upTo(): number {
     return this.#fromSeq + this.#changes.length;
   }
@@ -41,7 +44,7 @@ export class ChangeFeed {
     this.#forgetOldest();
   }
 
-  /** Gives up what is between, because there is too much of it. */
+  /** Drops the changes in between, because there are too many. */
   skipTo(seq: number): void {
     if (seq <= this.upTo) return;
     this.#changes = [];
@@ -50,14 +53,14 @@ export class ChangeFeed {
     for (const ahead of this.#ahead.keys()) if (ahead <= seq) this.#ahead.delete(ahead);
   }
 
-  /** The entities that the branch itself wrote with afterSeq < seq ≤ upTo; undefined: not known. */
-  changedOn(branch: string, afterSeq: number, upTo: number): ReadonlySet<string> | undefined {
-    if (afterSeq < this.#fromSeq || upTo > this.upTo) return undefined;
+  /** The entities that the branch itself wrote with afterSeq < seq ≤ upTo. */
+  changedOn(branch: string, afterSeq: number, upTo: number): ChangedEntities {
+    if (afterSeq < this.#fromSeq || upTo > this.upTo) return { type: "unknown" };
     const changed = new Set<string>();
     for (const change of this.#changes.slice(afterSeq - this.#fromSeq, upTo - this.#fromSeq)) {
       if (change.branch === branch) for (const id of change.entityIds) changed.add(id);
     }
-    return changed;
+    return { type: "known", ids: changed };
   }
 
   #forgetOldest(): void {

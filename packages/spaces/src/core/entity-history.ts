@@ -4,6 +4,7 @@
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import { OperationDraft } from "@claudemesh/protocol/spaces/apply";
 import { type EntityDocument, readDocument } from "@claudemesh/protocol/spaces/entity";
+import type { Footprint } from "@claudemesh/protocol/spaces/footprint";
 import { type EncodedOperation, readOperation } from "@claudemesh/protocol/spaces/operation-wire";
 import type { Operation } from "@claudemesh/protocol/spaces/operations";
 import { Work, workCosts } from "@claudemesh/protocol/spaces/work";
@@ -12,22 +13,32 @@ import type { RevisionRow, Tail } from "../ports/rows.ts";
 export type EntityState = {
   /** Of the last write. */
   readonly seq: number;
-  /** Undefined: deleted. */
+  /** Undefined for a deleted entity. */
   readonly document: EntityDocument | undefined;
   /** Patch operations that had to be replayed. */
   readonly replayed: number;
   /** What replaying them costs each time, in units of work. */
   readonly replayWork: number;
-  /** Its document is no longer than this as text; undefined: nobody measured it. */
+  /** Its document is no longer than this as text. Undefined where it was not measured. */
   readonly charactersAtMost?: number | undefined;
+};
+
+/** What an accepted commit made of one entity. */
+export type EntityChange = {
+  readonly entityId: string;
+  readonly state: EntityState;
+  /** One for each operation on it, in their order. */
+  readonly footprints: readonly Footprint[];
+  /** How long its document is as text. */
+  readonly characters: number;
 };
 
 type Revision = Tail["revisions"][number];
 
 export type History =
-  /** No branch in the line has ever written it. */
+  /** Neither the branch nor an ancestor has ever written it. */
   | { readonly type: "absent" }
-  /** The tail at this place ends before anything full is reached, and may go on. */
+  /** The tail with this index ends before a full write or a snapshot is reached, and may go on. */
   | { readonly type: "cut"; readonly tail: number }
   | { readonly type: "whole"; readonly state: EntityState };
 
@@ -64,7 +75,7 @@ function whole(
 ): History {
   work?.spend((base?.length ?? 0) * workCosts.character);
   const replaying = new Work();
-  // What is read from texts belongs to no one else yet, so that it is changed in place.
+  // What was just read from a text is not shared yet, so that the draft may change it without a copy.
   const document = base === undefined ? undefined : readDocument(base);
   const draft = new OperationDraft(document, { work: replaying, ownsAll: true });
   for (const { body = "" } of patches.toReversed()) {

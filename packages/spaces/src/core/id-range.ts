@@ -1,6 +1,6 @@
 // Which ids begin with a prefix, as a range in the order of bytes. Pure.
 
-/** The first text after all those that begin with the prefix; undefined: there is none. */
+/** The first text after all those that begin with the prefix. Undefined where no text comes after them. */
 export function endOfPrefix(prefix: string): string | undefined {
   const points = [...prefix].map((character) => character.codePointAt(0) ?? 0);
   for (;;) {

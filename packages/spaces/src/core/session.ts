@@ -1,16 +1,16 @@
-// The rules of sessions: whom a token belongs to, when it is still good, and how it is made. Pure.
+// The rules of sessions: which member a token belongs to, when it is still good, and how it is made. Pure.
 // Why: docs/decisions/0023.
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 import type { OpenRow, SessionRow } from "../ports/rows.ts";
 
-/** A session that nobody used for so long is over. */
+/** A session that was not used for so long is over. */
 export const sessionUnusedMs = 30 * 86_400_000;
 
 export const saltBytes = 32;
 
 /**
- * The token of one open. Who retries the open knows its openId and is told the token again; the store keeps the salt,
- * a hash of the openId and a hash of the token, and can't be made to say it.
+ * The token of one open. A retry of the open carries its openId, and gets the token again. The store keeps the salt, a hash
+ * of the openId and a hash of the token, from which the token can't be made.
  */
 export function sessionToken(open: Pick<OpenRow, "salt" | "sessionId" | "epoch">, openId: string): string {
   const text = ["claudemesh-session-token-1", open.sessionId, String(open.epoch), openId].join("\0");
@@ -39,7 +39,7 @@ export function standingOf(
   return timingSafeEqual(session.tokenHash, hashToken(token)) ? "current" : "revoked";
 }
 
-/** Whether what an openId was answered with is still the session's last word. */
+/** Whether the token that an openId was answered with is still the session's current one. */
 export function isCurrentOpen(open: OpenRow, session: SessionRow | undefined, nowMs: number): boolean {
   return session !== undefined && session.epoch === open.epoch && !isOver(session, nowMs);
 }

@@ -53,7 +53,7 @@ export function writeRejectedResult(error: MeshError): string {
   return writeStrictJson({ code: error.code, message: error.message, details: error.details });
 }
 
-/** As a retry hears it. */
+/** As a retry gets it. */
 export function readVerdict(row: VerdictRow): Verdict {
   const result = parseOwnJsonText(row.result) as Record<string, unknown>;
   if (row.seq !== undefined) {

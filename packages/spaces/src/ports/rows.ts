@@ -1,4 +1,4 @@
-// The rows of a space as the stores hand them over. Documents, operations and footprints are the texts that the
+// The rows of a space as the stores return them. Documents, operations and footprints are the texts that the
 // services wrote: a store keeps them and does not read them.
 import type { Segment } from "../core/branch-lineage.ts";
 
@@ -6,8 +6,8 @@ export type { Branch, Segment } from "../core/branch-lineage.ts";
 
 export type SpaceRef = { readonly meshId: string; readonly spaceId: string };
 
-/** Where a session stands among all sessions of a store. */
-export type SessionPlace = SpaceRef & { readonly sessionId: string };
+/** A session, as a cursor over all sessions of a store. */
+export type SessionCursor = SpaceRef & { readonly sessionId: string };
 
 export type SignedWrites = "optional" | "required";
 
@@ -51,7 +51,7 @@ export type VerdictRow = {
   readonly memberPubkey: string;
   readonly fingerprint: Uint8Array;
   readonly branch: string;
-  /** Undefined exactly when it was rejected. */
+  /** Undefined exactly for a rejection. */
   readonly seq: number | undefined;
   readonly result: string;
   readonly decidedAtMs: number;
@@ -114,8 +114,8 @@ export type Tail = {
 export type WriteAsk = TailAsk & { readonly afterSeq: number };
 export type Write = { readonly seq: number; readonly opIndex: number; readonly footprint: string };
 
-/** Which end of the log is wanted: what comes right after a seq, or right before one. */
-export type LogPlace = { readonly after: number } | { readonly before: number };
+/** The commits right after a seq, or right before one. */
+export type LogCursor = { readonly after: number } | { readonly before: number };
 
 /** No more rows than these, and none after so many bytes of the text that makes them large. */
 export type RowBound = { readonly rows: number; readonly bytes: number };
@@ -125,12 +125,12 @@ export type FoundWrites = { readonly writes: readonly Write[]; readonly cut: boo
 export type LayerAsk = { readonly entityId: string; readonly seq: number };
 
 export type EntityIdQuery = {
-  /** Whose heads are looked at. */
+  /** The heads of these are looked at. */
   readonly branches: readonly string[];
   /** From here on, in the order of bytes. */
   readonly from: string;
   readonly fromIsTaken: boolean;
-  /** Up to here, and not this one; undefined: to the end. */
+  /** Up to here, without this one; to the end where it is left out. */
   readonly before: string | undefined;
   /** Only entities that one of the branches wrote after this seq. */
   readonly afterSeq: number;

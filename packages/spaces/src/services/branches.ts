@@ -76,7 +76,7 @@ function* forkBranch(tx: SpaceTransaction, request: CreateBranchRequest, lastSeq
   const [taken] = yield* tx.findBranches([name]);
   if (taken !== undefined) throw new MeshError("branch_exists", undefined, { branch: name });
   const lineage = lineageOfFork(parent, atSeq);
-  if (lineage === undefined) throw new MeshError("branch_too_deep", undefined, { branch: fromBranch });
+  if (lineage === "too_deep") throw new MeshError("branch_too_deep", undefined, { branch: fromBranch });
   return { name, lineage, createdSeq: lastSeq + 1, deletedSeq: undefined };
 }
 
@@ -98,7 +98,7 @@ async function writeLifecycle(
   const { cmd, payload: original } = signedBranchWrite(write);
   const fingerprint = fingerprintOf(original);
   const writer: Writer = { memberPubkey, sessionId, sessionToken, localSeq, fingerprint, nowMs: ports.nowMs() };
-  const place = { cmd, space, memberPubkey, sessionId, localSeq, payload: original };
+  const scope = { cmd, space, memberPubkey, sessionId, localSeq, payload: original };
   const branch = write.args.name;
   const verdict = await ports.turns.take(
     sessionId,
@@ -112,7 +112,7 @@ async function writeLifecycle(
           if (begun.type === "answered") return begun.verdict;
           const { lastSeq, signedWrites } = begun.space;
           const signed = signedRows(
-            verifySigned(invocation as JsonObject | undefined, place, signedWrites === "required"),
+            verifySigned(invocation as JsonObject | undefined, scope, signedWrites === "required"),
           );
           const decided = yield* decide(tx, lastSeq);
           const accepted = { ...nothingWritten, ...decided, ...signed, seq: lastSeq + 1, branch, original };

@@ -4,15 +4,15 @@ import type { Work } from "@claudemesh/protocol/spaces/work";
 import { segmentsOf } from "../core/branch-lineage.ts";
 import type { SpaceRef } from "../ports/rows.ts";
 import type { SpacePorts } from "../ports.ts";
-import { cursorBehind, type FoundEntity, placeOf, rangeOf, readAt } from "./query.ts";
+import { cursorBehind, type FoundEntity, rangeOf, readAt, resolveMoment } from "./query.ts";
 
 export type ChangesQuery = {
   readonly branch?: string | undefined;
   /** Everything with a seq above this. */
   readonly sinceSeq: number;
-  /** As of this seq; undefined: the present. */
+  /** As of this seq, or of the present where it is left out. */
   readonly atSeq?: number | undefined;
-  /** Counts what reading costs, of as much as may be read in one turn of the event loop; undefined: all is read. */
+  /** Counts what reading costs, and bounds it to one turn of the event loop. Everything is read where it is left out. */
   readonly work?: Work | undefined;
 };
 
@@ -26,9 +26,9 @@ export function changesOfIds(
   ids: readonly string[],
 ): Promise<Changes & { readonly read: number }> {
   return ports.store.read(space, function* (view) {
-    const place = yield* placeOf(view, query);
-    const { items, read } = yield* readAt(view, place, ids, query.work);
-    return { toSeq: place.atSeq, items: items.filter(({ seq }) => seq > query.sinceSeq), read };
+    const moment = yield* resolveMoment(view, query);
+    const { items, read } = yield* readAt(view, moment, ids, query.work);
+    return { toSeq: moment.atSeq, items: items.filter(({ seq }) => seq > query.sinceSeq), read };
   });
 }
 
@@ -41,17 +41,17 @@ export function changesByPrefix(
   query: ChangesQuery & { readonly prefix: string; readonly cursor?: string | undefined; readonly limit: number },
 ): Promise<ChangesPage> {
   return ports.store.read(space, function* (view) {
-    const place = yield* placeOf(view, query);
+    const moment = yield* resolveMoment(view, query);
     // An ancestor that shows through only up to what is known already has nothing new.
-    const segments = segmentsOf(place.branch, place.atSeq).filter(({ upTo }) => upTo > query.sinceSeq);
+    const segments = segmentsOf(moment.branch, moment.atSeq).filter(({ upTo }) => upTo > query.sinceSeq);
     const ids = yield* view.listEntityIds({
       branches: segments.map(({ branch }) => branch),
       ...rangeOf(query.prefix, query.cursor),
       afterSeq: query.sinceSeq,
       limit: query.limit,
     });
-    const { items: all, read } = yield* readAt(view, place, ids, query.work);
+    const { items: all, read } = yield* readAt(view, moment, ids, query.work);
     const items = all.filter(({ seq }) => seq > query.sinceSeq);
-    return { toSeq: place.atSeq, items, nextCursor: cursorBehind(ids, read, query.limit) };
+    return { toSeq: moment.atSeq, items, nextCursor: cursorBehind(ids, read, query.limit) };
   });
 }

@@ -1,5 +1,5 @@
-// Whether somebody still holds a session: what a connection asks before it shows a session anything, and how one that
-// only watches keeps from being forgotten.
+// Whether a caller still holds a session: what a connection asks before it shows a session anything, and how a session
+// that only watches is kept.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { standingOf } from "../core/session.ts";
 import type { SessionRow, SpaceRef } from "../ports/rows.ts";

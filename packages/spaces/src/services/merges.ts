@@ -25,7 +25,7 @@ import type { SpaceRef } from "../ports/rows.ts";
 import type { SpacePorts, SpaceView } from "../ports.ts";
 import { findBranch } from "./branches.ts";
 import { mergesLookedAt } from "./commit/merge-context.ts";
-import { placeOf } from "./query.ts";
+import { resolveMoment } from "./query.ts";
 import { readForTurn } from "./read-entities.ts";
 import { ReadPace } from "./read-pace.ts";
 
@@ -71,7 +71,7 @@ export async function proposeMerge(
   return plan;
 }
 
-/** What an entity adds to the answer: its own document, or all three that somebody has to choose from. */
+/** What an entity adds to the answer: its own document, or in a conflict all three to choose from. */
 function charactersOf(entity: MergeEntity, resolutions: MergeResolutions): number {
   const { id, source, target, ancestor } = entity;
   if (resolutions.has(id)) return 0;
@@ -79,7 +79,7 @@ function charactersOf(entity: MergeEntity, resolutions: MergeResolutions): numbe
   return shown.reduce((sum, document) => sum + (document === undefined ? 0 : writeDocument(document).length), 0);
 }
 
-/** What is proposed can be committed. Others have a turn between its documents, each of which may have a megabyte. */
+/** That the proposal can be committed. Others have a turn between its documents, each of which may have a megabyte. */
 async function checkFits(
   { nextTurn = setImmediate }: Ports,
   plan: Extract<MergePlan, { status: "ready" }>,
@@ -103,7 +103,7 @@ async function checkFits(
 /** After a text of so many characters others have a turn. */
 const charactersPerTurn = 131_072;
 
-/** What is the same on both branches is no part of a merge: that is the way around. */
+/** What is the same on both branches is no part of a merge, so that a large merge can be made smaller by commits. */
 function tooLarge(what: string, details = {}): MeshError {
   const message = `${what}; write some of its entities to the target in commits of their own first, then propose again.`;
   return new MeshError("payload_too_large", message, details);
@@ -135,7 +135,7 @@ type Parting = {
 };
 
 function* findParting(view: SpaceView, pair: BranchPair): Flow<Parting> {
-  const { branch: source, atSeq: seq } = yield* placeOf(view, { branch: pair.source });
+  const { branch: source, atSeq: seq } = yield* resolveMoment(view, { branch: pair.source });
   const target = yield* findBranch(view, pair.target);
   if (source.name === target.name) {
     throw new MeshError("invalid_merge", "A branch is not merged into itself.", { field: "target" });
@@ -151,8 +151,8 @@ function* findParting(view: SpaceView, pair: BranchPair): Flow<Parting> {
 
 /**
  * Page by page, so that what is not needed of a page is not kept. Every page is as of one seq: what is written meanwhile
- * lists more entities, which look as they did. Others have a turn in between: a store that answers at once would let
- * nobody else through until the end.
+ * lists more entities, which look as they did. Others have a turn in between: a store that answers at once would otherwise
+ * stop every other request until the end.
  */
 async function readThreeWays(
   { store, nextTurn }: Ports,

@@ -1,5 +1,5 @@
-// Opens a session, new or resumed. Every open gives it another epoch and token, and whoever holds an older one has lost
-// it; the same openId again gets the same answer while that is still the last one, so that a lost answer costs nothing.
+// Opens a session, new or resumed. Every open gives it another epoch and token, and a holder of an older token has lost the
+// session. The same openId again gets the same answer while that is still the last one, so that a lost answer costs nothing.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { hashOpenId, hashToken, isCurrentOpen, saltBytes, sessionToken } from "../core/session.ts";
 import type { Flow } from "../ports/flow.ts";
@@ -21,7 +21,7 @@ export type OpenedSession = {
   readonly seq: number;
   readonly lastLocalSeq: number;
   readonly resumed: boolean;
-  /** Counts the opens of this session: what a connection remembers to know whether it still holds it. */
+  /** Counts the opens of this session: a connection keeps it, to know whether it still holds the session. */
   readonly epoch: number;
 };
 

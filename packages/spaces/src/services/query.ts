@@ -9,7 +9,7 @@ import type { EntityState } from "../core/entity-history.ts";
 import { endOfPrefix } from "../core/id-range.ts";
 import { readVerdict, type Verdict } from "../core/verdict.ts";
 import type { Flow } from "../ports/flow.ts";
-import type { CommitRow, InvocationRow, LogPlace, SpaceRef } from "../ports/rows.ts";
+import type { CommitRow, InvocationRow, LogCursor, SpaceRef } from "../ports/rows.ts";
 import type { SpacePorts, SpaceView } from "../ports.ts";
 import { findBranch } from "./branches.ts";
 import { readEntities, readForTurn } from "./read-entities.ts";
@@ -21,21 +21,21 @@ export type FoundEntity = {
   /** Of the last write. */
   readonly seq: number;
   readonly branch: string;
-  /** Undefined: deleted. */
+  /** Undefined for a deleted entity. */
   readonly document: EntityDocument | undefined;
 };
 
 export type Moment = {
   readonly branch?: string | undefined;
   readonly atSeq?: number | undefined;
-  /** Counts what reading costs, of as much as may be read in one turn of the event loop; undefined: all is read. */
+  /** Counts what reading costs, and bounds it to one turn of the event loop. Everything is read where it is left out. */
   readonly work?: Work | undefined;
 };
 
-type Place = { readonly branch: Branch; readonly atSeq: number };
+type ResolvedMoment = { readonly branch: Branch; readonly atSeq: number };
 
 /** Throws where there is no such space, branch or seq. */
-export function* placeOf(view: SpaceView, { branch = defaultBranch, atSeq }: Moment): Flow<Place> {
+export function* resolveMoment(view: SpaceView, { branch = defaultBranch, atSeq }: Moment): Flow<ResolvedMoment> {
   const space = yield* view.findSpace();
   if (space === undefined) throw new MeshError("space_not_found");
   if (atSeq !== undefined && atSeq > space.lastSeq) {
@@ -51,25 +51,20 @@ export async function readEntity(ports: Ports, space: SpaceRef, id: string, mome
   return found;
 }
 
-/** `read`: how many of the first ids were looked at; the others would have been too much at once, and are asked for again. */
+/** `read`: how many of the ids, from the first on, were looked at. The caller asks for the rest in another turn. */
 export type FoundEntities = { readonly seq: number; readonly items: readonly FoundEntity[]; readonly read: number };
 
-/** In the order of the ids, those that were ever written. */
-export function readMany(
-  ports: Ports,
-  space: SpaceRef,
-  ids: readonly string[],
-  moment: Moment,
-): Promise<FoundEntities> {
+/** Those that were ever written, in the order of the ids. */
+export function readMany(ports: Ports, space: SpaceRef, ids: readonly string[], query: Moment): Promise<FoundEntities> {
   return ports.store.read(space, function* (view) {
-    const place = yield* placeOf(view, moment);
-    return { seq: place.atSeq, ...(yield* readAt(view, place, ids, moment.work)) };
+    const moment = yield* resolveMoment(view, query);
+    return { seq: moment.atSeq, ...(yield* readAt(view, moment, ids, query.work)) };
   });
 }
 
 export function* readAt(
   view: SpaceView,
-  { branch, atSeq }: Place,
+  { branch, atSeq }: ResolvedMoment,
   ids: readonly string[],
   work?: Work,
 ): Flow<Pick<FoundEntities, "items" | "read">> {
@@ -78,7 +73,7 @@ export function* readAt(
   return { items: ids.flatMap((id, index) => found(id, branch, states[index])), read: states.length };
 }
 
-/** Where a listing goes on; undefined: it is at its end. */
+/** Where a listing goes on. Undefined at its end. */
 export function cursorBehind(ids: readonly string[], read: number, limit: number): string | undefined {
   return read === ids.length && ids.length < limit ? undefined : ids[read - 1];
 }
@@ -97,23 +92,23 @@ export type PrefixQuery = Moment & {
 export type EntityPage = {
   readonly seq: number;
   readonly items: readonly FoundEntity[];
-  /** Undefined: this was the last page. A page may hold fewer than were asked for and not be the last. */
+  /** Undefined on the last page. A page may hold fewer than were asked for and not be the last. */
   readonly nextCursor: string | undefined;
 };
 
 /** Entities that are there, in the order of their ids. Not a transactional read: no commit can rest on it. */
 export function listByPrefix(ports: Ports, space: SpaceRef, query: PrefixQuery): Promise<EntityPage> {
   return ports.store.read(space, function* (view) {
-    const place = yield* placeOf(view, query);
+    const moment = yield* resolveMoment(view, query);
     const ids = yield* view.listEntityIds({
-      branches: segmentsOf(place.branch, place.atSeq).map(({ branch }) => branch),
+      branches: segmentsOf(moment.branch, moment.atSeq).map(({ branch }) => branch),
       ...rangeOf(query.prefix, query.cursor),
       afterSeq: 0,
       limit: query.limit,
     });
-    const { items: all, read } = yield* readAt(view, place, ids, query.work);
+    const { items: all, read } = yield* readAt(view, moment, ids, query.work);
     const items = all.filter(({ document }) => document !== undefined);
-    return { seq: place.atSeq, items, nextCursor: cursorBehind(ids, read, query.limit) };
+    return { seq: moment.atSeq, items, nextCursor: cursorBehind(ids, read, query.limit) };
   });
 }
 
@@ -143,7 +138,7 @@ const logTurnCharacters = 262_144;
 
 export type LogPage = {
   readonly items: readonly LogEntry[];
-  /** Where the page of newer, and the page of older ones begins; undefined where there are none. */
+  /** Where the page of newer entries and the page of older ones begin; undefined where there are none. */
   readonly nextAfter: number | undefined;
   readonly prevBefore: number | undefined;
 };
@@ -151,13 +146,13 @@ export type LogPage = {
 export async function readLog(
   { store, nextTurn = setImmediate }: Pick<SpacePorts, "store" | "nextTurn">,
   space: SpaceRef,
-  place: LogPlace,
+  cursor: LogCursor,
   limit: number,
 ): Promise<LogPage> {
   const { lastSeq, rows } = await store.read(space, function* (view) {
     const row = yield* view.findSpace();
     if (row === undefined) throw new MeshError("space_not_found");
-    return { lastSeq: row.lastSeq, rows: yield* view.readLog(place, { rows: limit, bytes: logPageBytes }) };
+    return { lastSeq: row.lastSeq, rows: yield* view.readLog(cursor, { rows: limit, bytes: logPageBytes }) };
   });
   const items: LogEntry[] = [];
   let characters = 0;

@@ -19,10 +19,10 @@ const firstLook = 16;
 const largestLook = 128;
 const smallLookCharacters = 262_144;
 
-/** Where what was read has become so much work, the others are left for another turn of the event loop. */
+/** After so much work the rest is left for another turn of the event loop. */
 const workPerTurn = 4_000_000;
 
-/** One state for each ask, in their order; undefined: never written. `work`: what all of it may cost. */
+/** One state for each ask, in their order; undefined for what was never written. `work`: what all of it may cost. */
 export function readEntities(
   view: SpaceView,
   asks: readonly EntityAsk[],
@@ -31,7 +31,7 @@ export function readEntities(
   return readInLooks(view, asks, work, () => false);
 }
 
-/** The same for as many of the first asks as make work for one turn, in groups of `together`: always one, whatever it costs. */
+/** The same for as many of the first asks as fit into one turn, in groups of `together`, and for at least one group. */
 export function readForTurn(
   view: SpaceView,
   asks: readonly EntityAsk[],
@@ -62,7 +62,7 @@ function* readInLooks(
   return states;
 }
 
-/** Adds to `states`, until it is enough; answers with how long what was found is. */
+/** Adds to `states` until that is enough. Returns how many characters were read. */
 function* readSome(
   view: SpaceView,
   asks: readonly EntityAsk[],
@@ -70,19 +70,19 @@ function* readSome(
   states: (EntityState | undefined)[],
   isEnough: IsEnough,
 ): Flow<number> {
-  const lines = asks.map(({ entityId, branch, atSeq }) =>
+  const perEntity = asks.map(({ entityId, branch, atSeq }) =>
     segmentsOf(branch, atSeq).map((segment): TailAsk => ({ ...segment, entityId })),
   );
-  const all = lines.flat();
+  const all = perEntity.flat();
   work?.spend(all.length * workCosts.row);
   const tails = yield* view.readTails(all, firstTail);
   let start = 0;
-  for (const [index, line] of lines.entries()) {
+  for (const [index, tailAsks] of perEntity.entries()) {
     if (isEnough(states.length)) break;
     const entityId = asks[index]?.entityId ?? "";
-    const own = tails.slice(start, start + line.length);
-    start += line.length;
-    states.push(yield* finish(view, entityId, line, own, work));
+    const own = tails.slice(start, start + tailAsks.length);
+    start += tailAsks.length;
+    states.push(yield* finish(view, entityId, tailAsks, own, work));
   }
   return tails.reduce((sum, tail) => sum + charactersOf(tail), 0);
 }
@@ -90,7 +90,7 @@ function* readSome(
 function* finish(
   view: SpaceView,
   entityId: string,
-  line: readonly TailAsk[],
+  tailAsks: readonly TailAsk[],
   first: readonly Tail[],
   work: Work | undefined,
 ): Flow<EntityState | undefined> {
@@ -101,6 +101,6 @@ function* finish(
     if (history.type === "whole") return history.state;
     if (history.type === "absent") return undefined;
     limit *= growth;
-    tails = yield* view.readTails(line, limit);
+    tails = yield* view.readTails(tailAsks, limit);
   }
 }

@@ -22,7 +22,7 @@ export class ReadPace {
     this.#nextTurn = nextTurn;
   }
 
-  /** `read` is told how many entities it may read, and counts there what that costs. */
+  /** `read` gets the number of entities that it may read, and counts what that costs in `work`. */
   async next<T>(read: (size: number, work: Work) => Promise<T>): Promise<T> {
     if (!this.#isFirst) await this.#rest();
     this.#isFirst = false;
@@ -31,7 +31,7 @@ export class ReadPace {
     if (work.spent <= cheap) this.#size = Math.min(this.#size * 2, this.#most);
     if (work.spent > expensive) {
       this.#size = 1;
-      // What is done with the answer takes as long again.
+      // The caller needs about as long again for the answer.
       await this.#rest();
     }
     return answer;

@@ -1,4 +1,4 @@
-// A refusal inside a shared transaction is a value, so that the neighbours of whoever is refused are not rolled back.
+// A refusal inside a shared transaction is a value, so that the neighbours of a refused body are not rolled back.
 // Bodies decide before they write: a refusal leaves nothing behind.
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Flow } from "../ports/flow.ts";

@@ -2,7 +2,7 @@
 // with sends asks the limiter first, and the next one must not overtake it meanwhile. Nothing waits for an answer.
 
 export class SessionTurns {
-  /** Resolves when everything of the session that came so far has been handed to the store, or will never be. */
+  /** Resolves when everything of the session that came so far has reached the store, or will never reach it. */
   readonly #last = new Map<string, Promise<void>>();
 
   /**
@@ -17,20 +17,20 @@ export class SessionTurns {
     const ahead = this.#last.get(sessionId);
     const prepared = prepare();
     if (ahead === undefined && !(prepared instanceof Promise)) return act(prepared);
-    const { promise: handedOver, resolve } = Promise.withResolvers<void>();
-    this.#last.set(sessionId, handedOver);
+    const { promise: reachedStore, resolve } = Promise.withResolvers<void>();
+    this.#last.set(sessionId, reachedStore);
     let result: Promise<Result>;
     try {
       result = act(await afterBoth(prepared, ahead));
     } finally {
-      if (this.#last.get(sessionId) === handedOver) this.#last.delete(sessionId);
+      if (this.#last.get(sessionId) === reachedStore) this.#last.delete(sessionId);
       resolve();
     }
     return result;
   }
 }
 
-/** What the first gives, once both have ended. */
+/** The result of the first, once both have ended. */
 async function afterBoth<T>(first: T | Promise<T>, second: Promise<void> | undefined): Promise<T> {
   const [outcome] = await Promise.allSettled([first, second]);
   if (outcome.status === "rejected") throw outcome.reason;

@@ -1,8 +1,8 @@
-// Making and listing spaces, and forgetting sessions that nobody uses.
+// Making and listing spaces, and forgetting sessions that are not used.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { isName } from "@claudemesh/protocol/messages/names";
 import { sessionUnusedMs } from "../core/session.ts";
-import type { SessionPlace, SignedWrites, SpaceRef, SpaceRow, SpaceSettings } from "../ports/rows.ts";
+import type { SessionCursor, SignedWrites, SpaceRef, SpaceRow, SpaceSettings } from "../ports/rows.ts";
 import type { SessionSweepStep, SpacePorts, SpacesStore } from "../ports.ts";
 
 export async function createSpace(
@@ -25,7 +25,7 @@ export function listSpaces(
   return ports.store.listSpaces(meshId, after, limit);
 }
 
-/** Whether the space takes unsigned commits; who may say so is the caller's to know. */
+/** Whether the space takes unsigned commits. The caller has checked that the member may decide this. */
 export async function setSignedWrites(
   ports: Pick<SpacePorts, "store">,
   space: SpaceRef,
@@ -36,9 +36,9 @@ export async function setSignedWrites(
 
 type SessionSweepPorts = Pick<SpacePorts, "nowMs"> & { readonly store: Pick<SpacesStore, "sweepSessions"> };
 
-/** Yields how many each step has forgotten; whoever runs it rests in between. Finding them means reading all. */
+/** Yields how many each step has forgotten; its runner rests in between. Each session is looked at. */
 export async function* sweepSessions({ store, nowMs }: SessionSweepPorts): AsyncGenerator<number, void> {
-  let after: SessionPlace | undefined;
+  let after: SessionCursor | undefined;
   let more = true;
   while (more) {
     const step: SessionSweepStep = await store.sweepSessions(nowMs() - sessionUnusedMs, after);

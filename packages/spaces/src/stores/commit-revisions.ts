@@ -1,6 +1,6 @@
 // The rule that each operation of a commit has its revision. The operations stand in the commit's own text, which may hold
 // what a database's JSON functions refuse: they are read here, and the store is asked for their revisions. Both are
-// written once and never change, so that two statements see what one would.
+// written once and never change, so that two statements are as good as one.
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
 import type { RowCursor, RowPage, RuleStore, RuleText } from "@claudemesh/storage/row-rules";
 
@@ -58,30 +58,32 @@ async function checkCommits(
   const operations = commits.map(readOperations);
   const missing = await source.findMissing(
     meshId,
-    operations.flatMap((keys) => keys ?? []),
+    operations.flatMap((keys) => (keys === "unreadable" ? [] : keys)),
   );
-  const isBroken = new Set(missing.map(placeOf));
+  const isBroken = new Set(missing.map(commitKeyOf));
   const broken = commits.filter((commit, index) => {
-    return operations[index] === undefined || isBroken.has(placeOf({ spaceId: commit.space_id, seq: commit.seq }));
+    return (
+      operations[index] === "unreadable" || isBroken.has(commitKeyOf({ spaceId: commit.space_id, seq: commit.seq }))
+    );
   });
   const last = commits.length === limit ? commits.at(-1) : undefined;
   return {
     rows: commits.length,
-    found: broken.map((commit) => placeOf({ spaceId: commit.space_id, seq: commit.seq })),
+    found: broken.map((commit) => commitKeyOf({ spaceId: commit.space_id, seq: commit.seq })),
     next: last && [last.space_id, last.seq],
   };
 }
 
-function placeOf({ spaceId, seq }: Pick<RevisionKey, "spaceId" | "seq">): string {
+function commitKeyOf({ spaceId, seq }: Pick<RevisionKey, "spaceId" | "seq">): string {
   return `${spaceId}/${seq}`;
 }
 
-/** A commit that makes or deletes a branch has none. Undefined: this is no commit's text. */
-function readOperations({ space_id: spaceId, seq, branch, original }: CommitText): RevisionKey[] | undefined {
+/** A commit that makes or deletes a branch has none. */
+function readOperations({ space_id: spaceId, seq, branch, original }: CommitText): RevisionKey[] | "unreadable" {
   try {
     const { operations = [] } = parseOwnJsonText(original) as { operations?: { id: string; op: string }[] };
     return operations.map(({ id: entityId, op }, opIndex) => ({ spaceId, branch, entityId, seq, opIndex, op }));
   } catch {
-    return undefined;
+    return "unreadable";
   }
 }

@@ -1,7 +1,7 @@
 // The rules that tie rows of a space together, as a condition on one row that breaks it. Both stores run the same list;
 // one rule more, which reads commits' texts, is in commit-revisions.ts.
 // Rules that a table keeps by itself are not here, and neither is what only reading a whole history could tell: that a
-// snapshot is what the revisions before it make. Whoever doubts snapshots can delete them all.
+// snapshot is what the revisions before it make. Where snapshots are in doubt, all of them can be deleted.
 // Why: docs/decisions/0078.
 import { hash } from "node:crypto";
 import { exists, lacks, type RowDialect, type RowRule, type RowValue, rule } from "@claudemesh/storage/row-rules";
@@ -127,7 +127,7 @@ const spaceAndSessionRules = {
   verdict_beyond_session: rule(
     "space_verdict",
     verdictKey,
-    "a verdict is of its session's member, and not beyond the session's place; the session itself may be forgotten",
+    "a verdict is of its session's member, and not beyond the session's last localSeq; the session itself may be forgotten",
     (d) =>
       has(
         d,

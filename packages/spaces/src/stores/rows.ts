@@ -129,3 +129,8 @@ export type RevisionColumns = { seq: number; op_index: number; op: RevisionRow["
 export function toRevision({ seq, op_index: opIndex, op, body }: RevisionColumns) {
   return { seq, opIndex, op, body: body ?? undefined };
 }
+
+/** Two branches as one key, whichever of them is named first. */
+export function branchPair(a: string, b: string): readonly [string, string] {
+  return a < b ? [a, b] : [b, a];
+}

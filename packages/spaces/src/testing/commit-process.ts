@@ -1,4 +1,4 @@
-// A service in a process of its own, for tests that kill it: commits what it is told, one after the other, each with a
+// A service in a process of its own, for tests that kill it: commits what its input says, one after the other, each with a
 // send, and prints the verdicts as it hears them. Arguments: the store, its fault points, and the work as JSON.
 import assert from "node:assert/strict";
 import process from "node:process";

@@ -6,7 +6,7 @@ import { newTally, Schedule, type ScheduleHost, type Step, stepKinds, type Tally
 
 const anyStep: fc.Arbitrary<Step> = fc.record({
   do: fc.constantFrom(...stepKinds),
-  who: fc.nat(2),
+  client: fc.nat(2),
   salt: fc.nat(2 ** 31 - 1),
 });
 

@@ -1,4 +1,4 @@
-// The services of a schedule: several over one store that survives them, each of which fails when it is told to.
+// The services of a schedule: several over one store that survives them, each of which fails where the schedule says so.
 import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import { StorageError } from "@claudemesh/storage/errors";
 import { prepareSends } from "../../../../tests/support/prepared-sends.ts";
@@ -19,7 +19,7 @@ export abstract class ScheduleServices implements ScheduleHost {
     const hit = (when: Fault) => () => {
       if (this.#fault !== when) return;
       this.#fault = undefined;
-      throw new StorageError("io", `told to fail ${when} the commit`);
+      throw new StorageError("io", `planned failure ${when} the commit`);
     };
     this.#services = ["first", "second"].map(() => {
       const store = this.createStore({ before: hit("before"), after: hit("after") });
@@ -27,7 +27,7 @@ export abstract class ScheduleServices implements ScheduleHost {
     });
   }
 
-  /** A service has several turns or many before the other one has one, so that what it remembers is used and overtaken. */
+  /** A service has several turns or many before the other one has one, so that its cache is used and overtaken. */
   ports(): SpacePorts {
     const turn = this.#turn++;
     const hasManyTurns = turn % 56 < 28;
@@ -41,7 +41,7 @@ export abstract class ScheduleServices implements ScheduleHost {
   }
 }
 
-/** What a service needs besides its store, where nobody listens and the clock stands. */
+/** What a service needs besides its store, where nothing listens and the clock stands. */
 export function schedulePorts(store: SpacesStore, nextId: () => string): SpacePorts {
   return {
     store,

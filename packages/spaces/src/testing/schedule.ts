@@ -34,7 +34,7 @@ export const stepKinds = [
   "burst",
   "burst",
 ] as const;
-export type Step = { readonly do: (typeof stepKinds)[number]; readonly who: number; readonly salt: number };
+export type Step = { readonly do: (typeof stepKinds)[number]; readonly client: number; readonly salt: number };
 
 export type Fault = "before" | "after";
 
@@ -113,7 +113,7 @@ export class Schedule {
       this.#clients.push(new SimulatedClient(member, opened));
     }
     for (const step of steps) {
-      const client = this.#clients[step.who % this.#clients.length];
+      const client = this.#clients[step.client % this.#clients.length];
       if (client !== undefined) await this.#take(step, client, createRandom(step.salt));
     }
     await this.#checkEnd(createRandom(steps.length));
@@ -222,7 +222,7 @@ export class Schedule {
       assert.equal(before.body, JSON.stringify(verdict.error.toBody()));
   }
 
-  /** All that everybody has to send, at once: those that wait for each other share transactions. */
+  /** All that the clients have to send, at once: those that wait for each other share transactions. */
   async #burst(random: Random): Promise<void> {
     const sent: Sent[] = [];
     for (const client of this.#clients) {
@@ -250,7 +250,7 @@ export class Schedule {
       const found = sent.find(
         ({ client, work }) => client.opened.sessionId === sessionId && work.localSeq === localSeq,
       );
-      assert(found !== undefined, `nobody sent commit ${seq}`);
+      assert(found !== undefined, `commit ${seq} was never sent`);
       this.#noteAccepted(found.client, found.work, seq);
     }
     return items.length;
@@ -343,7 +343,7 @@ export class Schedule {
     else this.#model.accept(work.branch, work.operations);
   }
 
-  /** The answer was lost: the log says whether it happened, so that the model knows before anybody else commits. */
+  /** The answer was lost: the log says whether it happened, so that the model knows before another client commits. */
   async #learnFromLog(work: Work): Promise<void> {
     const { items } = await readLog(this.#host.ports(), this.#space, { after: this.#model.lastSeq }, 10);
     assert(items.length <= 1, "more was committed than was sent");

@@ -129,7 +129,7 @@ export class SimulatedClient {
         else documents.set(id, document);
         operations.push(operation);
       } catch (error) {
-        // Now and then it sends what it can not apply itself, and is told.
+        // Now and then it sends what it can not apply itself, and is rejected.
         if (!(error instanceof PatchFailure)) throw error;
         if (random.below(20) === 0) operations.push(operation);
       }
@@ -228,7 +228,7 @@ class ReadBuilder {
   add(id: string, asked: { readonly path: readonly string[]; readonly shallow: boolean }): void {
     const { documents = new Map<string, EntityDocument>(), stack = [] } = this.#view ?? {};
     const { path, shallow } = asked;
-    // One read of a place says all that is known about it.
+    // One read of a path says all that is known about it.
     if (this.pending.some((read) => read.id === id && read.path.join("/") === path.join("/"))) return;
     const touching = stack.filter(({ footprints }) => footprints.has(id));
     const seen = look(documents.get(id), asked);

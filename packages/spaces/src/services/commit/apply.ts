@@ -8,18 +8,16 @@ import type { Operation } from "@claudemesh/protocol/spaces/operations";
 import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
 import { type Work, workCosts } from "@claudemesh/protocol/spaces/work";
 import type { Branch } from "../../core/branch-lineage.ts";
-import { type EntityState, replayCost } from "../../core/entity-history.ts";
-import type { EntityChange } from "../../core/known-space.ts";
+import { type EntityChange, type EntityState, replayCost } from "../../core/entity-history.ts";
 import type { Flow } from "../../ports/flow.ts";
 import type { HeadRow, RevisionRow, SnapshotRow } from "../../ports/rows.ts";
 import type { SpaceTransaction } from "../../ports.ts";
-import { readPresent } from "./present.ts";
 
 /** A document is written out after so many patches, or so much work to replay them, so that reading it stays short. */
 const patchesPerSnapshot = 10;
 const workPerSnapshot = 5_000_000;
 
-/** A document of so many characters fits, whatever they are, and is not written out to see it. */
+/** A document with at most so many characters fits, whichever characters they are, so that it is not measured. */
 const surelySmall = spaceLimits.documentBytes / 8;
 
 export type AppliedCommit = {
@@ -34,7 +32,7 @@ type Working = {
   replayed: number;
   replayWork: number;
   lastPatch: [number, Operation] | undefined;
-  /** It is no longer than this as text; undefined: nobody measured it. */
+  /** It is no longer than this as text. Undefined where it was not measured. */
   charactersAtMost: number | undefined;
   readonly footprints: Footprint[];
 };
@@ -71,7 +69,7 @@ export function* applyOperations(
     entity.replayWork = isPatch ? entity.replayWork + (work.spent - spentBefore) + replayCost(body ?? "") : 0;
     entity.lastPatch = isPatch ? [opIndex, operation] : undefined;
     entity.footprints.push(footprint);
-    // A patch adds no more to a document than it is long itself: what it adds is in it, and more.
+    // A patch contains what it adds, so that the document grows by no more than the length of the patch.
     const before = operation.op === "patch" ? entity.charactersAtMost : 0;
     entity.charactersAtMost = before === undefined ? undefined : before + (body?.length ?? 0);
     revisions.push({
@@ -98,14 +96,14 @@ function* loadTouched(
   for (const { id } of operations) if (!working.has(id)) working.set(id, startFrom(nothing, work));
   const needed = patchedFirst(operations);
   const asks = needed.map((entityId) => ({ entityId, branch }));
-  const states = yield* readPresent(tx, asks, lastSeq, work);
+  const states = yield* tx.present.states(asks, lastSeq, work);
   for (const [index, id] of needed.entries()) {
     working.set(id, startFrom(states[index] ?? nothing, work));
   }
   return working;
 }
 
-/** Whose documents a commit builds on: what is set or deleted first owes nothing to what was there. */
+/** The entities whose documents a commit builds on: what is set or deleted first does not depend on what was there. */
 export function patchedFirst(operations: readonly Operation[]): string[] {
   const firsts = new Map([...operations].reverse().map(({ id, op }) => [id, op]));
   return [...firsts].filter(([, op]) => op === "patch").map(([id]) => id);

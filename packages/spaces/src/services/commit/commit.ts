@@ -1,20 +1,39 @@
-// One commit, from request to verdict: steps 1 to 8 in one transaction. Only says what comes after what; each step is in
-// a file of its own.
-
+// The commit service: one commit, from request to verdict. Each step is in a file of its own; here stands their order.
+//
+// Before the transaction, in the order in which the session's requests came:
+//   1. read       the commit is parsed and fingerprinted, a large one in parts, so that other requests have a turn;
+//   2. budget     its bytes are taken from the mesh's budget;
+//   3. prepare    its sends are fingerprinted, looked up and limited. Where there are sends, or where the budget is spent, a
+//                 commit that was decided before is answered from its verdict first.
+// In one transaction, under the space's lock and then the session's (`decideCommit`):
+//   4. replay     member, session, token and localSeq; a retry gets the stored verdict (replay.ts);
+//   5. signature  what was signed is this write (core/invocation.ts);
+//   6. validate   branches, seqs, reads against later writes, pending reads, the merge (validate.ts);
+//   7. apply      the operations, to the present documents (apply.ts);
+//   8. record     everything that the commit leaves behind; its sends last, since they wait for the mesh's lock (record.ts).
+// After COMMIT, watchers and recipients are woken.
+//
+// The outcomes:
+//   accepted      the commit has a seq, and everything of step 8 is durable;
+//   rejected      steps 6 to 8 found why it can't be accepted, now or later. The verdict is durable and the localSeq is used
+//                 up; nothing else is written, not even sends in front of the refused one;
+//   refused       an error is thrown: nothing is written, and the same commit may be sent again.
+//
+// The body of the transaction may run several times: on the cache alone, then with reads, then by itself after a neighbour in
+// its transaction failed. It therefore decides before it writes, and has no effect outside the transaction.
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { SendToAccept } from "@claudemesh/protocol/messages/commit-sends";
 import type { EncodedCommit } from "@claudemesh/protocol/spaces/commit";
 import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
 import { commitWorkMax, Work } from "@claudemesh/protocol/spaces/work";
-import { type SignedPlace, type VerifiedInvocation, verifySigned } from "../../core/invocation.ts";
+import { type SignedScope, type VerifiedInvocation, verifySigned } from "../../core/invocation.ts";
 import type { Verdict } from "../../core/verdict.ts";
 import type { Flow } from "../../ports/flow.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
 import type { SpacePorts, SpaceTransaction, TakenBytes } from "../../ports.ts";
 import { transact } from "../refusals.ts";
 import { type AppliedCommit, applyOperations } from "./apply.ts";
-import { expectedOf } from "./expected.ts";
-import { type ReadCommit, readCommitInParts } from "./read-commit.ts";
+import { prefetchHintsOf, type ReadCommit, readCommitInParts } from "./read-commit.ts";
 import { type Accepted, fingerprintOf, nothingWritten, record, reject, signedRows } from "./record.ts";
 import { beginWrite, lookUpWrite, type Writer } from "./replay.ts";
 import { validate } from "./validate.ts";
@@ -30,13 +49,13 @@ export type CommitRequest = {
 type CommitToDecide = {
   readonly writer: Writer;
   readonly read: ReadCommit;
-  readonly place: SignedPlace;
+  readonly scope: SignedScope;
   readonly sends: readonly SendToAccept[];
 };
 
 type Decided = { readonly verdict: Verdict; readonly recipients: readonly string[] };
 
-/** Resolves with a verdict, which is durable; throws what is no verdict and has consumed nothing. */
+/** Resolves with a verdict, which is durable; throws where the commit gets none and has consumed nothing. */
 export async function commitToSpace(
   ports: SpacePorts,
   space: SpaceRef,
@@ -44,31 +63,30 @@ export async function commitToSpace(
   request: CommitRequest,
 ): Promise<Verdict> {
   const { sessionId } = request;
-  const outcome = await ports.turns.take(
+  return ports.turns.take(
     sessionId,
     () => prepare(ports, space, memberPubkey, request),
-    async (prepared): Promise<Decided & { readonly prepared: Prepared }> => {
-      if (prepared.answer !== undefined) return { verdict: prepared.answer, recipients: [], prepared };
-      const { writer, read, sends } = prepared;
+    async (prepared) => {
+      if (prepared.type === "answered") return prepared.verdict;
+      const { writer, read, sends } = prepared.toDecide;
       const alone = sends.length > 0;
-      const hints = { writer, alone, expects: () => expectedOf(read.commit) };
-      const deciding = transact(ports.store, space, (tx) => decideCommit(tx, prepared), hints);
+      const hints = { writer, alone, prefetch: () => prefetchHintsOf(read.commit) };
+      const deciding = transact(ports.store, space, (tx) => decideCommit(tx, prepared.toDecide), hints);
       settleBytes(prepared.taken, deciding);
-      return { ...(await deciding), prepared };
+      const decided = await deciding;
+      announce(ports, space, prepared.toDecide, decided);
+      return decided.verdict;
     },
   );
-  announce(ports, space, outcome);
-  return outcome.verdict;
 }
 
-/** `answer`: what was decided before, so that there is nothing to do. */
-type Prepared = CommitToDecide & {
-  readonly answer?: Verdict | undefined;
-  /** Out of the mesh's budget; undefined: nothing is counted. */
-  readonly taken?: TakenBytes | undefined;
-};
+type Prepared =
+  /** It was decided before. */
+  | { readonly type: "answered"; readonly verdict: Verdict }
+  /** `taken`: out of the mesh's budget, where one is counted. */
+  | { readonly type: "ready"; readonly toDecide: CommitToDecide; readonly taken: TakenBytes | undefined };
 
-/** At once for a small commit without sends, which needs nobody's turn. */
+/** At once for a small commit without sends, which waits for nothing. */
 function prepare(
   ports: SpacePorts,
   space: SpaceRef,
@@ -81,18 +99,20 @@ function prepare(
     const { localSeq, sends = [] } = commit;
     const fingerprint = fingerprintOf(payload);
     const writer: Writer = { memberPubkey, sessionId, sessionToken, localSeq, fingerprint, nowMs: ports.nowMs() };
-    const place: SignedPlace = { cmd: "/memory/commit", space, memberPubkey, sessionId, localSeq, payload };
+    const scope: SignedScope = { cmd: "/memory/commit", space, memberPubkey, sessionId, localSeq, payload };
     const taken = ports.budget?.take(space.meshId, Buffer.byteLength(payload));
-    const prepared = { writer, read, place, sends: [] };
-    if (sends.length === 0 && !(taken instanceof Promise) && taken?.type !== "denied") return { ...prepared, taken };
-    return prepareAsking(ports, space, prepared, taken);
+    const toDecide = { writer, read, scope, sends: [] };
+    if (sends.length === 0 && !(taken instanceof Promise) && taken?.type !== "denied") {
+      return { type: "ready", toDecide, taken };
+    }
+    return prepareAsking(ports, space, toDecide, taken);
   };
   const parts = readCommitInParts(encoded);
   const first = parts.next();
   return first.done === true ? finish(first.value) : readOn(ports, parts).then(finish);
 }
 
-/** A large commit: others have a turn between its parts. */
+/** For a large commit: other requests have a turn between its parts. */
 async function readOn(
   { nextTurn = setImmediate }: SpacePorts,
   parts: Generator<void, ReadCommit>,
@@ -108,23 +128,23 @@ async function readOn(
 async function prepareAsking(
   ports: SpacePorts,
   space: SpaceRef,
-  prepared: CommitToDecide,
+  toDecide: CommitToDecide,
   taking: TakenBytes | undefined | Promise<TakenBytes>,
 ): Promise<Prepared> {
-  const { writer } = prepared;
-  const { sends = [] } = prepared.read.commit;
+  const { writer } = toDecide;
+  const { sends = [] } = toDecide.read.commit;
   const taken = await taking;
   let isReady = false;
   try {
     if (sends.length > 0 || taken?.type === "denied") {
-      const answer = await ports.store.read(space, (view) => lookUpWrite(view, writer));
-      if (answer !== undefined) return { ...prepared, answer };
+      const verdict = await ports.store.read(space, (view) => lookUpWrite(view, writer));
+      if (verdict !== undefined) return { type: "answered", verdict };
     }
     if (taken?.type === "denied") throw overBudget(taken.retryAfterSeconds);
     const sender = { meshId: space.meshId, pubkey: writer.memberPubkey };
-    const ready = sends.length === 0 ? [] : await ports.sends.prepare(sender, sends);
+    const prepared = sends.length === 0 ? [] : await ports.sends.prepare(sender, sends);
     isReady = true;
-    return { ...prepared, sends: ready, taken };
+    return { type: "ready", toDecide: { ...toDecide, sends: prepared }, taken };
   } finally {
     if (!isReady) settle(taken, false);
   }
@@ -154,7 +174,7 @@ function* decideCommit(tx: SpaceTransaction, toDecide: CommitToDecide): Flow<Dec
   const begun = yield* beginWrite(tx, writer);
   if (begun.type === "answered") return { verdict: begun.verdict, recipients: [] };
   const { session, space } = begun;
-  const signed = verifySigned(commit.invocation, toDecide.place, space.signedWrites === "required");
+  const signed = verifySigned(commit.invocation, toDecide.scope, space.signedWrites === "required");
   const branchName = commit.branch ?? "";
   const work = new Work(commitWorkMax, tx.worked);
   const validated = yield* validate(tx, session, space.lastSeq, commit, work);
@@ -202,7 +222,6 @@ function* writeWithSends(
   const outcome = yield* tx.acceptSends(sends);
   if (outcome.type === "accepted") return { verdict, recipients: outcome.recipients };
   yield* tx.undoToMark();
-  tx.known.forget();
   const { index, code } = outcome;
   const error = new MeshError("send_rejected_error", undefined, { index, code });
   return { verdict: yield* reject(tx, writer, accepted.branch, error), recipients: [] };
@@ -211,10 +230,10 @@ function* writeWithSends(
 function announce(
   ports: SpacePorts,
   space: SpaceRef,
-  { verdict, recipients, prepared }: Decided & { readonly prepared: Prepared },
+  { writer, read, sends }: CommitToDecide,
+  { verdict, recipients }: Decided,
 ): void {
   if (verdict.type === "rejected" || verdict.replayed) return;
-  const { writer, read, sends } = prepared;
   const { sessionId, localSeq } = writer;
   const { operations, branch = "" } = read.commit;
   const entityIds = [...new Set(operations.map(({ id }) => id))];

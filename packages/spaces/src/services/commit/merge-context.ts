@@ -1,5 +1,5 @@
-// What a commit says about the merge that it is: the branches exist, and the base is the one that the server finds. A
-// base that was right when the merge was proposed and is not any more makes the proposal stale, not false.
+// Checks what a commit says about its merge: the branches exist, and the base is the one that the server finds. A base that
+// was right when the merge was proposed, and is not any more, makes the proposal stale and not false.
 // Why: docs/decisions/0026.
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { MergeContext } from "@claudemesh/protocol/spaces/commit";

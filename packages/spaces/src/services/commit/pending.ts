@@ -14,7 +14,6 @@ import type { ResolvedPendingRead } from "../../core/verdict.ts";
 import type { Flow } from "../../ports/flow.ts";
 import type { LayerAsk, SessionRow } from "../../ports/rows.ts";
 import type { SpaceTransaction } from "../../ports.ts";
-import { readPresentLayers } from "./present.ts";
 
 export type PendingOutcome =
   | {
@@ -22,7 +21,7 @@ export type PendingOutcome =
       readonly reads: readonly ReadToCheck[];
       readonly resolved: readonly ResolvedPendingRead[];
     }
-  /** Final: what the commit rests on will never be. */
+  /** Final: a commit that this one rests on was rejected. */
   | { readonly type: "rejected"; readonly error: MeshError }
   /** No verdict: the same commit may be sent again, or with a basis. */
   | { readonly type: "refused"; readonly error: MeshError };
@@ -110,7 +109,7 @@ function* readLayers(
       asks.set(keyOf(ask), ask);
     }
   }
-  const found = yield* readPresentLayers(tx, branch.name, [...asks.values()], work);
+  const found = yield* tx.present.layers(branch.name, [...asks.values()], work);
   const byKey = new Map([...asks.keys()].map((key, index) => [key, found[index] ?? []]));
   return ({ id, localSeqs }) =>
     localSeqs.map((localSeq) => {

@@ -9,14 +9,16 @@ import {
   joinCommitPayload,
   readCommitHead,
 } from "@claudemesh/protocol/spaces/commit";
-import { fitsBytes, readBranchId, spaceLimits } from "@claudemesh/protocol/spaces/entity";
+import { defaultBranch, fitsBytes, readBranchId, spaceLimits } from "@claudemesh/protocol/spaces/entity";
 import { readOperation } from "@claudemesh/protocol/spaces/operation-wire";
 import type { Operation } from "@claudemesh/protocol/spaces/operations";
 import { bodyOf } from "../../core/entity-history.ts";
+import type { PrefetchHints } from "../../ports.ts";
+import { patchedFirst } from "./apply.ts";
 
 export type ReadCommit = {
   readonly commit: ClientCommit;
-  /** Canonical, without the invocation: what a retry is known by. */
+  /** Canonical, without the invocation. Its fingerprint tells a retry from another commit. */
   readonly payload: string;
   /** What revisions keep of the operations, in their order. */
   readonly bodies: readonly (string | undefined)[];
@@ -27,7 +29,7 @@ export type ReadCommit = {
 /** After texts of so many characters others have a turn. */
 const charactersPerTurn = 131_072;
 
-/** Yields where others may have a turn; the caller goes on when they have had it. Throws what is no commit. */
+/** Yields where other requests may have a turn; the caller continues after it. Throws where this is not a commit. */
 export function* readCommitInParts(encoded: EncodedCommit): Generator<void, ReadCommit> {
   const head = readCommitHead(encoded);
   const operations: Operation[] = [];
@@ -54,7 +56,7 @@ export function* readCommitInParts(encoded: EncodedCommit): Generator<void, Read
   return { commit: nameBranches({ ...head, operations }), payload, bodies, original: writeOriginal(encoded, bodies) };
 }
 
-/** As it was sent, but for the order of keys; the signature is kept beside it. Is read as our own text. */
+/** As it was sent, except for the order of keys. The signature is kept in rows of its own. */
 function writeOriginal(encoded: EncodedCommit, bodies: readonly (string | undefined)[]): string {
   const { invocation: _, operations: encodedOperations, ...others } = encoded;
   const operations = encodedOperations.map(({ op, id }, index) => {
@@ -64,7 +66,7 @@ function writeOriginal(encoded: EncodedCommit, bodies: readonly (string | undefi
   return `${JSON.stringify(others).slice(0, -1)},"operations":[${operations.join(",")}]}`;
 }
 
-/** The default branch has one name inside; clients may call it main. */
+/** Clients may call the default branch main; inside it has one name. */
 function nameBranches(commit: ClientCommit): ClientCommit {
   const { reads, merge } = commit;
   const confirmed = reads.confirmed.map((read) =>
@@ -82,4 +84,16 @@ function nameBranches(commit: ClientCommit): ClientCommit {
       },
     }),
   };
+}
+
+/** What a commit will most likely ask for when it is decided. What is not in here is asked for when it is needed. */
+export function prefetchHintsOf({ branch = defaultBranch, reads, operations }: ClientCommit): PrefetchHints {
+  const branches = new Set([branch]);
+  const writes = reads.confirmed.map((read) => {
+    const readFrom = read.branch ?? branch;
+    branches.add(readFrom);
+    return { branch: readFrom, entityId: read.id, afterSeq: read.seq };
+  });
+  const documents = patchedFirst(operations).map((entityId) => ({ branch, entityId }));
+  return { branches: [...branches], writes, documents };
 }

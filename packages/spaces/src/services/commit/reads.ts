@@ -10,7 +10,6 @@ import { isStale, type LaterToCheck, prepareLater, type ReadToCheck } from "../.
 import type { Flow } from "../../ports/flow.ts";
 import type { WriteAsk } from "../../ports/rows.ts";
 import type { SpaceTransaction } from "../../ports.ts";
-import { readLater, readPresent } from "./present.ts";
 
 export type ConflictDetail = {
   readonly id: string;
@@ -23,7 +22,7 @@ export type ConflictDetail = {
 /** A verdict is kept for ever, so that what it shows of the present is bounded; the rest can be read. */
 const shownValueBytes = 262_144;
 
-/** What looking at the present of stale entities may cost; of those beyond it only the seq is told. */
+/** What looking at the present of stale entities may cost; a conflict beyond it names the seq alone. */
 const describingWork = 10_000_000;
 
 export function* findConflicts(
@@ -62,10 +61,8 @@ function* readLaterWrites(
     }
   }
   const wanted = [...asks.values()];
-  const found = yield* readLater(
-    tx,
+  const found = yield* tx.present.laterWrites(
     wanted.map(({ ask }) => ask),
-    lastSeq,
     work,
   );
   const prepared = found.map((later, index) => prepareLater(later, wanted[index]?.reads ?? 0, work));
@@ -89,7 +86,7 @@ function* describe(
     const { branch, entityId, path, expectedSeq } = read;
     const state = states.get(keyOf(branch.name, entityId));
     const seq = Math.max(state?.seq ?? newestSeqOf(read, later, lastSeq), branch.deletedSeq ?? 0);
-    // What no longer fits is not written out to be measured.
+    // Once the answer is full, the other values are not even measured.
     const shown = room < 0 ? undefined : showValue(state?.document, path);
     room -= shown?.bytes ?? 0;
     const actual = shown === undefined || room < 0 ? { seq } : { seq, value: shown.value };
@@ -108,8 +105,7 @@ function* readShown(
   const work = new Work();
   for (let look = 1; states.size < asks.length && work.spent < describingWork; look *= 2) {
     const some = asks.slice(states.size, states.size + look);
-    const found = yield* readPresent(
-      tx,
+    const found = yield* tx.present.states(
       some.map(([, read]) => read),
       lastSeq,
       work,
@@ -120,7 +116,7 @@ function* readShown(
   return states;
 }
 
-/** Of the writes that were looked at, which are the newest ones. */
+/** The newest of the writes that were looked at. They are the newest writes there are. */
 function newestSeqOf({ branch, entityId }: ReadToCheck, later: LaterWritesOf, lastSeq: number): number {
   const newest = segmentsOf(branch, lastSeq).flatMap((segment) => {
     return later(segment.branch, entityId).writes.find(({ seq }) => seq <= segment.upTo)?.seq ?? [];

@@ -2,7 +2,6 @@
 import { hash } from "node:crypto";
 import type { MeshError } from "@claudemesh/protocol/errors";
 import type { VerifiedInvocation } from "../../core/invocation.ts";
-import type { EntityChange } from "../../core/known-space.ts";
 import {
   type ResolvedPendingRead,
   type Verdict,
@@ -29,7 +28,6 @@ export type Accepted = Omit<AcceptedWrites, "commit" | "verdict"> & {
   readonly branch: string;
   readonly original: string;
   readonly resolved: readonly ResolvedPendingRead[];
-  readonly changes: readonly EntityChange[];
   readonly invocationRef: string | undefined;
   readonly authorizationRef: string | undefined;
 };
@@ -58,7 +56,7 @@ export function signedRows(signed: VerifiedInvocation | undefined) {
 }
 
 export function* record(tx: SpaceTransaction, writer: Writer, accepted: Accepted): Flow<Verdict> {
-  const { seq, branch, original, resolved, changes, invocationRef, authorizationRef, ...rows } = accepted;
+  const { seq, branch, original, resolved, invocationRef, authorizationRef, ...rows } = accepted;
   yield* tx.writeAccepted({
     ...rows,
     verdict: verdictRow(writer, branch, seq, writeAcceptedResult(resolved)),
@@ -75,8 +73,6 @@ export function* record(tx: SpaceTransaction, writer: Writer, accepted: Accepted
       committedAtMs: writer.nowMs,
     },
   });
-  if (rows.createdBranch === undefined && rows.deletedBranch === undefined) tx.known.accepted(seq, branch, changes);
-  else tx.known.forget();
   return { type: "accepted", seq, resolvedPendingReads: resolved, replayed: false };
 }
 

@@ -1,5 +1,5 @@
-// The beginning of every write: the space's lock, then member, session and token, then whether this localSeq was heard
-// before and whether its turn is over. Nothing is written here.
+// The beginning of every write: the space's lock, then member, session and token, then whether this localSeq was decided
+// before or passed over. Nothing is written here.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { decideReplay, type Verdict } from "../../core/verdict.ts";
 import type { Flow } from "../../ports/flow.ts";
@@ -9,7 +9,7 @@ import { checkHolder, type Holder } from "../hold-session.ts";
 
 type Looking = Pick<SpaceView, "findSpace" | "findSession" | "findVerdicts">;
 
-/** Who writes, and under which key. */
+/** The holder that writes, and under which key. */
 export type Writer = Holder & {
   readonly localSeq: number;
   /** Of the canonical payload. */
@@ -30,8 +30,7 @@ export function* beginWrite(tx: SpaceTransaction, writer: Writer): Flow<Begun> {
   if (!live) throw new MeshError("unauthorized");
   if (space === undefined) throw new MeshError("space_not_found");
   const current = checkHolder(session, writer, writer.nowMs);
-  tx.known.stand(space.lastSeq);
-  // A verdict moves its session on in the same transaction: beyond the session's place there is none.
+  // A verdict moves its session on in the same transaction: beyond the session's last localSeq there is none.
   const isNew = writer.localSeq > current.lastLocalSeq;
   const [stored] = isNew ? [] : yield* tx.findVerdicts(writer.sessionId, [writer.localSeq]);
   const claimed = decideReplay(stored, writer.fingerprint, writer.localSeq, current.lastLocalSeq);
@@ -42,7 +41,7 @@ export function* beginWrite(tx: SpaceTransaction, writer: Writer): Flow<Begun> {
 
 /**
  * The same look without locks: what is decided already is answered before anything is spent on it. The verdict is asked
- * for after the session: one that the session's place speaks of is there, and is not taken for passed over.
+ * for after the session: if the session's last localSeq covers it, it is found, and is not taken for passed over.
  */
 export function* lookUpWrite(view: Looking, writer: Writer): Flow<Verdict | undefined> {
   const asked = [view.findSpace(), view.findSession(writer.sessionId)] as const;

@@ -1,5 +1,5 @@
 // Everything that must hold before a commit's operations are applied: the branches and seqs that it names exist, what it
-// read is still so, what it builds on was accepted, its merge is a true one. Writes nothing.
+// read is still so, what it builds on was accepted, its merge has the right base. Writes nothing.
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { ClientCommit } from "@claudemesh/protocol/spaces/commit";
 import { defaultBranch } from "@claudemesh/protocol/spaces/entity";
@@ -12,14 +12,13 @@ import type { SessionRow } from "../../ports/rows.ts";
 import type { SpaceTransaction } from "../../ports.ts";
 import { checkMerge } from "./merge-context.ts";
 import { resolvePending } from "./pending.ts";
-import { readPresentBranches } from "./present.ts";
 import { type ConflictDetail, findConflicts } from "./reads.ts";
 
 export type Validated =
   | { readonly type: "valid"; readonly branch: Branch; readonly resolved: readonly ResolvedPendingRead[] }
   | { readonly type: "rejected"; readonly error: MeshError };
 
-/** Throws what is no verdict. */
+/** Throws where the commit gets no verdict. */
 export function* validate(
   tx: SpaceTransaction,
   session: SessionRow,
@@ -60,7 +59,7 @@ function* findNamedBranches(tx: SpaceTransaction, commit: ClientCommit): Flow<(n
   const names = new Set([commit.branch ?? defaultBranch]);
   for (const { branch } of commit.reads.confirmed) if (branch !== undefined) names.add(branch);
   if (commit.merge !== undefined) names.add(commit.merge.sourceBranch).add(commit.merge.baseBranch);
-  const found = new Map((yield* readPresentBranches(tx, names)).map((branch) => [branch.name, branch]));
+  const found = new Map((yield* tx.present.branches([...names])).map((branch) => [branch.name, branch]));
   return (name) => {
     const branch = found.get(name);
     if (branch === undefined) throw new MeshError("branch_not_found", undefined, { branch: name });

@@ -34,7 +34,7 @@ export class BranchChanges {
     this.#pace = new ReadPace(idsPerRead, nextTurn);
   }
 
-  /** At least one piece, the last of which says so. */
+  /** At least one piece; `isLast` is true for the last one. */
   async *frames(watched: Watched): AsyncGenerator<FramePiece> {
     let upserts: SyncUpsert[] = [];
     let room = frameCharacters;
@@ -53,8 +53,8 @@ export class BranchChanges {
   async *#upserts(watched: Watched): AsyncGenerator<SizedUpsert> {
     const { branch, sinceSeq, atSeq } = this.#span;
     const changed = await this.#feed?.changedOn(branch, sinceSeq, atSeq);
-    if (changed !== undefined) {
-      yield* this.#ofIds([...changed].filter((id) => watched.has(id)));
+    if (changed?.type === "known") {
+      yield* this.#ofIds([...changed.ids].filter((id) => watched.has(id)));
       return;
     }
     yield* this.#ofIds(watched.idsAlone());

@@ -1,4 +1,4 @@
-// Who has the next turn of the event loop.
+// Which owner has the next turn of the event loop.
 import { expect, test } from "vitest";
 import { FairTurns } from "./fair-turns.ts";
 

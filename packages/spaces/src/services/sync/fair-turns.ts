@@ -1,11 +1,14 @@
-// Turns of the event loop for those who would each take a while: one of them has each turn, and whoever has asked for many
-// does not keep the others waiting for all of its own.
+// Turns of the event loop for work that takes a while: each turn runs one piece of it, and an owner that has asked for many turns
+// does not keep the other owners waiting for all of its own.
 // Why: docs/decisions/0116.
 import type { NextTurn } from "../read-pace.ts";
 
+/** First in, first out, in constant time however many wait. */
+type Waiting = Set<{ readonly run: () => void }>;
+
 export class FairTurns {
   readonly #nextTurn: NextTurn;
-  /** What waits, by the one who asked, who stands last when it has had a turn. */
+  /** By owner. An owner that has had a turn stands last. */
   readonly #waiting = new Map<string, Waiting>();
   #isScheduled = false;
 
@@ -14,9 +17,8 @@ export class FairTurns {
   }
 
   take(owner: string, run: () => void): void {
-    const waiting = this.#waiting.get(owner) ?? new Waiting();
-    waiting.add(run);
-    this.#waiting.set(owner, waiting);
+    const waiting: Waiting = this.#waiting.get(owner) ?? new Set();
+    this.#waiting.set(owner, waiting.add({ run }));
     this.#schedule();
   }
 
@@ -34,28 +36,10 @@ export class FairTurns {
     const [next] = this.#waiting;
     if (next === undefined) return;
     const [owner, waiting] = next;
-    const run = waiting.take();
+    const [first] = waiting;
     this.#waiting.delete(owner);
-    if (!waiting.isEmpty) this.#waiting.set(owner, waiting);
-    run?.();
-  }
-}
-
-/** First in, first out, in constant time however many wait. */
-class Waiting {
-  readonly #runs = new Set<{ readonly run: () => void }>();
-
-  get isEmpty(): boolean {
-    return this.#runs.size === 0;
-  }
-
-  add(run: () => void): void {
-    this.#runs.add({ run });
-  }
-
-  take(): (() => void) | undefined {
-    const [first] = this.#runs;
-    if (first !== undefined) this.#runs.delete(first);
-    return first?.run;
+    if (first !== undefined) waiting.delete(first);
+    if (waiting.size > 0) this.#waiting.set(owner, waiting);
+    first?.run();
   }
 }

@@ -1,4 +1,4 @@
-// What a session that watches is told, over a store with real rows and a receiver that takes frames when it wants to.
+// What a session that watches is sent, over a store with real rows and a receiver that takes frames when it wants to.
 import type { SyncPush } from "@claudemesh/protocol/wire/spaces-operations";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Watched } from "../../core/watched.ts";
@@ -21,7 +21,7 @@ beforeEach(async () => {
 afterEach(() => world.close());
 afterAll(() => harness.removeFiles());
 
-/** Takes a frame as soon as it comes, unless it is told to be slow. */
+/** Takes a frame as soon as it comes, unless it is slow. */
 class Receiver {
   readonly frames: SyncPush[] = [];
   readonly failures: unknown[] = [];
@@ -58,7 +58,7 @@ class Receiver {
   }
 
   /** What came since the last call, in short. */
-  told(): string[] {
+  sent(): string[] {
     return this.frames
       .splice(0)
       .map(({ fromSeq, toSeq, upserts }) =>
@@ -72,17 +72,17 @@ class Receiver {
 const everything = new Watched([], [""]);
 
 describe("SPC-12: a session that watches", () => {
-  test("is told the latest state of what changed, and a deletion as such", async () => {
+  test("is sent the latest state of what changed, and a deletion as such", async () => {
     const receiver = new Receiver();
     await writer.write([set("a:1", { n: 1 })]);
     expect(await receiver.sync.watch("", everything, 0)).toBe(1);
-    expect(receiver.told()).toEqual(["0-1 a:1@1"]);
+    expect(receiver.sent()).toEqual(["0-1 a:1@1"]);
     await writer.write([set("a:1", { n: 2 }), set("a:2", { n: 2 })]);
     await writer.write([remove("a:1")]);
     await receiver.sync.reachPresent();
-    expect(receiver.told()).toEqual(["1-3 a:2@2 a:1@3†"]);
+    expect(receiver.sent()).toEqual(["1-3 a:2@2 a:1@3†"]);
     await receiver.sync.reachPresent();
-    expect(receiver.told()).toEqual([]);
+    expect(receiver.sent()).toEqual([]);
   });
 
   test("holds up no commit when it is slow, and gets the last state when it is ready, in one frame", async () => {
@@ -95,13 +95,13 @@ describe("SPC-12: a session that watches", () => {
       await writer.write([set("a:1", { n })]);
       receiver.sync.wake();
     }
-    expect(receiver.told()).toEqual(["0-1 a:1@1"]);
+    expect(receiver.sent()).toEqual(["0-1 a:1@1"]);
     receiver.takeAgain();
     await receiver.sync.reach(500);
-    expect(receiver.told()).toEqual(["1-500 a:1@500"]);
+    expect(receiver.sent()).toEqual(["1-500 a:1@500"]);
   });
 
-  test("is told the same whether the feed knows what changed, has to read it up, or has lost it", async () => {
+  test("is sent the same whether the feed knows what changed, has to read it up, or has lost it", async () => {
     const fed = new SpaceFeed(world.store, world.space);
     const receivers = [new Receiver(fed), new Receiver(new SpaceFeed(world.store, world.space))];
     for (const { sync } of receivers) await sync.watch("", new Watched(["a:1"], ["b:"]), 0);
@@ -112,14 +112,14 @@ describe("SPC-12: a session that watches", () => {
     await write("a:1", "a:2", "b:1");
     await write("b:2");
     for (const { sync } of receivers) await sync.reachPresent();
-    expect(receivers.map((receiver) => receiver.told())).toEqual([
+    expect(receivers.map((receiver) => receiver.sent())).toEqual([
       ["0-2 a:1@1 b:1@1 b:2@2"],
       ["0-2 a:1@1 b:1@1 b:2@2"],
     ]);
     // More than is read from the log at once.
     for (let n = 0; n < 250; n += 1) await writer.write([set(n === 100 ? "b:1" : "c:1", {})]);
     for (const { sync } of receivers) await sync.reachPresent();
-    expect(receivers.map((receiver) => receiver.told())).toEqual([["2-252 b:1@103"], ["2-252 b:1@103"]]);
+    expect(receivers.map((receiver) => receiver.sent())).toEqual([["2-252 b:1@103"], ["2-252 b:1@103"]]);
   });
 
   test("sees on a branch what its ancestors wrote before the fork, and nothing that they write after it", async () => {
@@ -130,11 +130,11 @@ describe("SPC-12: a session that watches", () => {
     await writer.createBranch("draft");
     await writer.write([set("a:3", {})]);
     await receiver.sync.watch("draft", everything, 1);
-    expect(receiver.told()).toEqual(["1-4 a:2@2"]);
+    expect(receiver.sent()).toEqual(["1-4 a:2@2"]);
     await writer.write([set("a:4", {})], { branch: "draft" });
     await writer.write([set("a:5", {})]);
     await receiver.sync.reachPresent();
-    expect(receiver.told()).toEqual(["4-6 a:4@5"]);
+    expect(receiver.sent()).toEqual(["4-6 a:4@5"]);
   });
 
   test("names the last own commit that a frame may hold", async () => {
@@ -157,12 +157,12 @@ describe("SPC-12: a session that watches", () => {
     await Promise.all([first, second]);
     await writer.write([set("a:1", {}), set("a:2", {})]);
     await receiver.sync.reachPresent();
-    expect(receiver.told()).toEqual(["0-1 a:1@1", "0-2 a:2@2"]);
+    expect(receiver.sent()).toEqual(["0-1 a:1@1", "0-2 a:2@2"]);
   });
 });
 
 describe("a watch of many prefixes", () => {
-  test("is told of the first commit behind it without asking for each prefix, which nothing under it has changed", async () => {
+  test("is sent the first commit behind it without asking for each prefix, which nothing under it has changed", async () => {
     let reads = 0;
     const counting: SpacesStore = {
       ...world.store,
@@ -175,25 +175,25 @@ describe("a watch of many prefixes", () => {
     const receiver = new Receiver(feed, counting);
     const prefixes = Array.from({ length: 500 }, (_, n) => `p${n}:`);
     await receiver.sync.watch("", new Watched([], prefixes), 0);
-    expect(receiver.told()).toEqual([]);
+    expect(receiver.sent()).toEqual([]);
     reads = 0;
     const seq = await writer.write([set("p7:1", {}), set("q:1", {})]);
     feed.add({ seq, branch: "", entityIds: ["p7:1", "q:1"] });
     await receiver.sync.reachPresent();
-    expect(receiver.told()).toEqual(["0-1 p7:1@1"]);
+    expect(receiver.sent()).toEqual(["0-1 p7:1@1"]);
     // The moment, and the entity.
     expect(reads).toBe(2);
   });
 });
 
 describe("a session that is taken", () => {
-  test("is lost at the next round at the latest, and told nothing more", async () => {
+  test("is lost at the next round at the latest, and sent nothing more", async () => {
     const receiver = new Receiver();
     await receiver.sync.watch("", everything, 0);
     await world.open(bob, "another", watcher.opened);
     await writer.write([set("a:1", {})]);
     await receiver.sync.reachPresent();
-    expect([receiver.losses, receiver.told()]).toEqual([1, []]);
+    expect([receiver.losses, receiver.sent()]).toEqual([1, []]);
     await receiver.sync.reach(99);
   });
 
@@ -207,11 +207,11 @@ describe("a session that is taken", () => {
     const reached = receiver.sync.reach(1);
     opening.resolve(epoch);
     await reached;
-    expect([receiver.losses, receiver.told()]).toEqual([0, ["0-1 a:1@1"]]);
+    expect([receiver.losses, receiver.sent()]).toEqual([0, ["0-1 a:1@1"]]);
   });
 });
 
-test("a store that fails is reported once, and whoever waits is let go", async () => {
+test("a store that fails is reported once, and what waits for it goes on", async () => {
   let fails = false;
   const store = { ...world.store };
   const failing = new Receiver(undefined, {

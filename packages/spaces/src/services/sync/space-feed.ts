@@ -1,11 +1,11 @@
 // The change feed of one space in this process: fed by the commits that are made here, and from the log where others
-// have committed. One for all who watch the space.
+// have committed. All sessions that watch the space share it.
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
-import { ChangeFeed, type SpaceChange } from "../../core/change-feed.ts";
+import { type ChangedEntities, ChangeFeed, type SpaceChange } from "../../core/change-feed.ts";
 import type { CommitRow, SpaceRef } from "../../ports/rows.ts";
 import type { SpacesStore } from "../../ports.ts";
 
-/** Who is further behind looks at the entities instead, which takes no longer. */
+/** A session that is further behind looks at the entities instead, which takes no longer. */
 const commitsPerLook = 200;
 const bytesPerLook = 1_048_576;
 
@@ -25,16 +25,16 @@ export class SpaceFeed {
     this.#feed?.add(change);
   }
 
-  /** From this seq on, which the space has reached: what is committed after it need not be looked for by anyone who watches. */
+  /** Collects changes from this seq on, which the space has reached. */
   begin(seq: number): void {
     this.#feed ??= new ChangeFeed(seq);
   }
 
-  /** Undefined: not known, so that whoever asks has to look. Call it with a seq that the space has reached. */
-  async changedOn(branch: string, afterSeq: number, upTo: number): Promise<ReadonlySet<string> | undefined> {
+  /** Call it with a seq that the space has reached. */
+  async changedOn(branch: string, afterSeq: number, upTo: number): Promise<ChangedEntities> {
     this.begin(upTo);
     if ((this.#feed?.upTo ?? 0) < upTo) await this.#reach(upTo);
-    return this.#feed?.changedOn(branch, afterSeq, upTo);
+    return this.#feed?.changedOn(branch, afterSeq, upTo) ?? { type: "unknown" };
   }
 
   async #reach(seq: number): Promise<void> {

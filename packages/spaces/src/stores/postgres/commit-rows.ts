@@ -1,21 +1,26 @@
 // The commit log and what members signed, on PostgreSQL.
-import type { CommitRow, InvocationRow, LogPlace, RowBound, SpaceRef } from "../../ports/rows.ts";
+import type { CommitRow, InvocationRow, LogCursor, RowBound, SpaceRef } from "../../ports/rows.ts";
 import { type CommitColumns, commitColumns, toCommit } from "../rows.ts";
 import type { Reading, Statement } from "./reading.ts";
 
-export async function selectLog(db: Reading, space: SpaceRef, place: LogPlace, bound: RowBound): Promise<CommitRow[]> {
-  const isForward = "after" in place;
-  const from = isForward ? place.after : place.before;
+export async function selectLog(
+  db: Reading,
+  space: SpaceRef,
+  cursor: LogCursor,
+  bound: RowBound,
+): Promise<CommitRow[]> {
+  const isForward = "after" in cursor;
+  const from = isForward ? cursor.after : cursor.before;
   const values = [space.meshId, space.spaceId, from, bound.rows, bound.bytes];
   const rows = await db.query<CommitColumns>(isForward ? logSqlAfter : logSqlBefore, values);
   return rows.map(toCommit);
 }
 
-/** From the place on, so that what is left out for its bytes is what is furthest from it. */
-const logSql = (place: string, nearestFirst: string) => `SELECT ${commitColumns} FROM (
+/** From the cursor on, so that what is left out for its bytes is what is furthest from it. */
+const logSql = (range: string, nearestFirst: string) => `SELECT ${commitColumns} FROM (
     SELECT ${commitColumns}, sum(octet_length(original)) OVER (ORDER BY ${nearestFirst}) AS bytes,
       row_number() OVER (ORDER BY ${nearestFirst}) AS n
-    FROM mesh.space_commit WHERE mesh_id = $1 AND space_id = $2 AND ${place} ORDER BY ${nearestFirst} LIMIT $4) c
+    FROM mesh.space_commit WHERE mesh_id = $1 AND space_id = $2 AND ${range} ORDER BY ${nearestFirst} LIMIT $4) c
   WHERE bytes <= $5 OR n = 1 ORDER BY seq`;
 const logSqlAfter = logSql("seq > $3", "seq");
 const logSqlBefore = logSql("seq < $3", "seq DESC");

@@ -28,7 +28,7 @@ export async function selectTails(
 ): Promise<Tail[]> {
   if (asks.length === 0) return [];
   const rows = await db.query<TailColumns>(
-    `SELECT a.n::int AS n, s.seq AS snapshot_seq, CASE WHEN r.place IS NULL OR r.place = 1 THEN s.document END AS document,
+    `SELECT a.n::int AS n, s.seq AS snapshot_seq, CASE WHEN r.n IS NULL OR r.n = 1 THEN s.document END AS document,
        r.seq, r.op_index, r.op, r.body
      FROM unnest($3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY AS a (branch, entity_id, up_to, n)
      LEFT JOIN LATERAL (
@@ -37,7 +37,7 @@ export async function selectTails(
        ORDER BY seq DESC LIMIT 1) s ON true
      LEFT JOIN LATERAL (
        SELECT * FROM (
-         SELECT seq, op_index, op, body, row_number() OVER back AS place,
+         SELECT seq, op_index, op, body, row_number() OVER back AS n,
            count(*) FILTER (WHERE op <> 'patch') OVER (back ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS full_after
          FROM mesh.space_revision
          WHERE mesh_id = $1 AND space_id = $2 AND branch = a.branch AND entity_id = a.entity_id
@@ -136,7 +136,11 @@ function groupWrites(count: number, rows: readonly WriteColumns[]): Write[][] {
   return writes;
 }
 
-export async function selectEntityIds(db: Reading, space: SpaceRef, query: EntityIdQuery): Promise<string[]> {
+export async function selectEntityIds(
+  db: Reading,
+  { meshId, spaceId }: SpaceRef,
+  { branches, from, fromIsTaken, before, afterSeq, limit }: EntityIdQuery,
+): Promise<string[]> {
   const rows = await db.query<{ entity_id: string }>(
     `SELECT DISTINCT h.entity_id FROM unnest($3::text[]) AS b (branch)
      CROSS JOIN LATERAL (
@@ -146,16 +150,7 @@ export async function selectEntityIds(db: Reading, space: SpaceRef, query: Entit
          AND seq > $7
        ORDER BY entity_id LIMIT $8) h
      ORDER BY h.entity_id LIMIT $8`,
-    [
-      space.meshId,
-      space.spaceId,
-      query.branches,
-      query.from,
-      query.fromIsTaken,
-      query.before ?? null,
-      query.afterSeq,
-      query.limit,
-    ],
+    [meshId, spaceId, branches, from, fromIsTaken, before ?? null, afterSeq, limit],
   );
   return rows.map((row) => row.entity_id);
 }

@@ -1,4 +1,4 @@
-// A member who is revoked while a write of his is under way: it is committed before the revocation is answered, or it
+// A member who is revoked while a write of it is under way: it is committed before the revocation is answered, or it
 // is refused. The revocation is the members' own, on connections of its own.
 import { createPostgresMembersStore } from "@claudemesh/members/postgres";
 import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
@@ -94,11 +94,11 @@ describe.skipIf(database === undefined)("while its member is revoked", () => {
     expect(await refusal(open("second"))).toBe("unauthorized");
   });
 
-  test("a guarded commit that waits for the space is refused when its turn comes after the revocation", async () => {
+  test("an optimistic commit that waits for the space is refused when its turn comes after the revocation", async () => {
     const store = harness.createStore();
     const commit = (n: number) => session.send(session.build([set("t:1", { n })]), session.opened, store);
     for (const n of [1, 2]) await commit(n);
-    const before = { ...harness.guarded };
+    const before = { ...harness.optimistic };
     await world.query("BEGIN");
     await world.query("SELECT 1 FROM mesh.space FOR NO KEY UPDATE");
     const late = refusal(commit(3));
@@ -107,7 +107,7 @@ describe.skipIf(database === undefined)("while its member is revoked", () => {
     await world.query("COMMIT");
     expect(await late).toBe("unauthorized");
     expect(await world.lastSeq()).toBe(2);
-    expect(harness.guarded).toEqual({ ...before, overtaken: before.overtaken + 1 });
+    expect(harness.optimistic).toEqual({ ...before, overtaken: before.overtaken + 1 });
   });
 
   test("a commit that carries messages gets the mesh's lock: a revocation that waits for it does not hold that", async () => {

@@ -71,7 +71,7 @@ export async function insertSpace(
     [space.meshId, space.spaceId, signedWrites ?? "optional", createdBy, new Date(nowMs)],
   );
   if (inserted === 0) {
-    // A statement after the wait: it sees the row that was in the way.
+    // The insert waited for the other transaction; this statement began afterwards, and sees its row.
     const stored = await selectSpace(tx, space);
     return (signedWrites ?? stored?.signedWrites) === stored?.signedWrites ? "exists" : "different";
   }
@@ -115,13 +115,13 @@ export async function lockSession(
   return row && toSession(sessionId, row);
 }
 
-/** Who is about to write: its session, locked, and whether its member is one. */
+/** A writer's session, locked, and whether its member is a member now. */
 export type FoundWriter = { readonly session: SessionRow | undefined; readonly live: boolean };
 
 /**
- * One for each of them, in their order. Whoever is a member is held as one: a revocation waits until the transaction has
+ * One for each of them, in their order. A member is locked as such: a revocation waits until the transaction has
  * ended, or was committed before and is seen. The space was locked before, and only the mesh's lock may be asked for
- * afterwards; a revocation takes the member and the mesh in that order too, so that nobody waits in a circle.
+ * afterwards; a revocation takes the member and the mesh in that order too, so that no two wait for each other.
  */
 export async function lockWriters(
   tx: PostgresTransaction,
@@ -146,7 +146,7 @@ export async function lockWriters(
   }));
 }
 
-/** The member is held as in `lockWriters`. */
+/** The member is locked as in `lockWriters`. */
 export async function isLiveMember(tx: PostgresTransaction, meshId: string, pubkey: string): Promise<boolean> {
   const rows = await tx.query(
     "SELECT 1 FROM mesh.member WHERE mesh_id = $1 AND pubkey = $2 AND revoked_at IS NULL FOR SHARE",
@@ -156,23 +156,18 @@ export async function isLiveMember(tx: PostgresTransaction, meshId: string, pubk
   return rows.length > 0;
 }
 
-export async function upsertSession(tx: PostgresTransaction, space: SpaceRef, session: SessionRow): Promise<void> {
+export async function upsertSession(
+  tx: PostgresTransaction,
+  { meshId, spaceId }: SpaceRef,
+  { sessionId, memberPubkey, epoch, tokenHash, lastLocalSeq, usedAtMs }: SessionRow,
+): Promise<void> {
   await tx.execute(
     `INSERT INTO mesh.space_session
        (mesh_id, space_id, session_id, member_pubkey, epoch, token_hash, last_local_seq, used_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
      ON CONFLICT (mesh_id, space_id, session_id) DO UPDATE
      SET epoch = excluded.epoch, token_hash = excluded.token_hash, used_at = excluded.used_at`,
-    [
-      space.meshId,
-      space.spaceId,
-      session.sessionId,
-      session.memberPubkey,
-      session.epoch,
-      session.tokenHash,
-      session.lastLocalSeq,
-      new Date(session.usedAtMs),
-    ],
+    [meshId, spaceId, sessionId, memberPubkey, epoch, tokenHash, lastLocalSeq, new Date(usedAtMs)],
   );
 }
 
@@ -192,21 +187,16 @@ export async function selectOpen(
   return { memberPubkey, openHash, sessionId, epoch, salt, resumed };
 }
 
-export async function insertOpen(tx: PostgresTransaction, space: SpaceRef, open: OpenRow): Promise<void> {
+export async function insertOpen(
+  tx: PostgresTransaction,
+  { meshId, spaceId }: SpaceRef,
+  { memberPubkey, openHash, sessionId, epoch, salt, resumed }: OpenRow,
+): Promise<void> {
   await tx.execute(
     `INSERT INTO mesh.space_session_open
        (mesh_id, space_id, member_pubkey, open_hash, session_id, epoch, salt, resumed)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-    [
-      space.meshId,
-      space.spaceId,
-      open.memberPubkey,
-      open.openHash,
-      open.sessionId,
-      open.epoch,
-      open.salt,
-      open.resumed,
-    ],
+    [meshId, spaceId, memberPubkey, openHash, sessionId, epoch, salt, resumed],
   );
 }
 

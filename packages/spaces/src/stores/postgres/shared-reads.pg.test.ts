@@ -1,4 +1,4 @@
-// Who reads at the same time shares questions, and nobody is answered by one that left before he asked.
+// Reads at the same time share questions, and none is answered by a question that left before the read began.
 import { Postgres, type PostgresValue } from "@claudemesh/storage/postgres";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";

@@ -1,6 +1,6 @@
 // Reading spaces outside of transactions. Every read begins with the space's row and a branch, and most go on with
-// documents: whoever asks for such while others' questions are on their way shares the next one. A question leaves after it
-// was asked, so that its answer is no older than one of its own would be.
+// documents: reads that ask for such while other questions are on their way share the next question. It leaves after all of
+// them have asked, so that its answer is no older than one of their own would be.
 // Why: docs/tuning-log.md#readers-share-questions.
 import { Batcher, questions } from "@claudemesh/storage/batcher";
 import { charactersOf } from "../../core/entity-history.ts";
@@ -16,7 +16,7 @@ import { viewOf } from "./space-view.ts";
 
 /** A document may have a megabyte. */
 const documentsPerQuestion = 32;
-/** Documents of more characters are put together in a turn of the event loop of their own. */
+/** Documents of more characters are assembled in a turn of the event loop of their own. */
 const smallAnswerCharacters = 65_536;
 
 type BranchesAsked = { readonly space: SpaceRef; readonly names: readonly string[] };
@@ -49,7 +49,7 @@ export function createSharedReads(db: Reading): (space: SpaceRef) => SpaceView {
     },
   });
   const turns = new FairTurns();
-  // Those who shared a question would otherwise all put their documents together in the turn in which the answer comes.
+  // Reads that shared a question would otherwise all assemble their documents in the turn in which its answer comes.
   const inTurn = (space: SpaceRef, found: Tail[]): Tail[] | Promise<Tail[]> => {
     const characters = found.reduce((sum, tail) => sum + charactersOf(tail), 0);
     if (characters <= smallAnswerCharacters) return found;

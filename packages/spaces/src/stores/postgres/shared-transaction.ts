@@ -1,17 +1,17 @@
 // One transaction on one space for many commits: the space is locked once, sessions and members are asked for together, and
-// what is decided is held back and written in one go. A commit sees what those before it decided: sessions and verdicts
-// from here, and whatever else is asked of the database after what is held back was written there.
+// what is decided is buffered and written in one go. A commit sees what those before it decided: sessions and verdicts
+// from here, and for everything else the database is asked after the buffer was written there.
 // Why: docs/decisions/0057.
 
 import assert from "node:assert/strict";
 import type { SendsOutcome, SendToAccept } from "@claudemesh/protocol/messages/commit-sends";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
-import type { KnownDraft } from "../../core/known-space.ts";
 import { ready, waitFor } from "../../ports/flow.ts";
 import type { OpenRow, SessionRow, SpaceRef, SpaceRow } from "../../ports/rows.ts";
-import type { SpaceTransaction, TransactionHints } from "../../ports.ts";
-import { HeldWrites } from "../held-writes.ts";
-import { writeDecided } from "./decided-rows.ts";
+import type { TransactionHints } from "../../ports.ts";
+import type { PlainTransaction } from "../cached/cached-transaction.ts";
+import { WriteBuffer } from "../write-buffer.ts";
+import type { RowsAfterCommit } from "./optimistic-commit.ts";
 import {
   insertOpen,
   isLiveMember,
@@ -22,19 +22,13 @@ import {
   upsertSession,
 } from "./session-rows.ts";
 import { viewOf } from "./space-view.ts";
+import { writeBatch } from "./write-batch.ts";
 
 export type AcceptSends = (
   tx: PostgresTransaction,
   meshId: string,
   sends: readonly SendToAccept[],
 ) => Promise<SendsOutcome>;
-
-/** The space as it was found and as it is left, and the sessions that were looked at. */
-export type LeftRows = {
-  readonly foundSeq: number;
-  readonly space: SpaceRow;
-  readonly sessions: readonly SessionRow[];
-};
 
 export class SharedTransaction {
   readonly #tx: PostgresTransaction;
@@ -44,23 +38,17 @@ export class SharedTransaction {
   #spaceRow: Promise<SpaceRow | undefined> | undefined;
   readonly #sessions = new Map<string, Promise<SessionRow | undefined>>();
   readonly #members = new Map<string, Promise<boolean>>();
-  readonly #held = new HeldWrites();
-  readonly body: SpaceTransaction;
+  readonly #buffer = new WriteBuffer();
+  readonly body: PlainTransaction;
   #work = 0;
 
-  constructor(
-    tx: PostgresTransaction,
-    space: SpaceRef,
-    known: KnownDraft,
-    hints: readonly TransactionHints[],
-    acceptSends: AcceptSends,
-  ) {
+  constructor(tx: PostgresTransaction, space: SpaceRef, hints: readonly TransactionHints[], acceptSends: AcceptSends) {
     this.#tx = tx;
     this.#space = space;
     this.#acceptSends = acceptSends;
     const writers = hints.flatMap(({ writer }) => writer ?? []);
     this.#writers = [...new Map(writers.map((writer) => [writer.sessionId, writer])).values()];
-    this.body = this.#createBody(known);
+    this.body = this.#createBody();
   }
 
   /** What its bodies have cost so far. */
@@ -68,24 +56,24 @@ export class SharedTransaction {
     return this.#work;
   }
 
-  /** Before the transaction is committed: everything that was decided is on its way, and COMMIT behind it. */
+  /** Sends everything that was decided, ahead of COMMIT. */
   finish(): void {
     void this.#write();
   }
 
-  /** What the rows without a seq will be when this is committed; undefined: the space was not looked at. */
-  async left(): Promise<LeftRows | undefined> {
+  /** Undefined where the space was not looked at, or does not exist. */
+  async rowsAfterCommit(): Promise<RowsAfterCommit | undefined> {
     const space = await this.#spaceRow;
     if (space === undefined) return undefined;
     const sessions = await Promise.all(this.#sessions.values());
     return {
       foundSeq: space.lastSeq,
-      space: this.#held.space(space),
-      sessions: sessions.flatMap((row) => (row === undefined ? [] : this.#held.session(row))),
+      space: this.#buffer.space(space),
+      sessions: sessions.flatMap((row) => (row === undefined ? [] : this.#buffer.session(row))),
     };
   }
 
-  #createBody(known: KnownDraft): SpaceTransaction {
+  #createBody(): PlainTransaction {
     const space = this.#space;
     const view = viewOf(
       { query: (text, values, name) => this.#afterWrites((tx) => tx.query(text, values, name)) },
@@ -93,22 +81,18 @@ export class SharedTransaction {
     );
     return {
       ...view,
-      known,
       worked: (units) => {
         this.#work += units;
       },
       lockSpace: () => waitFor(this.#lockSpace()),
       lockSession: (sessionId) => waitFor(this.#lockSession(sessionId)),
       isLiveMember: (pubkey) => waitFor(this.#isLiveMember(pubkey)),
-      findVerdicts: (sessionId, localSeqs) => {
-        const held = this.#held.verdictsOf(sessionId, localSeqs);
-        return held === undefined ? view.findVerdicts(sessionId, localSeqs) : ready(() => held);
-      },
+      findVerdicts: (sessionId, localSeqs) => this.#buffer.findVerdicts(sessionId, localSeqs, view.findVerdicts),
       findOpen: (pubkey, openHash) => waitFor(this.#afterWrites((tx) => selectOpen(tx, space, pubkey, openHash))),
       insertOpen: (open: OpenRow) => waitFor(this.#afterWrites((tx) => insertOpen(tx, space, open))),
       putSession: (session) => waitFor(this.#putSession(session)),
-      writeAccepted: (writes) => ready(() => this.#held.accept(writes)),
-      writeRejected: (verdict) => ready(() => this.#held.decide(verdict)),
+      writeAccepted: (writes) => ready(() => this.#buffer.accept(writes)),
+      writeRejected: (verdict) => ready(() => this.#buffer.decide(verdict)),
       mark: () => waitFor(this.#afterWrites((tx) => tx.script("SAVEPOINT before_sends"))),
       undoToMark: () => waitFor(this.#undoToMark()),
       acceptSends: (sends) => waitFor(this.#afterWrites((tx) => this.#acceptSends(tx, space.meshId, sends))),
@@ -119,14 +103,14 @@ export class SharedTransaction {
   async #lockSpace(): Promise<SpaceRow | undefined> {
     if (this.#spaceRow === undefined) {
       this.#spaceRow = this.#note(lockSpace(this.#tx, this.#space));
-      this.#foresee();
+      this.#prefetchWriters();
     }
     const row = await this.#spaceRow;
-    return row && this.#held.space(row);
+    return row && this.#buffer.space(row);
   }
 
-  /** Asks for everybody's session and membership at once. */
-  #foresee(): void {
+  /** Asks for the sessions and memberships of all writers at once. */
+  #prefetchWriters(): void {
     if (this.#writers.length === 0) return;
     const found = this.#note(lockWriters(this.#tx, this.#space, this.#writers));
     for (const [index, { sessionId, memberPubkey }] of this.#writers.entries()) {
@@ -142,7 +126,7 @@ export class SharedTransaction {
       this.#sessions.set(sessionId, this.#note(row));
     }
     const session = await row;
-    return session && this.#held.session(session);
+    return session && this.#buffer.session(session);
   }
 
   #isLiveMember(pubkey: string): Promise<boolean> {
@@ -156,20 +140,20 @@ export class SharedTransaction {
 
   async #putSession(session: SessionRow): Promise<void> {
     this.#sessions.delete(session.sessionId);
-    this.#held.forgetSession(session.sessionId);
+    this.#buffer.forgetSession(session.sessionId);
     await this.#afterWrites((tx) => upsertSession(tx, this.#space, session));
   }
 
   async #undoToMark(): Promise<void> {
-    assert(this.#held.count === 0, "sends are accepted after everything is written");
-    // Only what the database says is true after this.
+    assert(this.#buffer.count === 0, "sends are accepted after everything is written");
+    // What was read or decided before the mark is asked of the database again.
     this.#spaceRow = undefined;
     this.#sessions.clear();
-    this.#held.forgetAll();
+    this.#buffer.forgetAll();
     await this.#note(this.#tx.script("ROLLBACK TO SAVEPOINT before_sends"));
   }
 
-  /** The statement travels behind what is held back, and fails with it. */
+  /** The statement travels behind what was buffered, and fails with it. */
   async #afterWrites<T>(send: (tx: PostgresTransaction) => Promise<T>): Promise<T> {
     const written = this.#write();
     const answer = this.#note(send(this.#tx));
@@ -178,11 +162,11 @@ export class SharedTransaction {
   }
 
   #write(): Promise<unknown> {
-    if (this.#held.count === 0) return Promise.resolve();
-    return this.#note(writeDecided(this.#tx, this.#space, this.#held.take()));
+    if (this.#buffer.count === 0) return Promise.resolve();
+    return this.#note(writeBatch(this.#tx, this.#space, this.#buffer.take()));
   }
 
-  /** Where nobody looks at an answer, COMMIT fails with it. */
+  /** Where no body looks at the answer, COMMIT fails with it. */
   #note<T>(sent: Promise<T>): Promise<T> {
     sent.catch(() => undefined);
     return sent;

@@ -3,7 +3,7 @@
 import { waitFor } from "../../ports/flow.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
 import type { SpaceView } from "../../ports.ts";
-import { branchPair } from "../branch-pair.ts";
+import { branchPair } from "../rows.ts";
 import { selectBranches, selectBranchPage, selectMerges } from "./branch-rows.ts";
 import { selectInvocation, selectLog } from "./commit-rows.ts";
 import { selectEntityIds, selectLayers, selectTails, selectWrites } from "./entity-rows.ts";
@@ -25,7 +25,7 @@ export function viewOf(db: Reading, space: SpaceRef): SpaceView {
     readWrites: (asks, bound) => waitFor(selectWrites(db, space, asks, bound)),
     readLayers: (branch, asks) => waitFor(selectLayers(db, space, branch, asks)),
     listEntityIds: (query) => waitFor(selectEntityIds(db, space, query)),
-    readLog: (place, bound) => waitFor(selectLog(db, space, place, bound)),
+    readLog: (cursor, bound) => waitFor(selectLog(db, space, cursor, bound)),
     readMerges: (a, b, limit) => waitFor(selectMerges(db, space, branchPair(a, b), limit)),
     findInvocation: (hash) => waitFor(selectInvocation(db, space, hash)),
   };

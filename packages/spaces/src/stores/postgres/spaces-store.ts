@@ -46,7 +46,7 @@ export function createPostgresSpacesStore(pools: SpacesPools, options: PostgresS
     sweepSessions: (unusedSinceMs, after) => sweepSessions(common, unusedSinceMs, after),
     dropSnapshots: async (space) => {
       await common.transaction((tx) => deleteSnapshots(tx, space));
-      // How far back the next snapshot is due is known wrongly now.
+      // The cached states say how far back the last snapshot is, which is wrong now.
       lanes.forget(space);
     },
   };

@@ -19,8 +19,8 @@ describe.skipIf(database === undefined)("under stress on PostgreSQL", () => {
   });
   afterEach(() => world.close());
   describeConcurrency(() => world);
-  test("those agents have met guarded statements that wrote, and some that were overtaken", () => {
-    const { written, overtaken } = harness.guarded;
+  test("those agents have met optimistic commits that were written, and some that were overtaken", () => {
+    const { written, overtaken } = harness.optimistic;
     expect(written).toBeGreaterThan(20);
     expect(overtaken).toBeGreaterThan(5);
   });

@@ -7,16 +7,15 @@ import { Batcher, isRefusalOrFull, transactions } from "@claudemesh/storage/batc
 import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import { StorageError } from "@claudemesh/storage/errors";
 import type { Postgres } from "@claudemesh/storage/postgres";
-import { KnownDraft, type KnownSpace } from "../../core/known-space.ts";
 import { type Flow, runAsync } from "../../ports/flow.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
 import type { SpaceTransaction, TransactionHints } from "../../ports.ts";
-import { foresee } from "../foresee.ts";
-import { KnownSpaces } from "../known-spaces.ts";
-import { GuardedCommits } from "./guarded-commits.ts";
-import type { Guard } from "./guarded-rows.ts";
-import { RememberedRows } from "./remembered-rows.ts";
+import { cachedTransaction } from "../cached/cached-transaction.ts";
+import { prefetch } from "../cached/prefetch.ts";
+import { SpaceCache, SpaceCacheOverlay, SpaceCaches } from "../cached/space-cache.ts";
+import { LastSeenRows, OptimisticCommit } from "./optimistic-commit.ts";
 import { type AcceptSends, SharedTransaction } from "./shared-transaction.ts";
+import type { Precondition } from "./write-if-unchanged.ts";
 
 /** May run several times, and with others before and after it in the same transaction. */
 export type TransactionBody<T> = (tx: SpaceTransaction) => Flow<T>;
@@ -38,8 +37,7 @@ export class TransactionLanes {
     run: (batch) => this.#transact(batch),
     isOneItemsFault: isOneBodysFault,
   });
-  readonly #known = new KnownSpaces();
-  readonly #rows = new WeakMap<KnownSpace, RememberedRows>();
+  readonly #lastSeen = new SpaceCaches(() => ({ cache: new SpaceCache(), rows: new LastSeenRows() }));
 
   constructor(
     postgres: Postgres,
@@ -55,60 +53,56 @@ export class TransactionLanes {
     return (await this.#lanes.submit({ space, body, hints })) as T;
   }
 
-  /** What is remembered of the space; the next transaction asks the database for everything. */
+  /** The next transaction asks the database for everything. */
   forget(space: SpaceRef): void {
-    this.#known.forget(space);
+    this.#lastSeen.forget(space);
   }
 
   async #transact(batch: readonly Waiting[]): Promise<readonly unknown[]> {
     const { space } = batch[0] as Waiting;
-    const known = this.#known.of(space);
-    const rows = this.#rows.get(known) ?? new RememberedRows();
-    this.#rows.set(known, rows);
-    const guard = guardOf(batch, rows);
-    const values = guard && (await this.#transactGuarded(space, batch, { known, rows, guard }));
-    return values ?? this.#transactAsking(space, batch, { known, rows });
+    const lastSeen = this.#lastSeen.of(space);
+    const outcome = await this.#transactOptimistically(space, batch, lastSeen);
+    return outcome === "not_possible" ? this.#transactReading(space, batch, lastSeen) : outcome.values;
   }
 
-  /** In one round trip; undefined: nothing was done, and it takes a transaction that asks. */
-  async #transactGuarded(
+  /** In one round trip. Nothing is written where that is not possible. */
+  async #transactOptimistically(
     space: SpaceRef,
     batch: readonly Waiting[],
-    { known, rows, guard }: Remembered & { readonly guard: Guard },
-  ): Promise<readonly unknown[] | undefined> {
-    if (guard.space.lastSeq !== known.seq) return undefined;
-    const draft = new KnownDraft(known);
-    const commits = GuardedCommits.decide(
-      batch.map(({ body }) => body),
-      guard,
-      draft,
-    );
-    if (commits === undefined) return undefined;
+    { cache, rows }: LastSeen,
+  ): Promise<{ readonly values: readonly unknown[] } | "not_possible"> {
+    const precondition = preconditionOf(batch, rows);
+    if (precondition === undefined || precondition.space.lastSeq !== cache.seq) return "not_possible";
+    const overlay = new SpaceCacheOverlay(cache);
+    const bodies = batch.map(({ body }) => body);
+    const commit = OptimisticCommit.decide(bodies, precondition, overlay);
+    if (commit === "not_possible") return commit;
     const { written } = await this.#postgres.transaction(async (tx) => {
       // Nothing is waited for here, so that COMMIT travels with it.
-      const sent = commits.write(tx, space);
+      const sent = commit.write(tx, space);
       sent.catch(() => undefined);
       await this.#hooks?.before("commit");
       return { written: sent };
     });
-    if (!(await written)) return undefined;
-    known.keep(draft);
-    rows.keep(commits.left, guard.space.lastSeq);
+    if (!(await written)) return "not_possible";
+    cache.adopt(overlay);
+    rows.keep(commit.after, precondition.space.lastSeq);
     await this.#hooks?.after("commit");
-    return commits.values;
+    return commit;
   }
 
-  async #transactAsking(
+  async #transactReading(
     space: SpaceRef,
     batch: readonly Waiting[],
-    { known, rows }: Remembered,
+    { cache, rows }: LastSeen,
   ): Promise<readonly unknown[]> {
     const hints = batch.map((waiting) => waiting.hints);
-    const { values, draft, shared } = await this.#postgres.transaction(async (tx) => {
-      const attempt = new KnownDraft(known);
-      const sharing = new SharedTransaction(tx, space, attempt, hints, this.#acceptSends);
-      const expected = hints.flatMap(({ expects }) => expects?.() ?? []);
-      await runAsync(foresee(sharing.body, expected, rows.isQuiet));
+    const { values, overlay, shared } = await this.#postgres.transaction(async (tx) => {
+      const attempt = new SpaceCacheOverlay(cache);
+      const sharing = new SharedTransaction(tx, space, hints, this.#acceptSends);
+      const cached = cachedTransaction(sharing.body, attempt);
+      const prefetchHints = hints.flatMap((each) => each.prefetch?.() ?? []);
+      await runAsync(prefetch(cached, attempt, prefetchHints, rows.isQuiet));
       const decided: unknown[] = [];
       let rested = 0;
       for (const { body } of batch) {
@@ -117,24 +111,24 @@ export class TransactionLanes {
           rested = sharing.work;
           await nextTurn();
         }
-        decided.push(await runAsync(body(sharing.body)));
+        decided.push(await runAsync(body(cached)));
       }
       sharing.finish();
       await this.#hooks?.before("commit");
-      return { values: decided, draft: attempt, shared: sharing };
+      return { values: decided, overlay: attempt, shared: sharing };
     });
-    const left = await shared.left();
-    if (left !== undefined) rows.keep(left, known.knownSeq);
-    known.keep(draft);
+    const after = await shared.rowsAfterCommit();
+    if (after !== undefined) rows.keep(after, cache.isEmpty ? undefined : cache.seq);
+    cache.adopt(overlay);
     await this.#hooks?.after("commit");
     return values;
   }
 }
 
-type Remembered = { readonly known: KnownSpace; readonly rows: RememberedRows };
+type LastSeen = { readonly cache: SpaceCache; readonly rows: LastSeenRows };
 
-/** Commits of one session alone: a crowd is better served by a transaction that they share. */
-function guardOf(batch: readonly Waiting[], rows: RememberedRows): Guard | undefined {
+/** For commits of one session alone: those of many are better served by a transaction that they share. */
+function preconditionOf(batch: readonly Waiting[], rows: LastSeenRows): Precondition | undefined {
   const writer = batch[0]?.hints.writer;
   if (writer === undefined) return undefined;
   const isOneWriters = batch.every(
@@ -143,7 +137,7 @@ function guardOf(batch: readonly Waiting[], rows: RememberedRows): Guard | undef
       hints.writer?.sessionId === writer.sessionId &&
       hints.writer.memberPubkey === writer.memberPubkey,
   );
-  return isOneWriters ? rows.guard(writer.sessionId) : undefined;
+  return isOneWriters ? rows.precondition(writer.sessionId) : undefined;
 }
 
 /** Also a bug, and want of room: a retry writes nothing, and must not be refused with what does not fit. */

@@ -1,11 +1,11 @@
 // The commit log and what members signed, on SQLite.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import type { CommitRow, InvocationRow, LogPlace, RowBound, SpaceRef } from "../../ports/rows.ts";
+import type { CommitRow, InvocationRow, LogCursor, RowBound, SpaceRef } from "../../ports/rows.ts";
 import { type CommitColumns, commitColumns, toCommit } from "../rows.ts";
 
-export function selectLog(db: Sqlite, space: SpaceRef, place: LogPlace, bound: RowBound): CommitRow[] {
-  const isForward = "after" in place;
-  const range = [space.meshId, space.spaceId, isForward ? place.after : place.before] as const;
+export function selectLog(db: Sqlite, space: SpaceRef, cursor: LogCursor, bound: RowBound): CommitRow[] {
+  const isForward = "after" in cursor;
+  const range = [space.meshId, space.spaceId, isForward ? cursor.after : cursor.before] as const;
   const logRows = isForward ? logRowsAfter : logRowsBefore;
   const sizes = db
     .sql<{ bytes: number }>(`SELECT octet_length(original) AS bytes ${logRows}`)
@@ -23,27 +23,17 @@ export function selectLog(db: Sqlite, space: SpaceRef, place: LogPlace, bound: R
 const logRowsAfter = "FROM space_commit WHERE mesh_id = ? AND space_id = ? AND seq > ? ORDER BY seq LIMIT ?";
 const logRowsBefore = "FROM space_commit WHERE mesh_id = ? AND space_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?";
 
-export function insertCommits(tx: Sqlite, space: SpaceRef, commits: readonly CommitRow[]): void {
+export function insertCommits(tx: Sqlite, { meshId, spaceId }: SpaceRef, commits: readonly CommitRow[]): void {
   const insert = tx.sql(
     `INSERT INTO space_commit (mesh_id, space_id, seq, branch, session_id, local_seq, member_pubkey, original,
        resolution, invocation_ref, authorization_ref, committed_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   for (const commit of commits) {
-    insert.run(
-      space.meshId,
-      space.spaceId,
-      commit.seq,
-      commit.branch,
-      commit.sessionId,
-      commit.localSeq,
-      commit.memberPubkey,
-      commit.original,
-      commit.resolution,
-      commit.invocationRef ?? null,
-      commit.authorizationRef ?? null,
-      commit.committedAtMs,
-    );
+    const { seq, branch, sessionId, localSeq, memberPubkey, original, resolution, committedAtMs } = commit;
+    const { invocationRef = null, authorizationRef = null } = commit;
+    const request = [sessionId, localSeq, memberPubkey, original, resolution] as const;
+    insert.run(meshId, spaceId, seq, branch, ...request, invocationRef, authorizationRef, committedAtMs);
   }
 }
 

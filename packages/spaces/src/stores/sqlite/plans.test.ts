@@ -47,7 +47,7 @@ describe("what belongs to a session is found by it, however much its space has s
     session.opened = await world.open(alice, "again", session.opened);
     world.nowMs += sessionUnusedMs + 1;
     await sweepAllSessions(world.ports());
-    for (const place of [{ after: 0 }, { before: 3 }]) await readLog(world.ports(), world.space, place, 10);
+    for (const cursor of [{ after: 0 }, { before: 3 }]) await readLog(world.ports(), world.space, cursor, 10);
     db = openSqlite({ path: harness.path });
   });
   afterAll(async () => {
@@ -75,8 +75,8 @@ describe("what belongs to a session is found by it, however much its space has s
   test("what a session was opened by is looked up by the session or by the open, never in the whole space", () => {
     const asked = statements("space_session_open").filter((sql) => !/^\s*INSERT\b/.test(sql));
     const steps = asked.flatMap((sql) => explain(db, sql).filter((step) => /space_session_open|\bo\b/.test(step)));
-    const byPlace = /space_session_open_session \(mesh_id=\? AND space_id=\? AND session_id=\?|open_hash=\?/;
-    expect(steps.filter((step) => !byPlace.test(step))).toEqual([]);
+    const byKey = /space_session_open_session \(mesh_id=\? AND space_id=\? AND session_id=\?|open_hash=\?/;
+    expect(steps.filter((step) => !byKey.test(step))).toEqual([]);
     expect(steps.some((step) => step.includes("space_session_open_session"))).toBe(true);
   });
 });

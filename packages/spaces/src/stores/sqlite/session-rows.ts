@@ -79,23 +79,15 @@ export function selectSession(db: Sqlite, space: SpaceRef, sessionId: string): S
   return row && toSession(sessionId, row);
 }
 
-export function upsertSession(tx: Sqlite, space: SpaceRef, session: SessionRow): void {
+export function upsertSession(tx: Sqlite, { meshId, spaceId }: SpaceRef, session: SessionRow): void {
+  const { sessionId, memberPubkey, epoch, tokenHash, lastLocalSeq, usedAtMs } = session;
   tx.sql(
     `INSERT INTO space_session
        (mesh_id, space_id, session_id, member_pubkey, epoch, token_hash, last_local_seq, used_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (mesh_id, space_id, session_id) DO UPDATE
      SET epoch = excluded.epoch, token_hash = excluded.token_hash, used_at = excluded.used_at`,
-  ).run(
-    space.meshId,
-    space.spaceId,
-    session.sessionId,
-    session.memberPubkey,
-    session.epoch,
-    session.tokenHash,
-    session.lastLocalSeq,
-    session.usedAtMs,
-  );
+  ).run(meshId, spaceId, sessionId, memberPubkey, epoch, tokenHash, lastLocalSeq, usedAtMs);
 }
 
 export function selectOpen(
@@ -115,21 +107,13 @@ export function selectOpen(
   return { memberPubkey, openHash, sessionId, epoch, salt, resumed: resumed === 1 };
 }
 
-export function insertOpen(tx: Sqlite, space: SpaceRef, open: OpenRow): void {
+export function insertOpen(tx: Sqlite, { meshId, spaceId }: SpaceRef, open: OpenRow): void {
+  const { memberPubkey, openHash, sessionId, epoch, salt, resumed } = open;
   tx.sql(
     `INSERT INTO space_session_open
        (mesh_id, space_id, member_pubkey, open_hash, session_id, epoch, salt, resumed)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-  ).run(
-    space.meshId,
-    space.spaceId,
-    open.memberPubkey,
-    open.openHash,
-    open.sessionId,
-    open.epoch,
-    open.salt,
-    open.resumed ? 1 : 0,
-  );
+  ).run(meshId, spaceId, memberPubkey, openHash, sessionId, epoch, salt, resumed ? 1 : 0);
 }
 
 export function selectVerdicts(
@@ -148,7 +132,7 @@ export function selectVerdicts(
   });
 }
 
-export function insertVerdicts(tx: Sqlite, space: SpaceRef, verdicts: readonly VerdictRow[]): void {
+export function insertVerdicts(tx: Sqlite, { meshId, spaceId }: SpaceRef, verdicts: readonly VerdictRow[]): void {
   const insert = tx.sql(
     `INSERT INTO space_verdict
        (mesh_id, space_id, session_id, local_seq, member_pubkey, fingerprint, branch, seq, result, decided_at)
@@ -156,8 +140,8 @@ export function insertVerdicts(tx: Sqlite, space: SpaceRef, verdicts: readonly V
   );
   for (const { sessionId, localSeq, memberPubkey, fingerprint, branch, seq, result, decidedAtMs } of verdicts) {
     insert.run(
-      space.meshId,
-      space.spaceId,
+      meshId,
+      spaceId,
       sessionId,
       localSeq,
       memberPubkey,
@@ -170,7 +154,7 @@ export function insertVerdicts(tx: Sqlite, space: SpaceRef, verdicts: readonly V
   }
 }
 
-/** Each session's place is behind the verdict that is given for it. */
+/** Each session moves to the verdict that is given for it. */
 export function moveSessions(tx: Sqlite, space: SpaceRef, verdicts: readonly VerdictRow[]): void {
   const move = tx.sql(
     `UPDATE space_session SET last_local_seq = ?, used_at = ?

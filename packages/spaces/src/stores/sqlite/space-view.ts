@@ -3,7 +3,7 @@ import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { ready } from "../../ports/flow.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
 import type { SpaceView } from "../../ports.ts";
-import { branchPair } from "../branch-pair.ts";
+import { branchPair } from "../rows.ts";
 import { selectBranches, selectBranchPage, selectMerges } from "./branch-rows.ts";
 import { selectInvocation, selectLog } from "./commit-rows.ts";
 import { selectEntityIds, selectLayer, selectTail, selectWrites } from "./entity-rows.ts";
@@ -26,7 +26,7 @@ export function viewOf(db: () => Sqlite, space: SpaceRef): SpaceView {
     readWrites: (asks, bound) => ready(() => each(asks, (on, ask) => selectWrites(on, space, ask, bound))),
     readLayers: (branch, asks) => ready(() => each(asks, (on, ask) => selectLayer(on, space, branch, ask))),
     listEntityIds: (query) => ready(() => selectEntityIds(db(), space, query)),
-    readLog: (place, bound) => ready(() => selectLog(db(), space, place, bound)),
+    readLog: (cursor, bound) => ready(() => selectLog(db(), space, cursor, bound)),
     readMerges: (a, b, limit) => ready(() => selectMerges(db(), space, branchPair(a, b), limit)),
     findInvocation: (hash) => ready(() => selectInvocation(db(), space, hash)),
   };

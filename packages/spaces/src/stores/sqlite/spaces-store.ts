@@ -4,11 +4,11 @@ import { transactionWorkMax } from "@claudemesh/protocol/spaces/work";
 import type { FirstOnes, GroupCommit } from "@claudemesh/storage/group-commit";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import { KnownDraft, type KnownSpace } from "../../core/known-space.ts";
 import { type Flow, runSync } from "../../ports/flow.ts";
 import type { SpaceRef } from "../../ports/rows.ts";
 import type { SpacesStore, SpaceTransaction } from "../../ports.ts";
-import { KnownSpaces } from "../known-spaces.ts";
+import { cachedTransaction } from "../cached/cached-transaction.ts";
+import { SpaceCache, SpaceCacheOverlay, SpaceCaches } from "../cached/space-cache.ts";
 import { deleteSnapshots } from "./entity-rows.ts";
 import { countRows, insertSpace, selectSpaces, updateSignedWrites } from "./session-rows.ts";
 import { type AcceptSends, SharedTransaction } from "./shared-transaction.ts";
@@ -25,15 +25,16 @@ export type SqliteSpacesOptions = {
 };
 
 export function createSqliteSpacesStore(db: Sqlite, commit: GroupCommit, options: SqliteSpacesOptions): SpacesStore {
-  const drafts = new DraftsOfTransaction();
-  const spaces = new KnownSpaces();
-  const runBodies = (tx: Sqlite, waiting: readonly Waiting[]) => runTogether(tx, waiting, drafts, options.acceptSends);
+  const overlays = new OverlaysOfTransaction();
+  const caches = new SpaceCaches(() => new SpaceCache());
+  const runBodies = (tx: Sqlite, waiting: readonly Waiting[]) =>
+    runTogether(tx, waiting, overlays, options.acceptSends);
   return {
     read: async (space, body) => runSync(body(viewOf(() => db, space))),
     transact: async <T>(space: SpaceRef, body: (tx: SpaceTransaction) => Flow<T>) => {
-      const known = spaces.of(space);
-      const { value, draft } = await commit.submitItem(runBodies, { space, known, body }, "commit");
-      drafts.keep(known, draft);
+      const cache = caches.of(space);
+      const { value, overlay } = await commit.submitItem(runBodies, { space, cache, body }, "commit");
+      cache.adopt(overlay);
       return value as T;
     },
     createSpace: (space, settings, nowMs) => commit.submit((tx) => insertSpace(tx, space, settings, nowMs)),
@@ -42,24 +43,24 @@ export function createSqliteSpacesStore(db: Sqlite, commit: GroupCommit, options
     count: async (meshId, what, upTo) => countRows(db, meshId, what, upTo),
     sweepSessions: async (unusedSinceMs, after) => {
       const unused = selectUnusedSessions(db, unusedSinceMs, after);
-      if (unused.places.length === 0) return { removed: 0, next: unused.next, more: unused.next !== undefined };
+      if (unused.sessions.length === 0) return { removed: 0, next: unused.next, more: unused.next !== undefined };
       return commit.submit((tx) => deleteUnusedSessions(tx, unusedSinceMs, unused, after));
     },
     dropSnapshots: async (space) => {
       await commit.submit((tx) => deleteSnapshots(tx, space));
-      // How far back the next snapshot is due is known wrongly now.
-      spaces.forget(space);
+      // The cached states say how far back the last snapshot is, which is wrong now.
+      caches.forget(space);
     },
   };
 }
 
 type Waiting = {
   readonly space: SpaceRef;
-  readonly known: KnownSpace;
+  readonly cache: SpaceCache;
   readonly body: (tx: SpaceTransaction) => Flow<unknown>;
 };
 
-type Ran = { readonly value: unknown; readonly draft: KnownDraft };
+type Ran = { readonly value: unknown; readonly overlay: SpaceCacheOverlay };
 
 /**
  * Bodies that follow each other in one transaction, each space's in their order: as many of them as make work enough,
@@ -68,49 +69,49 @@ type Ran = { readonly value: unknown; readonly draft: KnownDraft };
 function runTogether(
   tx: Sqlite,
   waiting: readonly Waiting[],
-  drafts: DraftsOfTransaction,
+  overlays: OverlaysOfTransaction,
   acceptSends: AcceptSends,
 ): FirstOnes<Ran> {
-  const shared = new Map<string, SharedTransaction>();
+  const shared = new Map<string, Shared>();
   const firstOnes: Ran[] = [];
   let work = 0;
-  for (const { space, known, body } of waiting) {
+  for (const { space, cache, body } of waiting) {
     if (work >= transactionWorkMax) break;
-    // What is known of a space may be forgotten and begun anew between two of its bodies: it is no name for the space.
+    // The cache of a space may be forgotten and made anew between two of its bodies: it is no name for the space.
     const key = `${space.meshId}/${space.spaceId}`;
     let on = shared.get(key);
     if (on === undefined) {
-      on = new SharedTransaction(tx, space, drafts.of(tx.transactionNumber, known), acceptSends);
+      const rows = new SharedTransaction(tx, space, acceptSends);
+      const overlay = overlays.of(tx.transactionNumber, cache);
+      on = { rows, overlay, body: cachedTransaction(rows.body, overlay) };
       shared.set(key, on);
     }
-    const before = on.work;
-    firstOnes.push({ value: runSync(body(on.body)), draft: on.known });
-    work += on.work - before;
+    const before = on.rows.work;
+    firstOnes.push({ value: runSync(body(on.body)), overlay: on.overlay });
+    work += on.rows.work - before;
   }
-  for (const on of shared.values()) on.finish();
+  for (const { rows } of shared.values()) rows.finish();
   return { firstOnes };
 }
 
-/** Bodies of one transaction share their draft; one that is rolled back and run again begins with a new one. */
-class DraftsOfTransaction {
-  #transaction = 0;
-  #drafts = new Map<KnownSpace, KnownDraft>();
-  #kept = new WeakSet<KnownDraft>();
+type Shared = {
+  readonly rows: SharedTransaction;
+  readonly overlay: SpaceCacheOverlay;
+  readonly body: SpaceTransaction;
+};
 
-  of(transaction: number, known: KnownSpace): KnownDraft {
+/** Bodies of one transaction share an overlay; a transaction that was rolled back and runs again begins with a new one. */
+class OverlaysOfTransaction {
+  #transaction = 0;
+  readonly #overlays = new Map<SpaceCache, SpaceCacheOverlay>();
+
+  of(transaction: number, cache: SpaceCache): SpaceCacheOverlay {
     if (transaction !== this.#transaction) {
       this.#transaction = transaction;
-      this.#drafts.clear();
+      this.#overlays.clear();
     }
-    const draft = this.#drafts.get(known) ?? new KnownDraft(known);
-    this.#drafts.set(known, draft);
-    return draft;
-  }
-
-  /** Whoever of the transaction is told first that it was committed keeps it for all. */
-  keep(known: KnownSpace, draft: KnownDraft): void {
-    if (this.#kept.has(draft)) return;
-    this.#kept.add(draft);
-    known.keep(draft);
+    const overlay = this.#overlays.get(cache) ?? new SpaceCacheOverlay(cache);
+    this.#overlays.set(cache, overlay);
+    return overlay;
   }
 }

@@ -1,4 +1,4 @@
-// The ten anomalies by which isolation levels are told apart (the Hermitage suite): none of them can be committed. A
+// The ten anomalies by which isolation levels differ (the Hermitage suite): none of them can be committed. A
 // predicate is a read of the entity that lists what is searched, since listings by prefix are no transactional reads.
 import type { EntityDocument } from "@claudemesh/protocol/spaces/entity";
 import type { FabricValue } from "@claudemesh/protocol/spaces/fabric-value";
@@ -83,7 +83,7 @@ export function describeAnomalies(world: () => World): void {
     expect(brief(await one.commit([set("sum:1", { count: 2 })], { confirmed: [predicate] }))).toBe("ConflictError");
   });
 
-  test("P4, lost update: of two that read and write the same, one is told", async () => {
+  test("P4, lost update: of two that read and write the same, one is rejected", async () => {
     const { one, two, seq } = await start();
     const bump = (value: number) => [set("row:1", { value })];
     const verdicts = await Promise.all([

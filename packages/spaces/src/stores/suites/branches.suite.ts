@@ -180,7 +180,7 @@ export function describeBranches(world: () => World): void {
     expect(await world().document("task:1")).toEqual({ value: { n: 4 } });
   });
 
-  test("siblings merge from the point where their lines part", async () => {
+  test("siblings merge from the point where their lineages part", async () => {
     const session = await world().session();
     await session.write([set("task:1", { n: 1 }), set("task:2", { n: 1 })]);
     await session.createBranch("left");
@@ -259,7 +259,7 @@ export function describeBranches(world: () => World): void {
     expect(await propose("draft", "", chosen)).toMatchObject({ status: "ready" });
   });
 
-  test("changes of many entities are told in the order of their ids, page after page", async () => {
+  test("changes of many entities are listed in the order of their ids, page after page", async () => {
     const session = await world().session();
     await session.createBranch("draft");
     const ids = Array.from({ length: 70 }, (_, n) => `many:${String(n).padStart(2, "0")}`);

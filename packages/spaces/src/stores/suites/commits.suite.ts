@@ -140,7 +140,7 @@ export function describeCommits(world: () => World): void {
     expect(brief(await one.commit([set("task:2", {})], shallow))).toBe("ConflictError");
   });
 
-  test("an absent entity can be read: who creates it makes the read stale", async () => {
+  test("an absent entity can be read: creating it makes the read stale", async () => {
     const [one, two] = [await world().session(), await world().session()];
     const absent = { confirmed: [read("task:1", 0)] };
     await two.write([set("task:1", { by: "two" })], absent);
@@ -172,7 +172,7 @@ export function describeCommits(world: () => World): void {
     expect(verdict.error.toBody()).toMatchObject({ name: "PatchError", reason: "too_large" });
   });
 
-  test("seq grows by one in commit order, whoever commits where at once", async () => {
+  test("seq grows by one in commit order, also for commits at once through two brokers", async () => {
     const second = await world().openAnother();
     const sessions = await Promise.all([1, 2, 3, 4].map(() => world().session()));
     const verdicts = await Promise.all(
@@ -343,9 +343,9 @@ export function describeCommits(world: () => World): void {
     const plain = other.build([set("task:1", { n: 1 })]);
     expect(await refusal(commitAs(plain))).toBe("forbidden");
     const at = { space, memberPubkey: member, sessionId: opened.sessionId, localSeq: 1 };
-    const place = { ...at, cmd: "/memory/commit" as const };
+    const scope = { ...at, cmd: "/memory/commit" as const };
     const signed = (payload: string, over: Partial<JsonObject> = {}): JsonObject => {
-      const envelope = { ...envelopeFor({ ...place, payload }), nonce: crypto.randomUUID(), ...over } as JsonObject;
+      const envelope = { ...envelopeFor({ ...scope, payload }), nonce: crypto.randomUUID(), ...over } as JsonObject;
       return { envelope, signature: sign(null, invocationBytes(envelope), privateKey).toString("hex") };
     };
     const invocation = signed(canonicalCommitPayload(plain));
@@ -373,9 +373,9 @@ export function describeCommits(world: () => World): void {
     const request = { ...opened, localSeq: 2, name: "draft", atSeq: 1 };
     const { cmd, payload } = signedBranchWrite(branchCreation(request));
     expect(await refusal(createBranch(ports, space, member, request))).toBe("forbidden");
-    const asCommit = signed(payload, { args: { ...envelopeFor({ ...place, payload }).args, localSeq: 2 } });
+    const asCommit = signed(payload, { args: { ...envelopeFor({ ...scope, payload }).args, localSeq: 2 } });
     expect(await refusal(createBranch(ports, space, member, { ...request, invocation: asCommit }))).toBe("forbidden");
-    const own = signed(payload, { ...envelopeFor({ ...place, cmd, payload, localSeq: 2 }) });
+    const own = signed(payload, { ...envelopeFor({ ...scope, cmd, payload, localSeq: 2 }) });
     expect(await createBranch(ports, space, member, { ...request, invocation: own })).toMatchObject({ seq: 2 });
     expect((await readLog(ports, space, { after: 1 }, 10)).items[0]?.invocationRef).toMatch(/^[0-9a-f]{64}$/);
     const deletion = { ...opened, localSeq: 3, name: "draft" };

@@ -75,7 +75,7 @@ export function describeConcurrency(world: () => World): void {
     for (const [index, entry] of items.entries()) {
       expect(entry.seq).toBe(index + 1);
       const attempt = attempts.get(`${entry.sessionId} ${entry.localSeq}`);
-      if (attempt === undefined) throw new Error(`nobody sent commit ${entry.seq}`);
+      if (attempt === undefined) throw new Error(`commit ${entry.seq} was never sent`);
       expect(attempt.reads.flatMap((read) => model.refute(read) ?? [])).toEqual([]);
       model.accept("", attempt.operations);
     }

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { alice, brief, layer, patch, read, refusal, remove, set, type World } from "./world.ts";
 
 export function describePending(world: () => World): void {
-  test("a stack is accepted layer by layer, and each is told what it rested on", async () => {
+  test("a stack is accepted layer by layer, and each verdict says what it rested on", async () => {
     const session = await world().session();
     await session.write([set("task:1", { n: 1 })]);
     await session.write([patch("task:1", { op: "replace", path: "/value/n", value: 2 })], {
@@ -56,7 +56,7 @@ export function describePending(world: () => World): void {
   test("a foreign write between basis and layer is a conflict", async () => {
     const [session, other] = [await world().session(), await world().session()];
     const basis = await other.write([set("task:1", { a: 1, b: 1 })]);
-    // Between what the session saw and its own first commit, somebody writes what it will read.
+    // Between what the session saw and its own first commit, another session writes what it will read.
     await other.write([patch("task:1", { op: "replace", path: "/value/b", value: 2 })]);
     await session.write([patch("task:1", { op: "replace", path: "/value/a", value: 2 })]);
     const reading = session.build([set("task:2", {})], { pending: [layer("task:1", 1, [], basis)] });
@@ -79,7 +79,7 @@ export function describePending(world: () => World): void {
     // This one saw both; naming both, it falls with the lower.
     const both = [layer("task:1", 1, [], basis), layer("task:1", 2, [], basis)];
     expect(brief(await session.commit([set("task:2", {})], { pending: both }))).toBe("DependencyRejectedError");
-    // Naming only the upper, it is judged by what is there: a is 1, whatever it believes.
+    // Naming only the upper, it is judged by what is there: a is 1, whatever it expects.
     expect(brief(await session.commit([set("task:2", {})], { pending: [layer("task:1", 2, ["b"], basis)] }))).toBe(4);
   });
 

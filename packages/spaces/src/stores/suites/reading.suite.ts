@@ -6,7 +6,7 @@ import { listByPrefix, readEntity, readLog } from "../../services/query.ts";
 import { patch, read, refusal, remove, set, type World } from "./world.ts";
 
 export function describeReading(world: () => World): void {
-  test("absent, deleted and present are told apart", async () => {
+  test("absent, deleted and present are different answers", async () => {
     const session = await world().session();
     await session.write([set("task:1", { n: 1 }), set("task:2", { n: 1 })]);
     await session.write([remove("task:2")]);

@@ -1,5 +1,5 @@
-// The rules between rows: nothing is found where the services alone have written, and whatever somebody breaks in the
-// tables by hand is named.
+// The rules between rows: nothing is found where the services alone have written, and what a statement by hand breaks in
+// the tables is named.
 import { generateKeyPairSync, sign } from "node:crypto";
 import type { JsonObject } from "@claudemesh/protocol/json";
 import { canonicalCommitPayload } from "@claudemesh/protocol/spaces/commit";
@@ -22,8 +22,8 @@ async function writeSigned(world: World): Promise<void> {
   const session = await world.session(memberPubkey);
   const commit = session.build([set("task:signed", { n: 1 })]);
   const { sessionId } = session.opened;
-  const place = { cmd: "/memory/commit" as const, space: world.space, memberPubkey, sessionId, localSeq: 1 };
-  const envelope = { ...envelopeFor({ ...place, payload: canonicalCommitPayload(commit) }) } as JsonObject;
+  const scope = { cmd: "/memory/commit" as const, space: world.space, memberPubkey, sessionId, localSeq: 1 };
+  const envelope = { ...envelopeFor({ ...scope, payload: canonicalCommitPayload(commit) }) } as JsonObject;
   const signature = sign(null, invocationBytes(envelope), privateKey).toString("hex");
   expect(await session.send({ ...commit, invocation: { envelope, signature } })).toMatchObject({ type: "accepted" });
 }
@@ -122,7 +122,7 @@ export function describeRules(world: () => World): void {
     expect([...rows.keys()]).toEqual(Object.keys(breaks));
   });
 
-  test.for(Object.entries(breaks))("name %s where somebody breaks it by hand", async ([name, byHand]) => {
+  test.for(Object.entries(breaks))("name %s where it is broken by hand", async ([name, byHand]) => {
     await fillWorld(world());
     const update: Update = (table, set, where = "1 = 1") =>
       `UPDATE ${world().table(table)} SET ${set} WHERE mesh_id = '${world().space.meshId}' AND ${where}`;

@@ -1,4 +1,4 @@
-// Sessions: opened once per openId, held by whoever opened last, and kept by the store.
+// Sessions: opened once per openId, held by the last opener, and kept by the store.
 import { expect, test } from "vitest";
 import { sessionUnusedMs } from "../../core/session.ts";
 import { holdSession } from "../../services/hold-session.ts";
@@ -46,7 +46,7 @@ export function describeSessions(world: () => World): void {
     expect(await world().count("space_session")).toBe(1);
   });
 
-  test("a resumed session keeps its place, gets another token and tells the older holder", async () => {
+  test("a resumed session keeps its last localSeq, gets another token and notifies the older holder", async () => {
     const session = await world().session();
     await session.write([set("task:1", { n: 1 })]);
     const resumed = await world().open(alice, "o2", session.opened);
@@ -90,7 +90,7 @@ export function describeSessions(world: () => World): void {
     expect(await refusal(thief.commit([set("task:1", { n: 1 })]))).toBe("session_not_found");
   });
 
-  test("a session that nobody used for 30 days is over; its verdicts stay", async () => {
+  test("a session that was not used for 30 days is over; its verdicts stay", async () => {
     const session = await world().session();
     await session.write([set("task:1", { n: 1 })]);
     world().nowMs += sessionUnusedMs - 1;
@@ -107,7 +107,7 @@ export function describeSessions(world: () => World): void {
     expect(await refusal(kept(bob))).toBe("session_not_found");
   });
 
-  test("a session that only watches stays, as long as somebody holds it", async () => {
+  test("a session that only watches stays, as long as it is held", async () => {
     const opened = await world().open();
     const holder = { memberPubkey: alice, ...opened };
     const hold = (over = {}) => holdSession(world().ports(), world().space, { ...holder, ...over });

@@ -171,7 +171,7 @@ export function describeWork(world: () => World): void {
   });
 }
 
-/** Of nothing that anyone reads, under keys that make their footprint long. */
+/** Of values that are never read, under keys that make their footprint long. */
 function longPatches(round: number): PatchOp[] {
   const key = "x".repeat(500);
   return Array.from({ length: 300 }, (_, n) => ({ op: "add", path: `/value/other/${key}${round}-${n}`, value: 0 }));

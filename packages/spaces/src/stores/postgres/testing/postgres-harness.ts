@@ -33,9 +33,9 @@ export async function acceptSends(
   return { type: "accepted", recipients: idsOf(sends) };
 }
 
-/** Counts guarded statements: those that wrote, and those that found something changed. Notes what else was asked. */
+/** Counts optimistic writes: those that wrote, and those that found something changed. Notes what else was asked. */
 class CountingPostgres extends Postgres {
-  readonly guarded = { written: 0, overtaken: 0 };
+  readonly optimistic = { written: 0, overtaken: 0 };
   /** By the names of statements, in the order in which they were sent. */
   readonly asked: string[] = [];
 
@@ -48,7 +48,7 @@ class CountingPostgres extends Postgres {
       query: async <Row>(text: string, values?: readonly PostgresValue[], name?: string) => {
         if (name !== undefined) this.asked.push(name);
         const rows = await tx.query<Row>(text, values, name);
-        if (name?.startsWith("write_guarded")) this.guarded[rows.length > 0 ? "written" : "overtaken"] += 1;
+        if (name?.endsWith("_if_unchanged")) this.optimistic[rows.length > 0 ? "written" : "overtaken"] += 1;
         return rows;
       },
       execute: (text, values, name) => tx.execute(text, values, name),
@@ -73,8 +73,8 @@ export class PostgresHarness implements SpacesHarness {
     };
   }
 
-  get guarded(): CountingPostgres["guarded"] {
-    return this.#pools.committing.guarded;
+  get optimistic(): CountingPostgres["optimistic"] {
+    return this.#pools.committing.optimistic;
   }
 
   get asked(): string[] {

@@ -1,9 +1,9 @@
-// Everything that decided commits leave behind on PostgreSQL, in one statement for all of them. Each part writes a table of
+// Everything that the commits of a transaction leave behind on PostgreSQL, in one statement for all of them. Each part writes a table of
 // its own, so that none of them depends on another's rows.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { CommitRow, HeadRow, RevisionRow, SnapshotRow, SpaceRef, VerdictRow } from "../../ports/rows.ts";
-import { branchPair } from "../branch-pair.ts";
-import type { Decided } from "../held-writes.ts";
+import { branchPair } from "../rows.ts";
+import type { WriteBatch } from "../write-buffer.ts";
 import { branchDeletion, branchInsert, mergeInsert } from "./branch-rows.ts";
 import { invocationsInsert } from "./commit-rows.ts";
 import type { Statement } from "./reading.ts";
@@ -12,17 +12,17 @@ import type { Statement } from "./reading.ts";
  * What cannot be put into its format is thrown, before anything is sent: COMMIT may follow without a look at the promise, and
  * of what was never sent the server knows nothing.
  */
-export function writeDecided(tx: PostgresTransaction, space: SpaceRef, decided: Decided): Promise<unknown> {
-  const statements = decidedStatements(space, decided);
+export function writeBatch(tx: PostgresTransaction, space: SpaceRef, batch: WriteBatch): Promise<unknown> {
+  const statements = statementsFor(space, batch);
   return Promise.all(statements.map(({ text, values, name }) => tx.execute(text, values, name)));
 }
 
-function decidedStatements(space: SpaceRef, decided: Decided): Statement[] {
-  const { accepted, verdicts } = decided;
-  // Each session's place behind its last verdict.
-  const places = [...new Map(verdicts.map((row) => [row.sessionId, row])).values()];
-  const values = [...decidedValues(space, decided), JSON.stringify(places.map(placeColumns))];
-  const statements: Statement[] = [{ text: decidedText, values, name: "write_decided" }];
+function statementsFor(space: SpaceRef, batch: WriteBatch): Statement[] {
+  const { accepted, verdicts } = batch;
+  // Each session moves to its last verdict.
+  const moves = [...new Map(verdicts.map((row) => [row.sessionId, row])).values()];
+  const values = [...batchValues(space, batch), JSON.stringify(moves.map(moveColumns))];
+  const statements: Statement[] = [{ text: batchText, values, name: "write_batch" }];
   const invocations = accepted.flatMap((writes) => writes.invocations);
   if (invocations.length > 0) statements.push(invocationsInsert(space, invocations));
   for (const { commit, merge, createdBranch, deletedBranch } of accepted) {
@@ -39,9 +39,10 @@ function decidedStatements(space: SpaceRef, decided: Decided): Statement[] {
  * The rows come as JSON, one text for each table: arrays by column would be a function each, and thirty of them cost more
  * than the rows of a small batch.
  */
-const rowsOf = (table: string, place: number) => `json_populate_recordset(NULL::mesh.${table}, $${place}::json)`;
+const rowsOf = (table: string, parameter: number) =>
+  `json_populate_recordset(NULL::mesh.${table}, $${parameter}::json)`;
 
-/** `gate`: what must have a row for anything to be written. Takes `decidedValues`. */
+/** `gate`: what must have a row for anything to be written. Takes `batchValues`. */
 export const insertsBehind = (gate: string) => `
   verdict AS (INSERT INTO mesh.space_verdict
     (mesh_id, space_id, session_id, local_seq, member_pubkey, fingerprint, branch, seq, result, decided_at)
@@ -62,13 +63,13 @@ export const insertsBehind = (gate: string) => `
   snapshot AS (INSERT INTO mesh.space_snapshot (mesh_id, space_id, branch, entity_id, seq, document)
     SELECT $1, $2, branch, entity_id, seq, document FROM ${gate}${rowsOf("space_snapshot", 8)})`;
 
-const decidedText = `WITH ${insertsBehind("")},
-  place AS (UPDATE mesh.space_session s SET last_local_seq = moved.last_local_seq, used_at = moved.used_at
-    FROM ${rowsOf("space_session", 9)} AS moved
-    WHERE s.mesh_id = $1 AND s.space_id = $2 AND s.session_id = moved.session_id)
+const batchText = `WITH ${insertsBehind("")},
+  moved AS (UPDATE mesh.space_session s SET last_local_seq = m.last_local_seq, used_at = m.used_at
+    FROM ${rowsOf("space_session", 9)} AS m
+    WHERE s.mesh_id = $1 AND s.space_id = $2 AND s.session_id = m.session_id)
   UPDATE mesh.space SET last_seq = $3::bigint WHERE mesh_id = $1 AND space_id = $2 AND last_seq < $3::bigint`;
 
-export function decidedValues({ meshId, spaceId }: SpaceRef, { accepted, verdicts }: Decided): unknown[] {
+export function batchValues({ meshId, spaceId }: SpaceRef, { accepted, verdicts }: WriteBatch): unknown[] {
   const heads = accepted.flatMap((writes) => writes.heads);
   return [
     meshId,
@@ -96,7 +97,7 @@ function verdictColumns(row: VerdictRow) {
   };
 }
 
-function placeColumns(row: VerdictRow) {
+function moveColumns(row: VerdictRow) {
   return { session_id: row.sessionId, last_local_seq: row.localSeq, used_at: new Date(row.decidedAtMs) };
 }
 

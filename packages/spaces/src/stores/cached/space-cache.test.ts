@@ -1,7 +1,8 @@
-// What is remembered is believed at its own seq and at no other, and only after the transaction that made it.
+// What is cached is used at its own seq and at no other, and only after the transaction that added it was committed.
 import type { Footprint } from "@claudemesh/protocol/spaces/footprint";
 import { describe, expect, test } from "vitest";
-import { type EntityChange, KnownDraft, KnownSpace } from "./known-space.ts";
+import type { EntityChange } from "../../core/entity-history.ts";
+import { SpaceCache, SpaceCacheOverlay } from "./space-cache.ts";
 
 const touched: Footprint = [{ kind: "write", path: ["value"], covers: true }];
 
@@ -10,20 +11,20 @@ function change(entityId: string, seq: number, operations = 1, characters = 10):
   return { entityId, state, footprints: Array.from({ length: operations }, () => touched), characters };
 }
 
-/** A space of which commits up to `seq` are remembered, each on one entity. */
-function knownUpTo(seq: number, id = "a:1"): KnownSpace {
-  const known = new KnownSpace();
-  const draft = new KnownDraft(known);
-  draft.stand(0);
-  for (let next = 1; next <= seq; next += 1) draft.accepted(next, "", [change(id, next)]);
-  known.keep(draft);
-  return known;
+/** A space of which commits up to `seq` are cached, each on one entity. */
+function filledUpTo(seq: number, id = "a:1"): SpaceCache {
+  const cache = new SpaceCache();
+  const draft = new SpaceCacheOverlay(cache);
+  draft.checkSeq(0);
+  for (let next = 1; next <= seq; next += 1) draft.addCommit(next, "", [change(id, next)]);
+  cache.adopt(draft);
+  return cache;
 }
 
-describe("what is known of a space", () => {
-  test("is used at the seq that it is known of", () => {
-    const draft = new KnownDraft(knownUpTo(3));
-    draft.stand(3);
+describe("what is cached of a space", () => {
+  test("is used at the seq that it was cached at", () => {
+    const draft = new SpaceCacheOverlay(filledUpTo(3));
+    draft.checkSeq(3);
     expect(draft.state("", "a:1")).toMatchObject({ seq: 3 });
     expect(draft.writes("", "a:1", 1)?.map(({ seq }) => seq)).toEqual([3, 2]);
     expect(draft.layer("", "a:1", 2)).toEqual([touched]);
@@ -31,22 +32,22 @@ describe("what is known of a space", () => {
   });
 
   test("can be noted as it was read, and is built upon like what was written here", () => {
-    const known = new KnownSpace();
-    const draft = new KnownDraft(known);
-    draft.stand(7);
-    draft.noteWrites("", "a:1", 4, [
+    const cache = new SpaceCache();
+    const draft = new SpaceCacheOverlay(cache);
+    draft.checkSeq(7);
+    draft.addWrites("", "a:1", 4, [
       { seq: 6, footprint: touched },
       { seq: 5, footprint: touched },
     ]);
     expect(draft.state("", "a:1")).toBeUndefined();
     expect(draft.writes("", "a:1", 5)?.map(({ seq }) => seq)).toEqual([6]);
     expect(draft.writes("", "a:1", 3)).toBeUndefined();
-    draft.noteState("", "a:1", { seq: 6, document: { value: 6 }, replayed: 1, replayWork: 0 }, 10);
-    draft.noteState("", "a:2", { seq: 2, document: { value: 2 }, replayed: 0, replayWork: 0 }, 10);
-    draft.accepted(8, "", [change("a:1", 8), change("a:2", 8)]);
-    known.keep(draft);
-    const next = new KnownDraft(known);
-    next.stand(8);
+    draft.addState("", "a:1", { seq: 6, document: { value: 6 }, replayed: 1, replayWork: 0 }, 10);
+    draft.addState("", "a:2", { seq: 2, document: { value: 2 }, replayed: 0, replayWork: 0 }, 10);
+    draft.addCommit(8, "", [change("a:1", 8), change("a:2", 8)]);
+    cache.adopt(draft);
+    const next = new SpaceCacheOverlay(cache);
+    next.checkSeq(8);
     expect(next.writes("", "a:1", 4)?.map(({ seq }) => seq)).toEqual([8, 6, 5]);
     expect(next.writes("", "a:2", 7)?.map(({ seq }) => seq)).toEqual([8]);
     expect(next.writes("", "a:2", 6)).toBeUndefined();
@@ -54,66 +55,66 @@ describe("what is known of a space", () => {
 
   test("is forgotten where the space has another last seq, before or behind", () => {
     for (const lastSeq of [2, 4]) {
-      const draft = new KnownDraft(knownUpTo(3));
-      draft.stand(lastSeq);
+      const draft = new SpaceCacheOverlay(filledUpTo(3));
+      draft.checkSeq(lastSeq);
       expect(draft.state("", "a:1")).toBeUndefined();
       expect(draft.writes("", "a:1", 3)).toBeUndefined();
     }
   });
 
   test("says nothing about writes before those that it saw", () => {
-    const known = new KnownSpace();
-    const draft = new KnownDraft(known);
-    draft.stand(5);
-    draft.accepted(6, "", [change("a:1", 6)]);
+    const cache = new SpaceCache();
+    const draft = new SpaceCacheOverlay(cache);
+    draft.checkSeq(5);
+    draft.addCommit(6, "", [change("a:1", 6)]);
     expect(draft.writes("", "a:1", 5)?.map(({ seq }) => seq)).toEqual([6]);
     expect(draft.writes("", "a:1", 4)).toBeUndefined();
     expect(draft.layer("", "a:1", 5)).toBeUndefined();
   });
 
   test("holds nothing of a transaction that was not kept", () => {
-    const known = knownUpTo(3);
-    const lost = new KnownDraft(known);
-    lost.stand(3);
-    lost.accepted(4, "", [change("a:1", 4)]);
+    const cache = filledUpTo(3);
+    const lost = new SpaceCacheOverlay(cache);
+    lost.checkSeq(3);
+    lost.addCommit(4, "", [change("a:1", 4)]);
     expect(lost.state("", "a:1")).toMatchObject({ seq: 4 });
-    const next = new KnownDraft(known);
-    next.stand(3);
+    const next = new SpaceCacheOverlay(cache);
+    next.checkSeq(3);
     expect(next.state("", "a:1")).toMatchObject({ seq: 3 });
   });
 
   test("is not mixed with a draft that began from another state of it", () => {
-    const known = knownUpTo(3, "a:1");
-    const late = new KnownDraft(known);
-    late.stand(3);
-    const first = new KnownDraft(known);
-    first.stand(3);
-    first.accepted(4, "", [change("b:1", 4)]);
-    known.keep(first);
-    late.accepted(4, "", [change("c:1", 4)]);
-    known.keep(late);
-    const draft = new KnownDraft(known);
-    draft.stand(4);
+    const cache = filledUpTo(3, "a:1");
+    const late = new SpaceCacheOverlay(cache);
+    late.checkSeq(3);
+    const first = new SpaceCacheOverlay(cache);
+    first.checkSeq(3);
+    first.addCommit(4, "", [change("b:1", 4)]);
+    cache.adopt(first);
+    late.addCommit(4, "", [change("c:1", 4)]);
+    cache.adopt(late);
+    const draft = new SpaceCacheOverlay(cache);
+    draft.checkSeq(4);
     expect(draft.state("", "b:1")).toBeUndefined();
     expect(draft.state("", "c:1")).toMatchObject({ seq: 4 });
   });
 
   test("forgets the oldest commits whole, and what was written longest ago", () => {
-    const draft = new KnownDraft(new KnownSpace());
-    draft.stand(0);
-    for (let seq = 1; seq <= 50; seq += 1) draft.accepted(seq, "", [change("a:1", seq, 3)]);
+    const draft = new SpaceCacheOverlay(new SpaceCache());
+    draft.checkSeq(0);
+    for (let seq = 1; seq <= 50; seq += 1) draft.addCommit(seq, "", [change("a:1", seq, 3)]);
     const oldest = draft.writes("", "a:1", 50 - 21)?.at(-1)?.seq;
     expect(oldest).toBe(30);
     expect(draft.writes("", "a:1", 10)).toBeUndefined();
     expect(draft.layer("", "a:1", 30)).toHaveLength(3);
 
-    const known = new KnownSpace();
-    const many = new KnownDraft(known);
-    many.stand(0);
-    for (let seq = 1; seq <= 8; seq += 1) many.accepted(seq, "", [change(`big:${seq}`, seq, 1, 300_000)]);
-    known.keep(many);
-    const after = new KnownDraft(known);
-    after.stand(8);
+    const cache = new SpaceCache();
+    const many = new SpaceCacheOverlay(cache);
+    many.checkSeq(0);
+    for (let seq = 1; seq <= 8; seq += 1) many.addCommit(seq, "", [change(`big:${seq}`, seq, 1, 300_000)]);
+    cache.adopt(many);
+    const after = new SpaceCacheOverlay(cache);
+    after.checkSeq(8);
     const kept = [1, 2, 3, 4, 5, 6, 7, 8].filter((seq) => after.state("", `big:${seq}`) !== undefined);
     expect(kept).toEqual([6, 7, 8]);
   });

@@ -1,5 +1,6 @@
-// A commit that was decided on what is remembered, and what came between: each test changes one thing, before the guarded
-// statement is sent or while it waits for the space's lock, and expects what a broker that remembers nothing would answer.
+// A commit that was decided on the cache and the rows as they were last seen, and what came between: each test changes one
+// thing, before the conditional statement is sent or while it waits for the space's lock, and expects what a broker without a
+// cache would answer.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import type { SpacesStore } from "../../ports.ts";
@@ -9,10 +10,10 @@ import { setSignedWrites } from "../../services/spaces.ts";
 import { alice, brief, patch, read, refusal, type Session, set, World } from "../suites/world.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
-const database = await createTestDatabase("guarded");
+const database = await createTestDatabase("optimistic");
 afterAll(() => database?.drop());
 
-/** A broker's store that counts its transactions, and stops before COMMIT where it is told to. */
+/** A broker's store that counts its transactions, and can stop before COMMIT. */
 class Broker {
   readonly store: SpacesStore;
   tries = 0;
@@ -31,7 +32,7 @@ class Broker {
   }
 }
 
-describe.skipIf(database === undefined)("a guarded commit", () => {
+describe.skipIf(database === undefined)("an optimistic commit", () => {
   const harness = new PostgresHarness(database?.url ?? "");
   let world: World;
   let ours: Broker;
@@ -59,7 +60,7 @@ describe.skipIf(database === undefined)("a guarded commit", () => {
     return verdict.seq;
   }
 
-  /** A patch of the field that the session knows, through the broker that remembers. */
+  /** A patch of the field that the session knows, through the broker that has it cached. */
   const commitOurs = (parts: { branch?: string } = {}) => {
     const confirmed = [read("t:1", seq, "n")];
     const operation = patch("t:1", { op: "replace", path: "/value/n", value: 2 });
@@ -98,7 +99,7 @@ describe.skipIf(database === undefined)("a guarded commit", () => {
     expect([ours.tries, ours.commits]).toEqual([1, 1]);
   });
 
-  test("that another broker's commit overtook is decided again: a conflict is found, and a place is given once", async () => {
+  test("that another broker's commit overtook is decided again: a conflict is found, and a seq is given once", async () => {
     const other = await theirSession();
     await other.write(patch("t:1", { op: "replace", path: "/value/n", value: 7 }));
     expect(brief(await commitOurs())).toBe("ConflictError");
@@ -115,7 +116,7 @@ describe.skipIf(database === undefined)("a guarded commit", () => {
     expect(await world.document("t:1")).toMatchObject({ value: { n: 7 } });
   });
 
-  test("that waited for a commit of something else has the place behind it", async () => {
+  test("that waited for a commit of something else has the seq behind it", async () => {
     const other = await theirSession();
     const verdict = await whileItWaits(
       () => other.write(patch("t:2", { op: "replace", path: "/value/n", value: 7 })),
@@ -126,7 +127,7 @@ describe.skipIf(database === undefined)("a guarded commit", () => {
     expect(await world.document("t:1")).toMatchObject({ value: { n: 2 } });
   });
 
-  test("that waited for somebody who left everything as it was is written as it was decided", async () => {
+  test("that waited for a transaction that left everything as it was is written as it was decided", async () => {
     const openAnother = () => openSession(world.ports(theirs.store), world.space, alice, { openId: "another" });
     expect(brief(await whileItWaits(openAnother, commitOurs))).toBe(seq + 1);
     expect([ours.tries, ours.commits]).toEqual([1, 1]);
@@ -166,7 +167,7 @@ describe.skipIf(database === undefined)("a guarded commit", () => {
     expect(brief(first)).toBe("PatchError");
     const again = await session.send(commit, session.opened, ours.store);
     expect([brief(again), again.replayed]).toEqual(["PatchError", true]);
-    // One that remembers nothing holds the lock when it stands before its COMMIT.
+    // One without a cache holds the lock when it stands before its COMMIT.
     theirs = new Broker(harness);
     const late = session.build([set("t:9", { n: 1 })]);
     const waited = await whileItWaits(
@@ -197,12 +198,12 @@ describe.skipIf(database === undefined)("a guarded commit", () => {
     expect(await world.lastSeq()).toBe(seq);
   });
 
-  test("that fails before COMMIT leaves nothing, and nothing is remembered of it", async () => {
+  test("that fails before COMMIT leaves nothing, and nothing of it is cached", async () => {
     ours.beforeCommit = async () => {
       ours.beforeCommit = async () => undefined;
-      throw new Error("told to fail");
+      throw new Error("planned failure");
     };
-    await expect(commitOurs()).rejects.toThrow("told to fail");
+    await expect(commitOurs()).rejects.toThrow("planned failure");
     expect(await world.lastSeq()).toBe(seq);
     expect(await world.document("t:1")).toMatchObject({ value: { n: 1 } });
     expect(brief(await commitOurs())).toBe(seq + 1);

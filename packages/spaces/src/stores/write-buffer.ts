@@ -1,20 +1,21 @@
-// What the bodies of one transaction have decided and a store has not written yet. Whoever comes later in the transaction
-// sees the space, the sessions and the verdicts as they will be. No I/O.
+// What the bodies of one transaction have decided and the store has not written yet. A body that comes later in the transaction
+// sees the space, the sessions and the verdicts as they will be.
 // Why: docs/decisions/0057.
+import { type Flow, ready } from "../ports/flow.ts";
 import type { SessionRow, SpaceRow, VerdictRow } from "../ports/rows.ts";
-import type { AcceptedWrites } from "../ports.ts";
+import type { AcceptedWrites, SpaceView } from "../ports.ts";
 
 /** `verdicts` are those of the accepted commits and of the rejected ones, in the order of their decision. */
-export type Decided = { readonly accepted: readonly AcceptedWrites[]; readonly verdicts: readonly VerdictRow[] };
+export type WriteBatch = { readonly accepted: readonly AcceptedWrites[]; readonly verdicts: readonly VerdictRow[] };
 
-export class HeldWrites {
+export class WriteBuffer {
   #accepted: AcceptedWrites[] = [];
   #verdicts: VerdictRow[] = [];
   /** What the sessions have become here, over what the database said. */
   readonly #moved = new Map<string, Pick<SessionRow, "lastLocalSeq" | "usedAtMs">>();
   #raisedTo: number | undefined;
 
-  /** How many verdicts are held back. */
+  /** How many verdicts wait to be written. */
   get count(): number {
     return this.#verdicts.length;
   }
@@ -31,12 +32,12 @@ export class HeldWrites {
     this.#moved.set(sessionId, { lastLocalSeq: localSeq, usedAtMs: decidedAtMs });
   }
 
-  /** To be written now. What was decided stays known. */
-  take(): Decided {
-    const decided = { accepted: this.#accepted, verdicts: this.#verdicts };
+  /** To be written now. What was decided stays visible. */
+  take(): WriteBatch {
+    const batch = { accepted: this.#accepted, verdicts: this.#verdicts };
     this.#accepted = [];
     this.#verdicts = [];
-    return decided;
+    return batch;
   }
 
   space(row: SpaceRow): SpaceRow {
@@ -48,17 +49,21 @@ export class HeldWrites {
     return moved === undefined ? row : { ...row, ...moved };
   }
 
-  /** Undefined: not all of them are held back here. */
-  verdictsOf(sessionId: string, localSeqs: readonly number[]): VerdictRow[] | undefined {
-    const held = this.#verdicts.filter((row) => row.sessionId === sessionId && localSeqs.includes(row.localSeq));
-    return held.length === localSeqs.length ? held : undefined;
+  /** `findStored` is asked where not all of them are in the buffer. */
+  findVerdicts(
+    sessionId: string,
+    localSeqs: readonly number[],
+    findStored: SpaceView["findVerdicts"],
+  ): Flow<VerdictRow[]> {
+    const buffered = this.#verdicts.filter((row) => row.sessionId === sessionId && localSeqs.includes(row.localSeq));
+    return buffered.length === localSeqs.length ? ready(() => buffered) : findStored(sessionId, localSeqs);
   }
 
   forgetSession(sessionId: string): void {
     this.#moved.delete(sessionId);
   }
 
-  /** What the database says is true again. */
+  /** After an undo: the rows of the database hold again. */
   forgetAll(): void {
     this.#raisedTo = undefined;
     this.#moved.clear();

@@ -1,4 +1,4 @@
-// Commits to entities that nobody remembers: what a crowd of them asks for, and that none of them is decided on what another
+// Commits to entities that are not cached: what many of them at once ask for, and that none of them is decided on what another
 // of the same transaction has changed.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
@@ -6,12 +6,12 @@ import type { SpacesStore } from "../../ports.ts";
 import { patch, read, type Session, set, World } from "../suites/world.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
 
-const database = await createTestDatabase("foreseen");
+const database = await createTestDatabase("prefetch");
 afterAll(() => database?.drop());
 
 const ids = ["t:1", "t:2", "t:3", "t:4", "t:5"];
 
-describe.skipIf(database === undefined)("commits to entities that are not remembered", () => {
+describe.skipIf(database === undefined)("commits to entities that are not cached", () => {
   const harness = new PostgresHarness(database?.url ?? "");
   let world: World;
   let sessions: Session[];
@@ -32,7 +32,7 @@ describe.skipIf(database === undefined)("commits to entities that are not rememb
   });
   afterEach(() => world.close());
 
-  /** Remembers nothing of what was written before it was made. */
+  /** Has cached nothing of what was written before it was made. */
   const forgetful = () => harness.createStore();
   const increment = (id: string) => patch(id, { op: "replace", path: "/value/n", value: 1 });
   /** Each session has read the entity's field, and patches it; all of them at once. */
@@ -97,7 +97,7 @@ describe.skipIf(database === undefined)("commits to entities that are not rememb
     expect(await world.document("t:3")).toEqual({ value: { n: 0, other: 0 } });
   });
 
-  test("ask together also for what is remembered, where others are at work in the space", async () => {
+  test("ask together also for what is cached, where another broker commits to the space", async () => {
     const [, , , , other] = sessions as [Session, Session, Session, Session, Session];
     const theirs = forgetful();
     const otherWrites = async () => {

@@ -1,16 +1,16 @@
-// Everything that decided commits leave behind on SQLite, table by table for all of them.
+// Everything that the commits of a transaction leave behind on SQLite, table by table for all of them.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { SpaceRef } from "../../ports/rows.ts";
-import { branchPair } from "../branch-pair.ts";
-import type { Decided } from "../held-writes.ts";
+import { branchPair } from "../rows.ts";
+import type { WriteBatch } from "../write-buffer.ts";
 import { insertBranch, insertMerge, markBranchDeleted } from "./branch-rows.ts";
 import { insertCommits, insertInvocations } from "./commit-rows.ts";
 import { insertRevisions, insertSnapshots, upsertHeads } from "./entity-rows.ts";
 import { insertVerdicts, moveSessions, raiseLastSeq } from "./session-rows.ts";
 
-export function writeDecided(tx: Sqlite, space: SpaceRef, { accepted, verdicts }: Decided): void {
+export function writeBatch(tx: Sqlite, space: SpaceRef, { accepted, verdicts }: WriteBatch): void {
   insertVerdicts(tx, space, verdicts);
-  // Each session's place behind its last verdict.
+  // Each session moves to its last verdict.
   moveSessions(tx, space, [...new Map(verdicts.map((row) => [row.sessionId, row])).values()]);
   const last = accepted.at(-1);
   if (last === undefined) return;
