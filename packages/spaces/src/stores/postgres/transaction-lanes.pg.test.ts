@@ -59,11 +59,11 @@ describe.skipIf(database === undefined)("transaction lanes", () => {
   test("one for which the disk has no room leaves the retry beside it in peace", async () => {
     const lanes = createLanes();
     const full = new StorageError("disk_full", "no room");
-    const retry = lanes.run(space, () => answerNow(() => "stored verdict"), {});
+    const retry = lanes.run(space, () => ready(() => "stored verdict"), {});
     const fail = () => {
       throw full;
     };
-    const tooLarge = lanes.run(space, () => answerNow(fail), {});
+    const tooLarge = lanes.run(space, () => ready(fail), {});
     expect(await Promise.allSettled([retry, tooLarge])).toEqual([
       { status: "fulfilled", value: "stored verdict" },
       { status: "rejected", reason: full },
