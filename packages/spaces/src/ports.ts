@@ -1,5 +1,4 @@
 // What the space services need from outside, each with its guarantee. SQLite and PostgreSQL stores owe the same.
-
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import type { SendsOutcome, SendToAccept } from "@claudemesh/protocol/messages/commit-sends";
 import type { Footprint } from "@claudemesh/protocol/spaces/footprint";

@@ -11,7 +11,7 @@ import type { Reading } from "./reading.ts";
 import { countRows, insertSpace, selectSpaces, updateSignedWrites } from "./session-rows.ts";
 import { createSharedReads } from "./shared-reads.ts";
 import type { AcceptSends } from "./shared-transaction.ts";
-import { TransactionLanes } from "./transaction-lanes.ts";
+import { SpaceCommitQueue } from "./space-commit-queue.ts";
 import { sweepSessions } from "./unused-sessions.ts";
 
 export function postgresSpacesMigrations(): Migration[] {
@@ -33,12 +33,12 @@ export type SpacesPools = {
 
 export function createPostgresSpacesStore(pools: SpacesPools, options: PostgresSpacesOptions): SpacesStore {
   const { committing, common } = pools;
-  const lanes = new TransactionLanes(committing, options);
+  const queue = new SpaceCommitQueue(committing, options);
   const committed: Reading = { query: (text, values, name) => common.read(text, values, name) };
   const viewFor = createSharedReads(committed);
   return {
     read: (space, body) => runAsync(body(viewFor(space))),
-    transact: (space, body, hints = {}) => lanes.run(space, body, hints),
+    transact: (space, body, hints = {}) => queue.run(space, body, hints),
     createSpace: (space, settings, nowMs) => common.transaction((tx) => insertSpace(tx, space, settings, nowMs)),
     setSignedWrites: (space, signedWrites) => common.transaction((tx) => updateSignedWrites(tx, space, signedWrites)),
     listSpaces: (meshId, after, limit) => selectSpaces(committed, meshId, after, limit),
@@ -47,7 +47,7 @@ export function createPostgresSpacesStore(pools: SpacesPools, options: PostgresS
     dropSnapshots: async (space) => {
       await common.transaction((tx) => deleteSnapshots(tx, space));
       // The cached states say how far back the last snapshot is, which is wrong now.
-      lanes.forget(space);
+      queue.forget(space);
     },
   };
 }

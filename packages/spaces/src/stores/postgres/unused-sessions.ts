@@ -19,10 +19,10 @@ export async function sweepSessions(
      ORDER BY mesh_id, space_id, session_id LIMIT $5`,
     [after?.meshId ?? nilUuid, after?.spaceId ?? "", after?.sessionId ?? "", new Date(unusedSinceMs), sessionsPerStep],
   );
-  const sessions = rows.filter(({ unused }) => unused);
+  const old = rows.filter(({ unused }) => unused);
   const next = rows.length === sessionsPerStep ? rows.at(-1) : undefined;
   const removed =
-    sessions.length === 0 ? 0 : await postgres.transaction((tx) => deleteUnusedSessions(tx, unusedSinceMs, sessions));
+    old.length === 0 ? 0 : await postgres.transaction((tx) => deleteUnusedSessions(tx, unusedSinceMs, old));
   return { removed, next, more: next !== undefined };
 }
 

@@ -2,7 +2,6 @@
 // what is decided is buffered and written in one go. A commit sees what those before it decided: sessions and verdicts from
 // here, and for everything else the database is asked after the buffer was written there.
 // Why: docs/tuning-log.md#sqlite-commits-are-written-together.
-
 import assert from "node:assert/strict";
 import { isLiveMember } from "@claudemesh/members/sqlite";
 import type { SendsOutcome, SendToAccept } from "@claudemesh/protocol/messages/commit-sends";

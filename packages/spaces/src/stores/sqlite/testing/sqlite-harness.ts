@@ -1,5 +1,4 @@
 // The spaces suites' harness over SQLite files, and the schedules' host over databases in memory.
-
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

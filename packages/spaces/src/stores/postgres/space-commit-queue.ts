@@ -1,5 +1,6 @@
-// Which transaction bodies of one space share a transaction on PostgreSQL, and in which order they run: one lane for
-// each space, first come, first served, so that commits that a session pipelines are decided in the order it sent them.
+// The queue of a space's commits on PostgreSQL: which transaction bodies share a transaction, and in which order they run. Each
+// space has a queue of its own, first in, first out, so that commits that a session pipelines are decided in the order in
+// which it sent them (SPC-11).
 // Why: docs/decisions/0024.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { transactionWorkMax } from "@claudemesh/protocol/spaces/work";
@@ -18,7 +19,7 @@ import { type AcceptSends, SharedTransaction } from "./shared-transaction.ts";
 import type { Precondition } from "./write-if-unchanged.ts";
 
 /** May run several times, and with others before and after it in the same transaction. */
-export type TransactionBody<T> = (tx: SpaceTransaction) => Flow<T>;
+type TransactionBody<T> = (tx: SpaceTransaction) => Flow<T>;
 
 type Waiting = {
   readonly space: SpaceRef;
@@ -26,11 +27,11 @@ type Waiting = {
   readonly hints: TransactionHints;
 };
 
-export class TransactionLanes {
+export class SpaceCommitQueue {
   readonly #postgres: Postgres;
   readonly #hooks: CommitHooks | undefined;
   readonly #acceptSends: AcceptSends;
-  readonly #lanes = new Batcher<Waiting, unknown>(transactions, {
+  readonly #queue = new Batcher<Waiting, unknown>(transactions, {
     keyOf: ({ space }) => `${space.meshId}/${space.spaceId}`,
     // A body that must be alone fills a batch, and those that came before it go ahead.
     weight: { of: ({ hints }) => (hints.alone === true ? 2 : 0), max: 1 },
@@ -50,7 +51,7 @@ export class TransactionLanes {
 
   /** Resolves after the COMMIT that holds what the body did. */
   async run<T>(space: SpaceRef, body: TransactionBody<T>, hints: TransactionHints): Promise<T> {
-    return (await this.#lanes.submit({ space, body, hints })) as T;
+    return (await this.#queue.submit({ space, body, hints })) as T;
   }
 
   /** The next transaction asks the database for everything. */
@@ -106,7 +107,7 @@ export class TransactionLanes {
       const decided: unknown[] = [];
       let rested = 0;
       for (const { body } of batch) {
-        // Bodies that find all they ask for wait for nothing, and one after the other they would stop everything else.
+        // Bodies that find everything in the cache wait for nothing, and a row of them would stop every other request.
         if (sharing.work - rested >= transactionWorkMax) {
           rested = sharing.work;
           await nextTurn();
@@ -140,7 +141,7 @@ function preconditionOf(batch: readonly Waiting[], rows: LastSeenRows): Precondi
   return isOneWriters ? rows.precondition(writer.sessionId) : undefined;
 }
 
-/** Also a bug, and want of room: a retry writes nothing, and must not be refused with what does not fit. */
+/** Of bugs too, and of a full disk: a retry beside it writes nothing, and must not be refused with what does not fit. */
 function isOneBodysFault(error: unknown): boolean {
   return !(error instanceof StorageError) || isRefusalOrFull(error);
 }
