@@ -132,7 +132,7 @@ function makePrivate(base) {
     for (const name of ["claudemesh", "compiled"]) {
       folder = join(folder, name);
       mkdirSync(folder, { recursive: true, mode: 0o700 });
-      // Root may keep the home of whoever it stands in for, and would run what that user left there.
+      // Root may keep the home of the user it stands in for, and would run what that user left there.
       if (lstatSync(folder).uid !== process.getuid()) return undefined;
       chmodSync(folder, 0o700);
     }

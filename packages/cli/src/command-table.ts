@@ -1,12 +1,12 @@
-// Every command there is, in the order that help shows them within their groups, and the file that holds each. What a command takes and
-// does is in its own file, which is loaded only when somebody asks for it.
-import type { CommandModule } from "./command.ts";
+// Every command there is, in the order that help shows them within their groups, and the file that holds each. What a
+// command takes and does is in its file, which holds the commands of one noun and is loaded only for one of them.
+import type { Define } from "./command.ts";
 
 export type CommandEntry = {
   /** The words that name it, such as `daemon outbox list`. */
   readonly path: string;
   readonly summary: string;
-  readonly load: () => Promise<CommandModule>;
+  readonly load: () => Promise<Define>;
 };
 
 /** Words that only stand before other commands. */
@@ -32,159 +32,139 @@ export const helpGroups: readonly { readonly heading: string; readonly words: re
   { heading: "Running a mesh:", words: ["mesh", "broker"] },
 ];
 
-const entry = (path: string, summary: string, load: CommandEntry["load"]): CommandEntry => ({ path, summary, load });
+/** Only for words under which the file has a command. */
+const entry = <Path extends string>(
+  path: Path,
+  summary: string,
+  load: () => Promise<{ readonly commands: Readonly<Record<NoInfer<Path>, Define>> }>,
+): CommandEntry => ({ path, summary, load: async () => (await load()).commands[path] });
+
+const broker = () => import("./commands/broker.ts");
+const completion = () => import("./commands/completion.ts");
+const daemonFiles = () => import("./commands/daemon-files.ts");
+const daemonUp = () => import("./commands/daemon-up.ts");
+const daemon = () => import("./commands/daemon.ts");
+const doctor = () => import("./commands/doctor.ts");
+const inbox = () => import("./commands/inbox.ts");
+const mcp = () => import("./commands/mcp.ts");
+const meshHome = () => import("./commands/mesh-home.ts");
+const meshInvites = () => import("./commands/mesh-invites.ts");
+const mesh = () => import("./commands/mesh.ts");
+const once = () => import("./commands/once.ts");
+const outbox = () => import("./commands/outbox.ts");
+const peer = () => import("./commands/peer.ts");
+const queue = () => import("./commands/queue.ts");
+const registrarProve = () => import("./commands/registrar-prove.ts");
+const registrar = () => import("./commands/registrar.ts");
+const send = () => import("./commands/send.ts");
+const services = () => import("./commands/services.ts");
+const spaceBranches = () => import("./commands/space-branches.ts");
+const spaceHistory = () => import("./commands/space-history.ts");
+const space = () => import("./commands/space.ts");
+const status = () => import("./commands/status.ts");
+const topic = () => import("./commands/topic.ts");
+const up = () => import("./commands/up.ts");
+const webhook = () => import("./commands/webhook.ts");
 
 export const commandEntries: readonly CommandEntry[] = [
-  entry("up", "broker, one mesh and a daemon on this machine, nothing to configure", () => import("./commands/up.ts")),
-  entry(
-    "up install-service",
-    "let systemd or launchd keep `up` running",
-    () => import("./commands/up-install-service.ts"),
-  ),
-  entry(
-    "up uninstall-service",
-    "undo install-service; everything else stays",
-    () => import("./commands/up-uninstall-service.ts"),
-  ),
-  entry("send", "send a message through the daemon", () => import("./commands/send.ts")),
-  entry("inbox", "show what has arrived", () => import("./commands/inbox.ts")),
-  entry("events", "show what happens, as it happens", () => import("./commands/events.ts")),
-  entry("peers", "members that are connected now", () => import("./commands/peers.ts")),
-  entry("peer trust", "send to the key that a name has now", () => import("./commands/peer-trust.ts")),
-  entry("peer verify", "compare a code with a member, and mark the key", () => import("./commands/peer-verify.ts")),
-  entry("status", "where is a message?", () => import("./commands/status.ts")),
-  entry("audit", "do the records of outbox, broker and inbox balance?", () => import("./commands/audit.ts")),
-  entry("doctor", "what is wrong here, and what to do about it", () => import("./commands/doctor.ts")),
-  entry("daemon up", "start the daemon", () => import("./commands/daemon-up.ts")),
-  entry("daemon down", "stop the daemon", () => import("./commands/daemon-down.ts")),
-  entry("daemon restart", "stop the daemon and start it again", () => import("./commands/daemon-restart.ts")),
-  entry("daemon status", "is it running, connected, draining?", () => import("./commands/daemon-status.ts")),
-  entry("daemon reconnect", "try to reach a broker now", () => import("./commands/daemon-reconnect.ts")),
-  entry("daemon version", "versions of command and daemon", () => import("./commands/daemon-version.ts")),
-  entry("daemon logs", "show what the daemon has logged", () => import("./commands/daemon-logs.ts")),
-  entry("daemon reload", "let the daemon read its settings again", () => import("./commands/daemon-reload.ts")),
-  entry(
-    "daemon rotate-token",
-    "a new local token; the old one is good for a minute",
-    () => import("./commands/daemon-rotate-token.ts"),
-  ),
-  entry(
-    "daemon accept-host",
-    "this is the right host for the keys of this home",
-    () => import("./commands/daemon-accept-host.ts"),
-  ),
-  entry("daemon remint", "new keys for this home: a new member", () => import("./commands/daemon-remint.ts")),
-  entry("daemon backup", "copy outbox and inbox while it runs", () => import("./commands/daemon-backup.ts")),
-  entry("daemon recover", "save what a damaged outbox still holds", () => import("./commands/daemon-recover.ts")),
-  entry("daemon outbox list", "list outbox rows", () => import("./commands/outbox-list.ts")),
-  entry("daemon outbox inspect", "one row and its chain", () => import("./commands/outbox-inspect.ts")),
-  entry(
-    "daemon outbox requeue",
-    "retire a stuck row and queue its message under a new id",
-    () => import("./commands/outbox-requeue.ts"),
-  ),
-  entry("daemon outbox dismiss", "let a dead row go: no more alarms", () => import("./commands/outbox-dismiss.ts")),
-  entry("daemon outbox prune", "turn old done rows into tombstones", () => import("./commands/outbox-prune.ts")),
-  entry(
-    "daemon install-service",
-    "let systemd or launchd keep the daemon running",
-    () => import("./commands/daemon-install-service.ts"),
-  ),
-  entry(
-    "daemon uninstall-service",
-    "undo install-service; the daemon's files stay",
-    () => import("./commands/daemon-uninstall-service.ts"),
-  ),
-  entry("broker serve", "run a broker in the foreground", () => import("./commands/broker-serve.ts")),
-  entry("broker check", "do the rows of a store fit together?", () => import("./commands/broker-check.ts")),
-  entry("broker sweep", "remove what is older than it has to be, now", () => import("./commands/broker-sweep.ts")),
-  entry("broker stats", "what a store holds, mesh by mesh", () => import("./commands/broker-stats.ts")),
-  entry("broker migrate", "bring a store up to this version", () => import("./commands/broker-migrate.ts")),
-  entry("broker backup", "copy a SQLite store while it is used", () => import("./commands/broker-backup.ts")),
-  entry(
-    "mesh trust-broker",
-    "trust another key of the broker, on purpose",
-    () => import("./commands/mesh-trust-broker.ts"),
-  ),
-  entry(
-    "broker install-service",
-    "let systemd or launchd keep the broker running",
-    () => import("./commands/broker-install-service.ts"),
-  ),
-  entry(
-    "broker uninstall-service",
-    "undo install-service; the store stays",
-    () => import("./commands/broker-uninstall-service.ts"),
-  ),
-  entry("mesh create", "create a mesh; this home becomes its owner", () => import("./commands/mesh-create.ts")),
-  entry("mesh settings", "what is set for the whole mesh", () => import("./commands/mesh-settings.ts")),
-  entry("mesh set", "set something for the whole mesh", () => import("./commands/mesh-set.ts")),
-  entry("mesh invite", "make an invite for one new member", () => import("./commands/mesh-invite.ts")),
-  entry("mesh invite list", "invites and what became of them", () => import("./commands/mesh-invite-list.ts")),
-  entry("mesh invite revoke", "withdraw an invite that is not used", () => import("./commands/mesh-invite-revoke.ts")),
-  entry("mesh join", "join a mesh by an invite", () => import("./commands/mesh-join.ts")),
-  entry("mesh list", "meshes of this home", () => import("./commands/mesh-list.ts")),
-  entry("mesh use", "the mesh that is meant where none is named", () => import("./commands/mesh-use.ts")),
-  entry("mesh members", "members of a mesh", () => import("./commands/mesh-members.ts")),
-  entry("mesh token", "make a bearer token for HTTP calls", () => import("./commands/mesh-token.ts")),
-  entry("mesh token list", "list your tokens", () => import("./commands/mesh-token-list.ts")),
-  entry("mesh token revoke", "revoke a token", () => import("./commands/mesh-token-revoke.ts")),
-  entry("mesh role", "make a member an owner, or an owner a member", () => import("./commands/mesh-role.ts")),
-  entry("mesh revoke", "end a membership at once, for good", () => import("./commands/mesh-revoke.ts")),
-  entry("topic create", "create a topic", () => import("./commands/topic-create.ts")),
-  entry("topic list", "topics, who hears them, and how much was said", () => import("./commands/topic-list.ts")),
-  entry("topic subscribe", "receive a topic", () => import("./commands/topic-subscribe.ts")),
-  entry("topic unsubscribe", "stop receiving it", () => import("./commands/topic-unsubscribe.ts")),
-  entry("queue create", "create a queue for competing consumers", () => import("./commands/queue-create.ts")),
-  entry("queue list", "queues, and what waits in each", () => import("./commands/queue-list.ts")),
-  entry("queue lease", "take messages from a queue for a while", () => import("./commands/queue-lease.ts")),
-  entry("queue ack", "leased messages are done", () => import("./commands/queue-ack.ts")),
-  entry("queue nack", "leased messages are given back", () => import("./commands/queue-nack.ts")),
-  entry("queue parked", "messages that were delivered too often", () => import("./commands/queue-parked.ts")),
-  entry("queue revive", "parked messages wait again", () => import("./commands/queue-revive.ts")),
-  entry("webhook create", "send topic messages to a URL, signed", () => import("./commands/webhook-create.ts")),
-  entry("webhook list", "webhooks, and what waits for them", () => import("./commands/webhook-list.ts")),
-  entry(
-    "webhook deliveries",
-    "what became of each message, parked ones among them",
-    () => import("./commands/webhook-deliveries.ts"),
-  ),
-  entry("webhook replay", "deliver parked or earlier messages again", () => import("./commands/webhook-replay.ts")),
-  entry("webhook delete", "stop telling a URL, at once", () => import("./commands/webhook-delete.ts")),
-  entry(
-    "registrar approve",
-    "approve one registration or compensation; shows its nonce once",
-    () => import("./commands/registrar-approve.ts"),
-  ),
-  entry("registrar approvals", "approvals and what became of them", () => import("./commands/registrar-approvals.ts")),
-  entry("registrar revoke", "withdraw an approval that is not spent", () => import("./commands/registrar-revoke.ts")),
-  entry("registrar register", "register an artifact, once", () => import("./commands/registrar-register.ts")),
-  entry("registrar status", "what became of a request?", () => import("./commands/registrar-status.ts")),
-  entry("registrar attempts", "who tried a request, and how often", () => import("./commands/registrar-attempts.ts")),
-  entry(
-    "registrar compensate",
-    "record that a failed registration was made good",
-    () => import("./commands/registrar-compensate.ts"),
-  ),
-  entry("registrar list", "registrations in their order", () => import("./commands/registrar-list.ts")),
-  entry("registrar audit", "what the registrar has refused", () => import("./commands/registrar-audit.ts")),
-  entry("registrar prove", "does the store's schema prove single use?", () => import("./commands/registrar-prove.ts")),
-  entry("once", "run a command once for the whole mesh", () => import("./commands/once.ts")),
-  entry("once list", "keys, and which of them are uncertain", () => import("./commands/once-list.ts")),
-  entry("space create", "create a space", () => import("./commands/space-create.ts")),
-  entry("space ls", "spaces of a mesh", () => import("./commands/space-ls.ts")),
-  entry("space policy", "does it take unsigned commits?", () => import("./commands/space-policy.ts")),
-  entry("space get", "one entity, now or as of a seq", () => import("./commands/space-get.ts")),
-  entry("space set", "set an entity's value", () => import("./commands/space-set.ts")),
-  entry("space patch", "change parts of an entity", () => import("./commands/space-patch.ts")),
-  entry("space delete", "delete an entity", () => import("./commands/space-delete.ts")),
-  entry("space list", "entities by prefix", () => import("./commands/space-list.ts")),
-  entry("space log", "what was committed, by whom and when", () => import("./commands/space-log.ts")),
-  entry("space at", "what a space held after a seq", () => import("./commands/space-at.ts")),
-  entry("space watch", "what changes, as it changes", () => import("./commands/space-watch.ts")),
-  entry("space branch", "list, make and delete branches", () => import("./commands/space-branch.ts")),
-  entry("space merge", "bring one branch's changes into another", () => import("./commands/space-merge.ts")),
-  entry("space diff", "what a branch has changed", () => import("./commands/space-diff.ts")),
-  entry("mcp", "the mesh as tools for a coding agent (MCP on stdio)", () => import("./commands/mcp.ts")),
-  entry("completion", "completion for bash, zsh or fish", () => import("./commands/completion.ts")),
+  entry("up", "broker, one mesh and a daemon on this machine, nothing to configure", up),
+  entry("up install-service", "let systemd or launchd keep `up` running", services),
+  entry("up uninstall-service", "undo install-service; everything else stays", services),
+  entry("send", "send a message through the daemon", send),
+  entry("inbox", "show what has arrived", inbox),
+  entry("events", "show what happens, as it happens", inbox),
+  entry("peers", "members that are connected now", peer),
+  entry("peer trust", "send to the key that a name has now", peer),
+  entry("peer verify", "compare a code with a member, and mark the key", peer),
+  entry("status", "where is a message?", status),
+  entry("audit", "do the records of outbox, broker and inbox balance?", status),
+  entry("doctor", "what is wrong here, and what to do about it", doctor),
+  entry("daemon up", "start the daemon", daemonUp),
+  entry("daemon down", "stop the daemon", daemon),
+  entry("daemon restart", "stop the daemon and start it again", daemon),
+  entry("daemon status", "is it running, connected, draining?", daemon),
+  entry("daemon reconnect", "try to reach a broker now", daemon),
+  entry("daemon version", "versions of command and daemon", daemon),
+  entry("daemon logs", "show what the daemon has logged", daemonFiles),
+  entry("daemon reload", "let the daemon read its settings again", daemon),
+  entry("daemon rotate-token", "a new local token; the old one is good for a minute", daemon),
+  entry("daemon accept-host", "this is the right host for the keys of this home", daemonFiles),
+  entry("daemon remint", "new keys for this home: a new member", daemonFiles),
+  entry("daemon backup", "copy outbox and inbox while it runs", daemonFiles),
+  entry("daemon recover", "save what a damaged outbox still holds", daemonFiles),
+  entry("daemon outbox list", "list outbox rows", outbox),
+  entry("daemon outbox inspect", "one row and its chain", outbox),
+  entry("daemon outbox requeue", "retire a stuck row and queue its message under a new id", outbox),
+  entry("daemon outbox dismiss", "let a dead row go: no more alarms", outbox),
+  entry("daemon outbox prune", "turn old done rows into tombstones", outbox),
+  entry("daemon install-service", "let systemd or launchd keep the daemon running", services),
+  entry("daemon uninstall-service", "undo install-service; the daemon's files stay", services),
+  entry("broker serve", "run a broker in the foreground", broker),
+  entry("broker check", "do the rows of a store fit together?", broker),
+  entry("broker sweep", "remove what is older than it has to be, now", broker),
+  entry("broker stats", "what a store holds, mesh by mesh", broker),
+  entry("broker migrate", "bring a store up to this version", broker),
+  entry("broker backup", "copy a SQLite store while it is used", broker),
+  entry("mesh trust-broker", "trust another key of the broker, on purpose", meshHome),
+  entry("broker install-service", "let systemd or launchd keep the broker running", services),
+  entry("broker uninstall-service", "undo install-service; the store stays", services),
+  entry("mesh create", "create a mesh; this home becomes its owner", mesh),
+  entry("mesh settings", "what is set for the whole mesh", mesh),
+  entry("mesh set", "set something for the whole mesh", mesh),
+  entry("mesh invite", "make an invite for one new member", meshInvites),
+  entry("mesh invite list", "invites and what became of them", meshInvites),
+  entry("mesh invite revoke", "withdraw an invite that is not used", meshInvites),
+  entry("mesh join", "join a mesh by an invite", meshInvites),
+  entry("mesh list", "meshes of this home", meshHome),
+  entry("mesh use", "the mesh that is meant where none is named", meshHome),
+  entry("mesh members", "members of a mesh", mesh),
+  entry("mesh token", "make a bearer token for HTTP calls", mesh),
+  entry("mesh token list", "list your tokens", mesh),
+  entry("mesh token revoke", "revoke a token", mesh),
+  entry("mesh role", "make a member an owner, or an owner a member", mesh),
+  entry("mesh revoke", "end a membership at once, for good", mesh),
+  entry("topic create", "create a topic", topic),
+  entry("topic list", "topics, who hears them, and how much was said", topic),
+  entry("topic subscribe", "receive a topic", topic),
+  entry("topic unsubscribe", "stop receiving it", topic),
+  entry("queue create", "create a queue for competing consumers", queue),
+  entry("queue list", "queues, and what waits in each", queue),
+  entry("queue lease", "take messages from a queue for a while", queue),
+  entry("queue ack", "leased messages are done", queue),
+  entry("queue nack", "leased messages are given back", queue),
+  entry("queue parked", "messages that were delivered too often", queue),
+  entry("queue revive", "parked messages wait again", queue),
+  entry("webhook create", "send topic messages to a URL, signed", webhook),
+  entry("webhook list", "webhooks, and what waits for them", webhook),
+  entry("webhook deliveries", "what became of each message, parked ones among them", webhook),
+  entry("webhook replay", "deliver parked or earlier messages again", webhook),
+  entry("webhook delete", "stop telling a URL, at once", webhook),
+  entry("registrar approve", "approve one registration or compensation; shows its nonce once", registrar),
+  entry("registrar approvals", "approvals and what became of them", registrar),
+  entry("registrar revoke", "withdraw an approval that is not spent", registrar),
+  entry("registrar register", "register an artifact, once", registrar),
+  entry("registrar status", "what became of a request?", registrar),
+  entry("registrar attempts", "who tried a request, and how often", registrar),
+  entry("registrar compensate", "record that a failed registration was made good", registrar),
+  entry("registrar list", "registrations in their order", registrar),
+  entry("registrar audit", "what the registrar has refused", registrar),
+  entry("registrar prove", "does the store's schema prove single use?", registrarProve),
+  entry("once", "run a command once for the whole mesh", once),
+  entry("once list", "keys, and which of them are uncertain", once),
+  entry("space create", "create a space", space),
+  entry("space ls", "spaces of a mesh", space),
+  entry("space policy", "does it take unsigned commits?", space),
+  entry("space get", "one entity, now or as of a seq", space),
+  entry("space set", "set an entity's value", space),
+  entry("space patch", "change parts of an entity", space),
+  entry("space delete", "delete an entity", space),
+  entry("space list", "entities by prefix", space),
+  entry("space log", "what was committed, by whom and when", spaceHistory),
+  entry("space at", "what a space held after a seq", spaceHistory),
+  entry("space watch", "what changes, as it changes", spaceHistory),
+  entry("space branch", "list, make and delete branches", spaceBranches),
+  entry("space merge", "bring one branch's changes into another", spaceBranches),
+  entry("space diff", "what a branch has changed", spaceBranches),
+  entry("mcp", "the mesh as tools for a coding agent (MCP on stdio)", mcp),
+  entry("completion", "completion for bash, zsh or fish", completion),
 ];

@@ -1,16 +1,17 @@
 // The frame around every command: which options all of them have, how success and failure are printed, and which exit
-// code follows. A command's own file only says what it does.
+// code follows. The files in commands/ only say what each command takes and does.
 import type { Command } from "commander";
-import { certificateFiles } from "./kept-certificates-path.ts";
+import { certificateFiles } from "./mesh/kept-certificates-path.ts";
 import { paint } from "./output/colours.ts";
 import { setDisplay } from "./output/display.ts";
 import { jsonText, neutralise } from "./output/printable.ts";
 import { meshInQuestion, type Shell } from "./shell.ts";
 
-/** One command's file. `define` adds arguments, options and the action. */
-export type CommandModule = {
-  readonly define: (command: Command, shell: Shell, loadWhole: () => Promise<Command>) => void;
-};
+/** Adds a command's arguments, options and action. */
+export type Define = (command: Command, shell: Shell, loadWhole: () => Promise<Command>) => void;
+
+/** What a file of commands exports: each command by its words. */
+export type Commands = Readonly<Record<string, Define>>;
 
 export type CommonOptions = { readonly json?: boolean; readonly mesh?: string; readonly utc?: boolean };
 
@@ -45,7 +46,7 @@ export async function run<Options extends CommonOptions>(
   setDisplay({ utc: options.utc === true, colours: shell.colours });
   try {
     const certificates = certificateFiles(shell.env, shell.home);
-    if (certificates.length > 0) (await import("./trusted-certificates.ts")).trustCertificates(certificates);
+    if (certificates.length > 0) (await import("./mesh/trusted-certificates.ts")).trustCertificates(certificates);
     const outcome = await work();
     if (outcome === undefined) return;
     shell.out(options.json === true ? jsonText(outcome.value) : paint(neutralise(outcome.text)));

@@ -40,19 +40,19 @@ describe("the documented exit codes", () => {
   });
 
   it("come with why the last daemon ended, and never with a start that would make two daemons end each other", () => {
-    const place = { mesh: "acme", lastRun: join(makeTemporaryFolder(), "last_run.json") };
+    const mesh = { mesh: "acme", lastRun: join(makeTemporaryFolder(), "last_run.json") };
     const messageAfter = (reason: string, message: string) => {
       const times = { started_at: 0, ended_at: 1 };
-      writeLastRun(place.lastRun, { state: "ended", version: "1", pid: 1, ...times, reason, message });
-      return failureOf(unreachable(false), place).body.message;
+      writeLastRun(mesh.lastRun, { state: "ended", version: "1", pid: 1, ...times, reason, message });
+      return failureOf(unreachable(false), mesh).body.message;
     };
-    expect(failureOf(unreachable(false), place).body.message).toContain("claudemesh daemon up");
+    expect(failureOf(unreachable(false), mesh).body.message).toContain("claudemesh daemon up");
     expect(messageAfter("stopped", "as asked")).toContain("claudemesh daemon up");
     expect(messageAfter("disk_full", "the disk is full")).toContain("the disk is full");
     const replaced = messageAfter("replaced_by_newer", "another one");
     expect(replaced).toContain("stop the other daemon");
     expect(replaced).not.toMatch(/claudemesh (daemon )?up/);
-    expect(failureOf(unreachable(true), place).body.message).toContain("may have been carried out");
+    expect(failureOf(unreachable(true), mesh).body.message).toContain("may have been carried out");
   });
 });
 

@@ -7,10 +7,10 @@ import { exitCodes, WrongUsage } from "./exit-codes.ts";
 
 export type Failure = { readonly exitCode: number; readonly body: ErrorBody };
 
-/** `place`: the mesh that was asked about, where that is known; how its last daemon ended decides what to do next. */
-export function failureOf(error: unknown, place?: Pick<MeshPaths, "mesh" | "lastRun">): Failure {
+/** `paths`: of the mesh that the command was about, where that is known; how its last daemon ended decides what to do next. */
+export function failureOf(error: unknown, paths?: Pick<MeshPaths, "mesh" | "lastRun">): Failure {
   if (error instanceof DaemonUnreachable) {
-    const message = describeUnreachable(error, place);
+    const message = describeUnreachable(error, paths);
     const body = { error: "daemon_unreachable", message, retryable: true, sent: error.sent };
     return { exitCode: exitCodes.unreachable, body };
   }
@@ -31,15 +31,15 @@ export function failureOf(error: unknown, place?: Pick<MeshPaths, "mesh" | "last
 }
 
 /** One that did not end as it was asked to may have to be mended first, and one that was replaced must not come back. */
-function describeUnreachable({ sent, timedOut }: DaemonUnreachable, place: Parameters<typeof failureOf>[1]): string {
+function describeUnreachable({ sent, timedOut }: DaemonUnreachable, paths: Parameters<typeof failureOf>[1]): string {
   if (sent) {
     return "The daemon took the request and then went silent; it may have been carried out. Look with `claudemesh daemon status`, and ask again.";
   }
-  const run = place === undefined || timedOut ? undefined : readLastRun(place.lastRun);
-  if (place === undefined || run === undefined || run.reason === "stopped") {
+  const run = paths === undefined || timedOut ? undefined : readLastRun(paths.lastRun);
+  if (paths === undefined || run === undefined || run.reason === "stopped") {
     return "No daemon is running here. Start one with `claudemesh daemon up`, or everything at once with `claudemesh up`.";
   }
-  const { means, next } = explainAbsence(place.mesh, run);
+  const { means, next } = explainAbsence(paths.mesh, run);
   return `${means} To go on: ${next}.`;
 }
 
@@ -49,7 +49,7 @@ function withWait(body: ErrorBody): ErrorBody {
   return typeof seconds === "number" ? { ...body, message: `${body.message} Try again in ${seconds} s.` } : body;
 }
 
-/** What the system says about a file that somebody named is short and has no next step. */
+/** What the system says about a file that the user named is short and has no next step. */
 const fileProblems: Readonly<Record<string, string>> = {
   ENOENT: "there is no such file; check the path",
   ENOTDIR: "a part of the path is no folder; check the path",

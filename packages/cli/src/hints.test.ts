@@ -31,7 +31,7 @@ describe("a hint", () => {
     expect(hint(shell, "Run: claudemesh queue list")).toBe("Run: claudemesh queue list --mesh acme");
   });
 
-  it("names the mesh that the command was about, whoever named it", () => {
+  it("names the mesh that the command was about, however it was named", () => {
     addMesh("acme");
     addMesh("zeta");
     const asked = createRecordingShell({ home, env: { CLAUDEMESH_MESH: "acme" } });

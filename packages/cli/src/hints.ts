@@ -83,8 +83,8 @@ export function takesMesh(path: string): boolean {
 
 /** The text with `--mesh <name>` in every command that takes it and has none, where the home holds more than one mesh. */
 export function hint(shell: Shell, text: string): string {
-  const place = meshInQuestion(shell);
-  return place === undefined ? text : hintFor(place, text);
+  const paths = meshInQuestion(shell);
+  return paths === undefined ? text : hintFor(paths, text);
 }
 
 export function hintFor({ home, mesh }: { readonly home: string; readonly mesh: string }, text: string): string {

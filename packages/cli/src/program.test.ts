@@ -1,7 +1,8 @@
 // What every command owes its user, checked by walking the whole table.
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { type Command, CommanderError } from "commander";
 import { beforeAll, describe, expect, it } from "vitest";
+import type { Commands } from "./command.ts";
 import { commandEntries, commandGroups, helpGroups } from "./command-table.ts";
 import { exitCodeMeanings, exitCodes } from "./exit-codes.ts";
 import { buildProgram, findEntry } from "./program.ts";
@@ -48,6 +49,19 @@ describe("the command table", () => {
     expect(unexplained).toEqual([]);
     const unused = Object.keys(commandGroups).filter((group) => !before.includes(group));
     expect(unused).toEqual([]);
+  });
+
+  it("has every command that a file of commands defines, and none of them twice", async () => {
+    const files = readdirSync(new URL("commands/", import.meta.url)).filter((name) => /^[a-z-]+\.ts$/.test(name));
+    const defined = await Promise.all(
+      files.map(async (name) => {
+        const { commands } = (await import(new URL(`commands/${name}`, import.meta.url).href)) as {
+          commands: Commands;
+        };
+        return Object.keys(commands);
+      }),
+    );
+    expect(defined.flat().toSorted()).toEqual(paths.toSorted());
   });
 
   it("finds a command by its first words, the longest first, and behind help", () => {

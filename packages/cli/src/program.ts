@@ -21,7 +21,7 @@ export async function buildProgram(shell: Shell, wanted: (entry: CommandEntry) =
   const loadWhole = () => buildProgram(shell, () => true);
   for (const entry of commandEntries.toSorted((a, b) => placeInHelp(a) - placeInHelp(b))) {
     const command = addNode(nodes, entry.path, entry.summary, shell);
-    if (wanted(entry)) (await entry.load()).define(command, shell, loadWhole);
+    if (wanted(entry)) (await entry.load())(command, shell, loadWhole);
   }
   return program;
 }

@@ -1,11 +1,12 @@
-// What a command knows of the world it runs in: environment, streams, home. Passed in, so that commands are testable
-// and read no globals.
+// What a command knows of the world it runs in: environment, streams, home, the person at the terminal. Passed in, so that
+// commands are testable and read no globals.
+
 import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
 import { isatty } from "node:tty";
 import { chooseMesh, homeDir, type MeshPaths, meshPaths } from "@claudemesh/client/home";
 import { wantsColours } from "./output/display.ts";
 import { neutralise } from "./output/printable.ts";
-import { askAtTerminal } from "./terminal-question.ts";
 
 export type Shell = {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -19,9 +20,9 @@ export type Shell = {
   readonly columns: number | undefined;
   /** Whether what is printed for people may be coloured. */
   readonly colours: boolean;
-  /** Asks the person at the terminal; undefined where there is none, and so nobody to ask. */
+  /** Asks the person at the terminal; undefined where there is none. */
   readonly ask: ((question: string) => Promise<string | undefined>) | undefined;
-  /** Resolves when whoever read our output has gone. */
+  /** Resolves when the reader of our output has gone. */
   readonly readerGone: Promise<void>;
 };
 
@@ -52,7 +53,7 @@ export function createShell(process: NodeJS.Process): Shell {
 }
 
 function watchedErrors(process: NodeJS.Process): NodeJS.WriteStream {
-  // A full disk behind it must not end a daemon, and there is nobody left to tell.
+  // A full disk behind it must not end a daemon, and there is nowhere left to report it.
   if (process.stderr.listenerCount("error") === 0) void watchReader(process.stderr, () => undefined);
   return process.stderr;
 }
@@ -83,7 +84,20 @@ export function pathsFor(shell: Shell, options: { readonly mesh?: string }): Mes
   return paths;
 }
 
-/** Undefined: the command has not come so far as to ask, or is about no mesh. */
+/** Undefined where the command is about no mesh, or failed before it chose one. */
 export function meshInQuestion(shell: Shell): MeshPaths | undefined {
   return meshOfCommand.get(shell);
+}
+
+/** Undefined where the input ended without an answer. Ctrl-C ends the process, as it does anywhere else. */
+function askAtTerminal(process: NodeJS.Process, question: string): Promise<string | undefined> {
+  process.stderr.write(question);
+  const lines = createInterface({ input: process.stdin, terminal: false });
+  return new Promise((resolve) => {
+    lines.once("line", (line) => {
+      resolve(line);
+      lines.close();
+    });
+    lines.once("close", () => resolve(undefined));
+  });
 }

@@ -1,4 +1,4 @@
-// Waiting in the foreground until somebody asks to stop, and ending in time then.
+// Waiting in the foreground until the user or a service manager asks it to stop, and ending in time then.
 
 /** From the signal to the end of the process, at the very most. */
 const stopMsMax = 9_500;

@@ -12,8 +12,8 @@ import {
   startTestBroker,
 } from "../../../../tests/support/broker-harness.ts";
 import { makeCertificate } from "../../../../tests/support/self-signed.ts";
-import { asMember } from "../member.ts";
-import { createMembership } from "../membership.ts";
+import { asMember } from "../mesh/member.ts";
+import { createMembership } from "../mesh/membership.ts";
 import { buildProgram } from "../program.ts";
 import { pathsFor } from "../shell.ts";
 import { createRecordingShell } from "../testing/recording-shell.ts";
@@ -38,9 +38,9 @@ async function look(home: string): Promise<{ codes: string[]; exitCodes: number[
   const doctor = await runIn(home, "doctor", "--json");
   const { findings } = JSON.parse(status.out) as { findings: Found[] };
   const { checks } = JSON.parse(doctor.out) as { checks: Found[] };
-  const told = checks.flatMap(({ code }) => (code === undefined || code === "disk_low" ? [] : [code]));
+  const reported = checks.flatMap(({ code }) => (code === undefined || code === "disk_low" ? [] : [code]));
   const codes = findings.flatMap(({ code }) => (code === undefined || code === "disk_low" ? [] : [code]));
-  expect(told.toSorted()).toEqual(codes.toSorted());
+  expect(reported.toSorted()).toEqual(codes.toSorted());
   return { codes: codes.toSorted(), exitCodes: [status.code, doctor.code] };
 }
 
@@ -205,12 +205,12 @@ describe("the status of a daemon and the doctor", () => {
       last_run: { state: "ended", reason: "stopped", pid: process.pid },
     });
     const connect = () => {
-      throw new Error("what nobody thought of");
+      throw new Error("what was not foreseen");
     };
     await expect(startDaemon({ home, mesh: "acme", env: {}, connect })).rejects.toThrow();
     const failed = await runIn(home, "daemon status", "--json");
     expect(JSON.parse(failed.out)).toMatchObject({
-      message: expect.stringContaining("what nobody thought of"),
+      message: expect.stringContaining("what was not foreseen"),
       last_run: { state: "ended", reason: "start_failed" },
     });
     rmSync(meshPaths(home, "acme").config);

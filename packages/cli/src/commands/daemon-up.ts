@@ -7,17 +7,21 @@ import { type MeshPaths, meshPaths } from "@claudemesh/client/home";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { decodeInvite, type Invite } from "@claudemesh/protocol/wire/invite";
 import { type Command, Option } from "commander";
-import { examples, type Outcome, run, withMesh } from "../command.ts";
-import { exitCodeOfEnd } from "../daemon-end.ts";
-import { chooseIdentity, type IdentityChoice } from "../daemon-identity.ts";
-import { describeDaemon, startDaemonInBackground } from "../daemon-start.ts";
-import { parseWait } from "../duration.ts";
+import { type Commands, examples, type Outcome, run, withMesh } from "../command.ts";
+import { exitCodeOfEnd } from "../daemon/daemon-end.ts";
+import { chooseIdentity, type IdentityChoice } from "../daemon/daemon-identity.ts";
+import { describeDaemon, startDaemonInBackground } from "../daemon/daemon-start.ts";
 import { WrongUsage } from "../exit-codes.ts";
+import { allowsPlainHttp, parseWait } from "../input/arguments.ts";
+import { readSecret } from "../input/secret-input.ts";
 import { jsonText } from "../output/printable.ts";
-import { readSecret } from "../secret-input.ts";
 import { findCiVariable } from "../service/ci-environment.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 import { stopSignal } from "../signals.ts";
+
+export const commands = {
+  "daemon up": defineUp,
+} satisfies Commands;
 
 type Options = {
   mesh?: string;
@@ -33,7 +37,11 @@ type Options = {
 
 const defaultTtlMs = 2 * 3_600_000;
 
-export function define(command: Command, shell: Shell): void {
+/**
+ * The daemon of one mesh, in the foreground or left running in the background; as the member of this home, or as one
+ * that lives for this run alone.
+ */
+function defineUp(command: Command, shell: Shell): void {
   withMesh(command)
     .option("--foreground", "stay in this terminal until Ctrl-C")
     .option("--persistent", "keys that stay in this home, also on a build machine")
@@ -92,7 +100,7 @@ async function start(shell: Shell, options: Options, given: GivenInvite | undefi
   if (choice.type === "contradiction") throw new MeshError("invalid_request", choice.message);
   if (choice.type === "ephemeral") return startEphemeral(shell, options, paths, { ...choice, text: given?.text });
   if (choice.type === "joins") {
-    const { allowsPlainHttp, joinMembership } = await import("../membership.ts");
+    const { joinMembership } = await import("../mesh/membership.ts");
     await joinMembership(shell.home, choice.invite, name, { plainHttp: allowsPlainHttp(shell, {}) });
   }
   return options.foreground === true ? serve(shell, options, paths) : startDaemonInBackground(shell, paths);
@@ -105,7 +113,7 @@ async function startEphemeral(
   choice: Extract<IdentityChoice, { type: "ephemeral" }> & { readonly text: string | undefined },
 ): Promise<Outcome | undefined> {
   const ttlMs = options.ttl ?? defaultTtlMs;
-  const { allowsPlainHttp, defaultMemberName, trustInvite } = await import("../membership.ts");
+  const { defaultMemberName, trustInvite } = await import("../mesh/membership.ts");
   await trustInvite(shell.home, choice.invite, allowsPlainHttp(shell, {}));
   // Several of them may run at once, and a name that two have leads nowhere.
   const name =

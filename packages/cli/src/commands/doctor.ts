@@ -1,22 +1,27 @@
-// `claudemesh doctor`: looks at everything that a daemon needs, says what each finding means, and what to type about it.
-// Changes nothing. Exit code 1 where something fails.
+// `claudemesh doctor`: what is wrong here, and what to do about it. Changes nothing.
 import { listMeshes } from "@claudemesh/client/home";
 import type { Command } from "commander";
-import { type CommonOptions, examples, type Outcome, run, withMesh } from "../command.ts";
+import { type Commands, type CommonOptions, examples, type Outcome, run, withMesh } from "../command.ts";
 import type { Judgement } from "../doctor/findings.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { formatTable, stateCell } from "../output/table.ts";
 import { pathsFor, type Shell } from "../shell.ts";
 
+export const commands = { doctor: defineDoctor } satisfies Commands;
+
 /** `mesh` is null for what concerns all of them. */
 type Row = Judgement & { readonly mesh: string | null };
 
-export function define(command: Command, shell: Shell): void {
-  withMesh(command).action((options: CommonOptions) => run(shell, options, () => examine(shell, options)));
+/**
+ * Looks at everything that a daemon needs, says what each finding means, and what to type about it. Changes nothing.
+ * Exit code 1 where something fails.
+ */
+function defineDoctor(command: Command, shell: Shell): void {
+  withMesh(command).action((options: CommonOptions) => run(shell, options, () => examineHome(shell, options)));
   examples(command, "claudemesh doctor", "claudemesh doctor --mesh acme --json");
 }
 
-async function examine(shell: Shell, options: CommonOptions): Promise<Outcome> {
+async function examineHome(shell: Shell, options: CommonOptions): Promise<Outcome> {
   const [{ gatherHome, gatherMesh }, { judgeHome }, { judgeFolder }, { judgeConnections }] = await Promise.all([
     import("../doctor/gather.ts"),
     import("../doctor/home-checks.ts"),
@@ -37,16 +42,16 @@ async function examine(shell: Shell, options: CommonOptions): Promise<Outcome> {
     });
   }
   for (const mesh of meshes) {
-    const found = await gatherMesh(shell, mesh);
-    rows.push(...[...judgeFolder(found), ...judgeConnections(home, found)].map((row) => ({ mesh, ...row })));
+    const facts = await gatherMesh(shell, mesh);
+    rows.push(...[...judgeFolder(facts), ...judgeConnections(home, facts)].map((row) => ({ mesh, ...row })));
   }
   const ok = rows.every(({ status }) => status !== "fail");
   if (!ok) process.exitCode = exitCodes.failed;
-  return { value: { ok, checks: rows }, text: describe(rows, shell.columns) };
+  return { value: { ok, checks: rows }, text: describeFindings(rows, shell.columns) };
 }
 
 /** The commands stand below the table, where no terminal is too narrow for them; so does a reason that it has cut. */
-function describe(rows: readonly Row[], columns: number | undefined): string {
+function describeFindings(rows: readonly Row[], columns: number | undefined): string {
   const table = formatTable(
     ["", "MESH", "CHECK", "WHAT IT MEANS"],
     rows.map(({ status, mesh, check, means }) => [stateCell(status), mesh ?? "-", check, means]),

@@ -6,7 +6,7 @@ import { meshPaths } from "@claudemesh/client/home";
 import { startDaemon } from "@claudemesh/daemon/start";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { makeTemporaryFolder, readAdminToken, startTestBroker } from "../../../../tests/support/broker-harness.ts";
-import { createMembership } from "../membership.ts";
+import { createMembership } from "../mesh/membership.ts";
 import { buildProgram } from "../program.ts";
 import { createRecordingShell } from "../testing/recording-shell.ts";
 
@@ -64,7 +64,7 @@ describe("claudemesh inbox", () => {
     expect((await runIn("inbox")).out).not.toMatch(/older|More/);
   });
 
-  test("names the places on both sides in its JSON, and --cursor goes forward from there", async () => {
+  test("names the positions on both sides in its JSON, and --cursor goes forward from there", async () => {
     await startWithThings();
     const newest = await json("inbox", "--limit", "3");
     expect(newest).toMatchObject({ next_cursor: null, older: 4, prev_cursor: newest.items[0].id });

@@ -1,14 +1,20 @@
 // `claudemesh mcp`: the mesh as tools for a coding agent, by one line in its config.
+
 import { isName } from "@claudemesh/protocol/messages/names";
 import { type Command, InvalidArgumentError } from "commander";
-import { type CommonOptions, examples, run, withMesh } from "../command.ts";
+import { type Commands, type CommonOptions, examples, run, withMesh } from "../command.ts";
 import { pathsFor, type Shell } from "../shell.ts";
+
+export const commands = {
+  mcp: defineMcp,
+} satisfies Commands;
 
 const readerHelp = `
 The daemon keeps how far each reader has come, so that a restart loses no mail and repeats only what was not yet known to
 have arrived. Two agents that run at once under one name share one place: give each a name with --as.`;
 
-export function define(command: Command, shell: Shell): void {
+/** The mesh as tools for a coding agent, by one line in its config. */
+function defineMcp(command: Command, shell: Shell): void {
   withMesh(command)
     .option(
       "--as <name>",

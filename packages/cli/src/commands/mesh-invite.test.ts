@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import { afterEach, describe, expect, test } from "vitest";
 import { makeTemporaryFolder, readAdminToken, startTestBroker } from "../../../../tests/support/broker-harness.ts";
-import { createMembership, joinMembership } from "../membership.ts";
+import { createMembership, joinMembership } from "../mesh/membership.ts";
 import { buildProgram } from "../program.ts";
 import { createRecordingShell } from "../testing/recording-shell.ts";
 

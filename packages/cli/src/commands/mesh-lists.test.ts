@@ -2,8 +2,8 @@
 import { startDaemon } from "@claudemesh/daemon/start";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { makeTemporaryFolder, readAdminToken, startTestBroker } from "../../../../tests/support/broker-harness.ts";
-import { asMember } from "../member.ts";
-import { createMembership } from "../membership.ts";
+import { asMember } from "../mesh/member.ts";
+import { createMembership } from "../mesh/membership.ts";
 import { buildProgram } from "../program.ts";
 import { pathsFor } from "../shell.ts";
 import { createRecordingShell } from "../testing/recording-shell.ts";

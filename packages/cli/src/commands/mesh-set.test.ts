@@ -1,7 +1,7 @@
 // The settings of a mesh from the command line, against a real broker.
 import { afterEach, expect, test } from "vitest";
 import { makeTemporaryFolder, readAdminToken, startTestBroker } from "../../../../tests/support/broker-harness.ts";
-import { createMembership } from "../membership.ts";
+import { createMembership } from "../mesh/membership.ts";
 import { buildProgram } from "../program.ts";
 import { createRecordingShell } from "../testing/recording-shell.ts";
 

@@ -66,7 +66,7 @@ test("the environment goes before the choice, and mesh use says so", async () =>
   expect(marked((await runHere("mesh list", env)).out)).toEqual([expect.stringMatching(/^\* +acme /)]);
 });
 
-test("a mesh that is not there is not chosen, and a command that was told of it says by what", async () => {
+test("a mesh that is not there is not chosen, and a command that was pointed at it says by what", async () => {
   expect(await runHere("mesh use gone")).toMatchObject({ code: 5, err: expect.stringContaining('no mesh "gone"') });
   const lost = await runHere("mesh members", { CLAUDEMESH_MESH: "gone" });
   expect(lost).toMatchObject({ code: 5, err: expect.stringContaining("CLAUDEMESH_MESH") });

@@ -1,29 +1,34 @@
-// `claudemesh once <key> -- command`: runs a command at most once for all members of a mesh, and gives everybody who asks
-// later what it printed and how it ended. Also shows a key and resolves one that is uncertain, by options, so that no
-// word is taken from the keys.
+// `claudemesh once …`: a command that runs at most once for all members of a mesh, and the keys under which that is
+// kept.
 // Why: docs/decisions/0016.
+
 import type { BrokerCall } from "@claudemesh/client/broker";
+import type { OnceItem } from "@claudemesh/client/daemon";
 import type { MeshPaths } from "@claudemesh/client/home";
-import { createOnce } from "@claudemesh/client/once";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type JsonValue, parseStrictJsonText, StrictJsonError } from "@claudemesh/protocol/json";
 import { onceLimits } from "@claudemesh/protocol/registrar/once-limits";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { examples, type Outcome, run, withMesh, withTimes } from "../command.ts";
-import { type Confirmable, confirm, withYes } from "../confirm.ts";
-import { parseWait } from "../duration.ts";
+import { type Commands, type CommonOptions, examples, type Outcome, run, withMesh, withTimes } from "../command.ts";
 import { hint } from "../hints.ts";
-import { asMember } from "../member.ts";
-import { readNames } from "../member-names.ts";
+import { parseCount, parseWait } from "../input/arguments.ts";
+import { type Confirmable, confirm, withYes } from "../input/confirm.ts";
+import { asMember, readNames } from "../mesh/member.ts";
+import { readMeshList } from "../mesh/mesh-lists.ts";
 import { outputBytes } from "../once/captured-output.ts";
 import { type CommandResult, canBeFound, runCommand } from "../once/run-command.ts";
+import type { NameOf } from "../output/members.ts";
 import { jsonText, neutralise } from "../output/printable.ts";
 import { formatTable, stateCell } from "../output/table.ts";
 import { formatTime, timeCell } from "../output/times.ts";
 import { pathsFor, type Shell } from "../shell.ts";
-import { parseCount } from "./queue-create.ts";
 
-type Options = Confirmable & {
+export const commands = {
+  once: defineOnce,
+  "once list": defineList,
+} satisfies Commands;
+
+type OnceOptions = Confirmable & {
   readonly mesh?: string;
   readonly json?: boolean;
   readonly wait?: boolean;
@@ -39,7 +44,11 @@ The exit code is the command's, now or when it ran. Where there is none to give:
 recorded, 2 wrong usage, 3 the broker cannot be reached, 4 the key is running elsewhere (--no-wait), uncertain, or was
 used for another command, 5 there is no such command.`;
 
-export function define(command: Command, shell: Shell): void {
+/**
+ * Runs a command at most once for all members of a mesh, and gives each later caller what it printed and how
+ * it ended. Also shows a key and resolves one that is uncertain, by options, so that no word is taken from the keys.
+ */
+function defineOnce(command: Command, shell: Shell): void {
   withYes(withTimes(withMesh(command)))
     .argument("<key>", "names the effect: 1–128 printable characters without spaces")
     .argument("[command...]", "what to run, after --; its words are the inputs of the key")
@@ -54,9 +63,9 @@ export function define(command: Command, shell: Shell): void {
     .addOption(new Option("--resolve <outcome>", "say what became of an uncertain epoch").choices(["done", "not-done"]))
     .option("--epoch <n>", "the epoch to resolve", parseCount)
     .option("--result <json>", "with --resolve done: the result that later callers get", parseResult)
-    .action((key: string, words: readonly string[], options: Options) => {
+    .action((key: string, words: readonly string[], options: OnceOptions) => {
       checkUsage(command, words, options);
-      return run(shell, options, () => dispatch(shell, key, words, options));
+      return run(shell, options, () => runShowOrResolve(shell, key, words, options));
     });
   examples(
     command,
@@ -83,7 +92,7 @@ function parseResult(text: string): { readonly value: JsonValue } {
   }
 }
 
-function checkUsage(command: Command, words: readonly string[], options: Options): void {
+function checkUsage(command: Command, words: readonly string[], options: OnceOptions): void {
   const wrong = (message: string) => command.error(`error: ${message}`);
   const { show, resolve, epoch, result } = options;
   if (show === true && resolve !== undefined) wrong("--show and --resolve exclude each other");
@@ -97,16 +106,16 @@ function checkUsage(command: Command, words: readonly string[], options: Options
 }
 
 /** A connection per call: a command may run for longer than any of them lasts. */
-async function dispatch(
+async function runShowOrResolve(
   shell: Shell,
   key: string,
   words: readonly string[],
-  options: Options,
+  options: OnceOptions,
 ): Promise<Outcome | undefined> {
   const paths = pathsFor(shell, options);
   const call: BrokerCall = (operation, input) => asMember(shell, paths, (ask) => ask(operation, input));
-  if (options.show === true) return show(shell, paths, call, key, options);
-  if (options.resolve !== undefined) return resolve(shell, call, key, options);
+  if (options.show === true) return showKey(shell, paths, call, key, options);
+  if (options.resolve !== undefined) return resolveEpoch(shell, call, key, options);
   return runOnce(shell, call, key, words, options);
 }
 
@@ -115,10 +124,11 @@ async function runOnce(
   call: BrokerCall,
   key: string,
   words: readonly string[],
-  options: Options,
+  options: OnceOptions,
 ): Promise<Outcome | undefined> {
   await checkCommand(shell, call, key, words);
   const live = options.json !== true;
+  const { createOnce } = await import("@claudemesh/client/once");
   const ended = await createOnce({ call }).run<CommandResult>(
     key,
     [...words],
@@ -133,7 +143,7 @@ async function runOnce(
   const { result } = ended;
   process.exitCode = exitCodeOf(result);
   if (!live) return { value: { key, epoch: ended.epoch, ran: ended.ran, ...result }, text: "" };
-  if (!ended.ran) replay(shell, result);
+  if (!ended.ran) printAgain(shell, result);
   return undefined;
 }
 
@@ -156,7 +166,7 @@ function exitCodeOf(result: unknown): number {
  * What another host's command printed, as it was where it goes to a program, made safe where it goes to a terminal. A
  * result that no command has left is shown as it is.
  */
-function replay(shell: Shell, result: unknown): void {
+function printAgain(shell: Shell, result: unknown): void {
   const fields = (result ?? {}) as Readonly<Record<string, unknown>>;
   if (!Object.hasOwn(fields, "exit_code")) {
     shell.out(jsonText(result));
@@ -177,11 +187,17 @@ type EpochItem = {
   readonly settled_at?: number;
 };
 
-type Shown = { readonly state: string; readonly epochs: readonly EpochItem[]; readonly result?: unknown };
+type ShownKey = { readonly state: string; readonly epochs: readonly EpochItem[]; readonly result?: unknown };
 
-async function show(shell: Shell, paths: MeshPaths, call: BrokerCall, key: string, options: Options): Promise<Outcome> {
-  const value = (await call("once.get", { key })) as Shown;
-  if (value.epochs.length === 0) return { value, text: `Nobody has claimed ${key}.` };
+async function showKey(
+  shell: Shell,
+  paths: MeshPaths,
+  call: BrokerCall,
+  key: string,
+  options: OnceOptions,
+): Promise<Outcome> {
+  const value = (await call("once.get", { key })) as ShownKey;
+  if (value.epochs.length === 0) return { value, text: `No member has claimed ${key}.` };
   const nameOf = await readNames(shell, paths, options);
   const rows = value.epochs.map((epoch) => [
     String(epoch.epoch),
@@ -204,7 +220,7 @@ async function show(shell: Shell, paths: MeshPaths, call: BrokerCall, key: strin
   return { value, text: next === undefined ? table : `${table}\n${next}` };
 }
 
-async function resolve(shell: Shell, call: BrokerCall, key: string, options: Options): Promise<Outcome> {
+async function resolveEpoch(shell: Shell, call: BrokerCall, key: string, options: OnceOptions): Promise<Outcome> {
   const outcome = options.resolve === "done" ? "done" : "not_done";
   const { epoch, result } = options;
   await confirm(shell, options, `Epoch ${epoch} of ${key} will be settled as ${options.resolve}, for every member.`);
@@ -212,4 +228,50 @@ async function resolve(shell: Shell, call: BrokerCall, key: string, options: Opt
   const value = await call("once.resolve", input);
   const then = outcome === "done" ? "later callers get its result" : "the next claim may run it";
   return { value, text: `Epoch ${epoch} of ${key} is settled as ${options.resolve}; ${then}.` };
+}
+
+type ListOptions = CommonOptions & { readonly uncertain?: boolean };
+
+/** The keys of `once` in a mesh, or only those of which it is not known whether their effect happened. */
+function defineList(command: Command, shell: Shell): void {
+  withTimes(withMesh(command))
+    .option("--uncertain", "only keys whose lease ended and of which nothing was recorded")
+    .action((options: ListOptions) => run(shell, options, () => listKeys(shell, options)));
+  examples(command, "claudemesh once list", "claudemesh once list --uncertain --json");
+}
+
+async function listKeys(shell: Shell, options: ListOptions) {
+  const paths = pathsFor(shell, options);
+  const state = options.uncertain === true ? ({ state: "uncertain" } as const) : {};
+  const items = await readMeshList<OnceItem>(shell, paths, {
+    fromDaemon: (daemon, query) => daemon.onceKeys({ ...query, ...state }),
+    operation: "once.list",
+    input: state,
+  });
+  return {
+    value: { items },
+    text: describeKeys(items, options.uncertain === true, shell, await readNames(shell, paths, options)),
+  };
+}
+
+function describeKeys(items: readonly OnceItem[], onlyUncertain: boolean, shell: Shell, nameOf: NameOf): string {
+  if (items.length === 0) return onlyUncertain ? "No key is uncertain." : "There are no keys.";
+  const rows = items.map((item) => [
+    item.key,
+    stateCell(item.state),
+    String(item.epoch),
+    timeCell(item.claimed_at),
+    timeCell(item.settled_at ?? item.lease_until),
+    nameOf(item.holder_pubkey),
+  ]);
+  const table = formatTable(
+    ["KEY", "STATE", "EPOCH", "CLAIMED", "SETTLED, OR LEASE UNTIL", "HOLDER"],
+    rows,
+    shell.columns,
+  );
+  const uncertain = items.find(({ state }) => state === "uncertain");
+  if (uncertain === undefined) return table;
+  const { key, epoch } = uncertain;
+  const next = hint(shell, `claudemesh once ${key} --resolve done --epoch ${epoch}, or --resolve not-done`);
+  return `${table}\nLook whether its effect happened, then say so: ${next}`;
 }

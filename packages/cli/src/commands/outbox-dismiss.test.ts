@@ -5,7 +5,7 @@ import { meshPaths } from "@claudemesh/client/home";
 import { startDaemon } from "@claudemesh/daemon/start";
 import { afterEach, expect, onTestFinished, test } from "vitest";
 import { makeTemporaryFolder, readAdminToken, startTestBroker } from "../../../../tests/support/broker-harness.ts";
-import { createMembership } from "../membership.ts";
+import { createMembership } from "../mesh/membership.ts";
 import { buildProgram } from "../program.ts";
 import { createRecordingShell } from "../testing/recording-shell.ts";
 

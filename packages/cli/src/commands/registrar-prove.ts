@@ -1,16 +1,25 @@
-// `claudemesh registrar prove`: whether a store's live schema proves single use, criterion by criterion. It looks at the
-// store itself, not at a broker, and changes nothing.
+// `claudemesh registrar prove`: whether a store's live schema proves single use, criterion by criterion. It looks at
+// the store itself, not at a broker, and changes nothing.
+
 import { existsSync } from "node:fs";
 import { brokerOptions, readBrokerConfig } from "@claudemesh/broker/config";
 import type { Command } from "commander";
-import { examples, run, withJson } from "../command.ts";
+import { type Commands, examples, run, withJson } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { formatTable } from "../output/table.ts";
 import type { Shell } from "../shell.ts";
 
+export const commands = {
+  "registrar prove": defineProve,
+} satisfies Commands;
+
 type Options = { json?: boolean; store?: string; config?: string };
 
-export function define(command: Command, shell: Shell): void {
+/**
+ * Whether a store's live schema proves single use, criterion by criterion. It looks at the store itself, not at a
+ * broker, and changes nothing.
+ */
+function defineProve(command: Command, shell: Shell): void {
   const { store } = brokerOptions;
   withJson(command)
     .option("--store <value>", `${store.expects} (default: ${store.fallback}; ${store.env})`)

@@ -1,6 +1,7 @@
-// `claudemesh send`: through the daemon. Only if connecting to it fails does the message go to the broker directly,
-// and then the command says so. Once a request is written to the daemon there is no other way: it may have accepted.
-// What only some sends need is imported where they need it, because this command is run in loops.
+// `claudemesh send`: through the daemon. Only if connecting to it fails does the message go to the broker directly, and
+// then the command says so. Once a request is written to the daemon there is no other way: it may have accepted. What
+// only some sends need is imported where they need it, because this command is run in loops.
+
 import { isUtf8 } from "node:buffer";
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -10,11 +11,11 @@ import { MeshError } from "@claudemesh/protocol/errors";
 import { createUlidGenerator } from "@claudemesh/protocol/ids";
 import type { IdentifiedSend, SendRequest } from "@claudemesh/protocol/messages/send-request";
 import { type Command, Option } from "commander";
-import { examples, type Outcome, run, withMesh, withTimes } from "../command.ts";
-import { callDaemon, tellAboutDaemon } from "../daemon-access.ts";
-import { parseWait } from "../duration.ts";
+import { type Commands, examples, type Outcome, run, withMesh, withTimes } from "../command.ts";
+import { callDaemon, tellAboutDaemon } from "../daemon/daemon-access.ts";
 import { expectBody, Refused } from "../exit-codes.ts";
 import { hint } from "../hints.ts";
+import { parseWait } from "../input/arguments.ts";
 import { describeWay } from "../output/send-way.ts";
 import {
   parseStage,
@@ -24,8 +25,12 @@ import {
   waitExitCodes,
   waitFor,
   waitTimeoutMs,
-} from "../send-wait.ts";
+} from "../send/send-wait.ts";
 import { pathsFor, type Shell } from "../shell.ts";
+
+export const commands = {
+  send: defineSend,
+} satisfies Commands;
 
 type Options = {
   batch?: string;
@@ -41,7 +46,12 @@ type Options = {
 
 type Meta = NonNullable<SendRequest["meta"]>;
 
-export function define(command: Command, shell: Shell): void {
+/**
+ * Through the daemon. Only if connecting to it fails does the message go to the broker directly, and then the command
+ * says so. Once a request is written to the daemon there is no other way: it may have accepted. What only some sends
+ * need is imported where they need it, because this command is run in loops.
+ */
+function defineSend(command: Command, shell: Shell): void {
   withTimes(withMesh(command))
     .usage("[options] <to> <message>\n       claudemesh send [options] --batch <path>")
     .argument("[to]", "@name, @self, #topic, dm:<public key> or queue:<id>")
@@ -77,7 +87,7 @@ export function define(command: Command, shell: Shell): void {
       const waiting = waitingOf(command, options);
       if (batch !== undefined) {
         if (to !== undefined) command.error("error: with --batch the lines say where each message goes");
-        const { sendBatch } = await import("../send-batch.ts");
+        const { sendBatch } = await import("../send/send-batch.ts");
         await run(shell, options, () => sendBatch(shell, pathsFor(shell, options), { batch, id, json, waiting }));
         return;
       }
@@ -141,13 +151,13 @@ async function send(
   return waiting === undefined ? { value: sent, text: describe(sent) } : waitUntil(shell, paths, sent, waiting);
 }
 
-/** The message is taken by now, so that whatever the waiting comes to is told beside its ids. */
+/** The message is taken by now, so that what the waiting comes to is shown beside its ids. */
 async function waitUntil(shell: Shell, paths: MeshPaths, sent: SendBody, waiting: Waiting): Promise<Outcome> {
   const wait = await callDaemon(paths, (daemon) => waitFor(daemon, sent.outbox_id, waiting));
   process.exitCode = waitExitCodes[wait.outcome];
   const complaint = waitComplaint(sent.client_message_id, wait, waiting.timeoutMs);
   if (complaint !== undefined) shell.err(hint(shell, `claudemesh: ${complaint}`));
-  // What stood in its way does no more once it has come through; that nobody reads it is still so.
+  // What stood in its way does no more once it has come through; that no member reads it is still so.
   const { subscribers } = sent;
   const lasting = subscribers === undefined ? {} : { subscribers };
   const way = describeWay(wait.outcome === "reached" ? lasting : sent);
@@ -164,9 +174,9 @@ async function sendDirectly(
 ): Promise<Outcome> {
   shell.err("No daemon is running here: sending to the broker directly, without an outbox.");
   const [{ buildDirectSend, refusedDirectly }, { followDirect }, { asMember }] = await Promise.all([
-    import("../direct-send.ts"),
-    import("../direct-delivery.ts"),
-    import("../member.ts"),
+    import("../send/direct-send.ts"),
+    import("../send/direct-delivery.ts"),
+    import("../mesh/member.ts"),
   ]);
   const { stored, delivery } = await asMember(shell, paths, async (call) => {
     const input = await buildDirectSend(paths, request, call);

@@ -7,17 +7,21 @@ import type { RunningBroker } from "@claudemesh/broker/start";
 import { ensurePrivateDir, meshPaths, readMeshConfig, writeMeshConfig } from "@claudemesh/client/home";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Command } from "commander";
-import { examples, run, withJson } from "../command.ts";
-import { exitCodeOfEnd } from "../daemon-end.ts";
+import { type Commands, examples, run, withJson } from "../command.ts";
+import { exitCodeOfEnd } from "../daemon/daemon-end.ts";
 import { Refused } from "../exit-codes.ts";
 import { hintFor } from "../hints.ts";
 import { typedCommand } from "../launcher.ts";
-import { createMembership, defaultMemberName } from "../membership.ts";
+import { createMembership, defaultMemberName } from "../mesh/membership.ts";
 import { jsonText } from "../output/printable.ts";
 import { localUrlOf } from "../share/local-url.ts";
 import type { Sharing } from "../share/share.ts";
 import type { Shell } from "../shell.ts";
 import { boundStop, stopSignal } from "../signals.ts";
+
+export const commands = {
+  up: defineUp,
+} satisfies Commands;
 
 type Options = {
   json?: boolean;
@@ -31,7 +35,11 @@ type Options = {
 
 const renewCheckMs = 86_400_000;
 
-export function define(command: Command, shell: Shell): void {
+/**
+ * A broker, one mesh and a daemon in this process, on SQLite under the home. Nothing to configure; starting again
+ * finds everything as it was.
+ */
+function defineUp(command: Command, shell: Shell): void {
   withJson(command)
     .option("--mesh <name>", "name of the mesh", "local")
     .option("--name <member>", "your name in the mesh (default: your user name)")
@@ -135,7 +143,7 @@ async function ensureMesh(shell: Shell, options: Options, broker: RunningBroker)
     }
     const { brokerKey: broker_key } = broker;
     const isKnown = config.broker === url && config.broker_key === broker_key;
-    // It is our own broker, in this very process: there is nobody to ask about its key.
+    // It is our own broker, in this very process: its key needs no proof.
     if (!isKnown) writeMeshConfig(paths, { ...config, broker: url, broker_key });
     return;
   }
@@ -160,13 +168,13 @@ function announce(
 ): void {
   const { mesh } = options;
   if (options.json === true) {
-    const places = {
+    const addresses = {
       url: broker.url,
       public_url: broker.publicUrl,
       admin_token_file: broker.adminTokenFile,
       socket: daemon.socket,
     };
-    const ready = { event: "ready", mesh, ...places, http_port: daemon.httpPort ?? null, home: shell.home };
+    const ready = { event: "ready", mesh, ...addresses, http_port: daemon.httpPort ?? null, home: shell.home };
     shell.out(jsonText({ ...ready, pid: process.pid }));
     return;
   }

@@ -1,7 +1,7 @@
 // What the commands for webhooks say of one that is not there, against a real broker.
 import { afterEach, expect, test } from "vitest";
 import { makeTemporaryFolder, readAdminToken, startTestBroker } from "../../../../tests/support/broker-harness.ts";
-import { createMembership } from "../membership.ts";
+import { createMembership } from "../mesh/membership.ts";
 import { buildProgram } from "../program.ts";
 import { createRecordingShell } from "../testing/recording-shell.ts";
 

@@ -2,14 +2,14 @@
 import {
   alternatives,
   type CompletedCommand,
-  groupPlaces,
-  placesWithValues,
+  groupByReply,
+  optionsWithValues,
   singleQuoted,
   type Values,
 } from "./completion-model.ts";
 
 export function bashCompletion(commands: readonly CompletedCommand[]): string {
-  const places = placesWithValues(commands);
+  const valued = optionsWithValues(commands);
   const paths = commands.map(({ path }) => path).filter((path) => path !== "");
   return `# bash completion for claudemesh.  source <(claudemesh completion bash)
 _claudemesh_meshes() {
@@ -29,12 +29,12 @@ _claudemesh() {
     if [ -n "$skip" ]; then skip=''; continue; fi
     case "$at $word" in
       ${alternatives(paths)}) at="$at $word" ;;
-      ${alternatives(places.map(({ place }) => place))}) skip=1 ;;
+      ${alternatives(valued.map(({ words }) => words))}) skip=1 ;;
     esac
   done
   if [ -n "$skip" ]; then
     case "$at $prev" in
-${[...groupPlaces(places, replyFor)].map(([reply, at]) => `      ${alternatives(at)}) ${reply} ;;`).join("\n")}
+${[...groupByReply(valued, replyFor)].map(([reply, at]) => `      ${alternatives(at)}) ${reply} ;;`).join("\n")}
     esac
     return
   fi

@@ -1,4 +1,4 @@
-// What a shell has to know to complete our commands, read from commander's tree: nothing is listed twice by hand.
+// What a shell has to know to complete our commands, read from commander's tree: no list of them is kept beside it.
 import type { Argument, Command, Option } from "commander";
 
 /** What may follow an option, or stand as an argument. */
@@ -54,23 +54,23 @@ function readValues(option: Option): Values | undefined {
 }
 
 /** A command with one of its options, as `<path> <flag>`: what the words before the cursor look like. */
-export type OptionPlace = { readonly place: string; readonly values: Values };
+export type OptionPath = { readonly words: string; readonly values: Values };
 
-export function placesWithValues(commands: readonly CompletedCommand[]): OptionPlace[] {
+export function optionsWithValues(commands: readonly CompletedCommand[]): OptionPath[] {
   return commands.flatMap(({ path, options }) =>
-    options.flatMap(({ flag, values }) => (values === undefined ? [] : [{ place: `${path} ${flag}`, values }])),
+    options.flatMap(({ flag, values }) => (values === undefined ? [] : [{ words: `${path} ${flag}`, values }])),
   );
 }
 
-/** Places that offer the same, together; those that take anything at all offer nothing. */
-export function groupPlaces(
-  places: readonly OptionPlace[],
+/** Options that offer the same, together; those that take anything at all offer nothing. */
+export function groupByReply(
+  valued: readonly OptionPath[],
   reply: (values: Values) => string | undefined,
 ): ReadonlyMap<string, readonly string[]> {
   const groups = new Map<string, string[]>();
-  for (const { place, values } of places) {
+  for (const { words, values } of valued) {
     const offered = reply(values);
-    if (offered !== undefined) groups.set(offered, [...(groups.get(offered) ?? []), place]);
+    if (offered !== undefined) groups.set(offered, [...(groups.get(offered) ?? []), words]);
   }
   return groups;
 }

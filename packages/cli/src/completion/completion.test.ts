@@ -81,7 +81,7 @@ describe.runIf(spawnSync("bash", ["--version"]).status === 0)("bash", () => {
     expect(complete("")).toEqual(expect.arrayContaining(known));
   });
 
-  it("completes the options of the command at hand, and of no other", () => {
+  it("completes the options of the command on the line, and of no other", () => {
     expect(complete("daemon", "outbox", "list", "--fa")).toEqual(["--failed"]);
     expect(complete("send", "@bob", "hello", "--pr")).toEqual(["--priority"]);
     expect(complete("daemon", "down", "--")).toEqual(["--mesh", "--json", "--help"]);
@@ -108,7 +108,7 @@ describe.each([
   ["fish", fishCompletion],
 ] as const)("%s", (shell, write) => {
   const isHere = spawnSync(shell, ["--version"]).status === 0;
-  if (!isHere) process.stdout.write(`skipped: ${shell} is not installed, so nobody checks its script's syntax\n`);
+  if (!isHere) process.stdout.write(`skipped: ${shell} is not installed, so that its script's syntax is not checked\n`);
 
   it.runIf(isHere)("reads its script", () => {
     const path = join(folder, `completion.${shell}`);

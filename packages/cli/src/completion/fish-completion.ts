@@ -1,9 +1,9 @@
 // The completion script for fish: one line per word or option, each on the condition of standing at its command.
-import { type CompletedCommand, type CompletedOption, placesWithValues, type Values } from "./completion-model.ts";
+import { type CompletedCommand, type CompletedOption, optionsWithValues, type Values } from "./completion-model.ts";
 
 export function fishCompletion(commands: readonly CompletedCommand[]): string {
   const paths = commands.map(({ path }) => path).filter((path) => path !== "");
-  const places = placesWithValues(commands).map(({ place }) => place);
+  const valued = optionsWithValues(commands).map(({ words }) => words);
   return `# fish completion for claudemesh.  claudemesh completion fish | source
 function __claudemesh_at
     set -l at ''
@@ -16,7 +16,7 @@ function __claudemesh_at
         switch "$at $word"
             case ${paths.map(fishQuoted).join(" ")}
                 set at "$at $word"
-            case ${places.map(fishQuoted).join(" ")}
+            case ${valued.map(fishQuoted).join(" ")}
                 set skip 1
         end
     end

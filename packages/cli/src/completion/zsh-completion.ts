@@ -3,14 +3,14 @@ import {
   alternatives,
   type CompletedCommand,
   type CompletedOption,
-  groupPlaces,
-  placesWithValues,
+  groupByReply,
+  optionsWithValues,
   singleQuoted,
   type Values,
 } from "./completion-model.ts";
 
 export function zshCompletion(commands: readonly CompletedCommand[]): string {
-  const places = placesWithValues(commands);
+  const valued = optionsWithValues(commands);
   const paths = commands.map(({ path }) => path).filter((path) => path !== "");
   return `#compdef claudemesh
 # zsh completion for claudemesh.  source <(claudemesh completion zsh)
@@ -23,12 +23,12 @@ _claudemesh() {
     if [[ -n $skip ]]; then skip=''; continue; fi
     case "$at $word" in
       (${alternatives(paths)}) at="$at $word" ;;
-      (${alternatives(places.map(({ place }) => place))}) skip=1 ;;
+      (${alternatives(valued.map(({ words }) => words))}) skip=1 ;;
     esac
   done
   if [[ -n $skip ]]; then
     case "$at \${words[CURRENT-1]}" in
-${[...groupPlaces(places, replyFor)].map(([reply, at]) => `      (${alternatives(at)}) ${reply} ;;`).join("\n")}
+${[...groupByReply(valued, replyFor)].map(([reply, at]) => `      (${alternatives(at)}) ${reply} ;;`).join("\n")}
     esac
     return
   fi

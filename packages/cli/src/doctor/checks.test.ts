@@ -93,7 +93,7 @@ describe("the machine", () => {
     expect(wrong(home(given))).toMatchObject([{ check, status, fix: expect.stringMatching(fix) }]);
   });
 
-  it("whose room cannot be told is not judged by it", () => {
+  it("whose free space is not known is not judged by it", () => {
     expect(home({ freeBytes: undefined }).map(({ check }) => check)).toEqual(["node", "home"]);
   });
 });
@@ -121,7 +121,7 @@ describe("the folder of a mesh", () => {
   const accept = /accept-host --mesh acme/;
   const recover = /^claudemesh daemon recover --mesh acme$/;
   const cases: [string, Partial<MeshFindings["folder"]>, string, Judgement["status"], RegExp | undefined][] = [
-    ["settings that nobody understands", { settings: { type: "refused", problem: "x" } }, "settings", "fail", /config/],
+    ["settings that are not understood", { settings: { type: "refused", problem: "x" } }, "settings", "fail", /config/],
     ["a host that was not written down yet", { host: "not recorded" }, "host", "ok", undefined],
     ["a host that cannot be recognised", { host: "unknown" }, "host", "warn", /machine-id/],
     ["a fingerprint that cannot be read", { host: "unreadable" }, "host", "fail", accept],
@@ -211,7 +211,7 @@ describe("the daemon", () => {
     expect(daemonRow({ daemon: { type: "silent", why: "slow" } })).toMatchObject({ status: "fail" });
   });
 
-  it("that is gone is told about with what it left, and two homes are never set on each other", () => {
+  it("that is gone is reported with what it left, and two homes are never set on each other", () => {
     const gone = { daemon: { type: "absent" }, folder: free } as const;
     const run = { version: "1", pid: 7, started_at: 0, ended_at: 1_000 };
     const killed = daemonRow({ ...gone, lastRun: { ...run, state: "running" } });
@@ -231,14 +231,14 @@ describe("the daemon", () => {
     }
   });
 
-  it("of another version is told about, with the way to have one", () => {
+  it("of another version is reported, with the way to have one", () => {
     const daemon = { type: "answers", version: "0.9.0", pid: undefined, health } as const;
     expect(wrong(mesh({ daemon }))).toMatchObject([
       { check: "versions", status: "warn", fix: "claudemesh daemon restart --mesh acme" },
     ]);
   });
 
-  it("fails where its port belongs to somebody else, and is fine without one", () => {
+  it("fails where its port belongs to another program, and is fine without one", () => {
     expect(wrong(mesh({ port: { type: "fails", port: 1, why: "status 401" } }))).toMatchObject([{ check: "port" }]);
     expect(wrong(mesh({ port: { type: "none" } }))).toEqual([]);
   });
@@ -274,15 +274,15 @@ describe("several brokers", () => {
 describe("what daemon and broker report", () => {
   const parked = { code: "parked_jobs", status: "fail", means: "2 jobs", fix: "claudemesh queue parked jobs" } as const;
 
-  it("is a row each, with its code; what the doctor looks at itself is not told twice", () => {
+  it("is a row each, with its code; what the doctor looks at itself is not reported twice", () => {
     const full = { code: "disk_low", status: "fail", means: "full", fix: "make room" } as const;
     const rows = wrong(mesh({ findings: [parked, full] }));
     expect(rows).toEqual([{ check: "parked jobs", ...parked }]);
     const dead = { code: "dead_rows", status: "fail", means: "2 rows", fix: "dismiss each" } as const;
     const outbox = { used_bytes: 1_000, max_bytes: 1_000_000, dead: 2, dismissed: 0 };
     const daemon = { type: "answers", version: "1.0.0", pid: 7, health: { ...health, outbox } } as const;
-    const told = wrong(mesh({ daemon, findings: [dead] }));
-    expect(told).toEqual([{ check: "dead rows", ...dead }]);
+    const wrongRows = wrong(mesh({ daemon, findings: [dead] }));
+    expect(wrongRows).toEqual([{ check: "dead rows", ...dead }]);
   });
 
   it("is nothing where neither could be asked", () => {

@@ -5,15 +5,15 @@ import { explainAbsence } from "@claudemesh/client/last-run";
 import { isInClear } from "@claudemesh/protocol/wire/in-clear";
 import type { HomeFindings, Judgement, LostBroker, MeshFindings } from "./findings.ts";
 
-export function judgeConnections(home: Pick<HomeFindings, "commandVersion">, found: MeshFindings): Judgement[] {
+export function judgeConnections(home: Pick<HomeFindings, "commandVersion">, facts: MeshFindings): Judgement[] {
   return [
-    judgeDaemon(found),
-    ...judgeVersions(home.commandVersion, found),
-    ...judgePort(found),
-    ...judgeBroker(found),
-    ...judgeWay(found),
-    ...judgeFindings(found),
-    ...judgeClockByHeader(found),
+    judgeDaemon(facts),
+    ...judgeVersions(home.commandVersion, facts),
+    ...judgePort(facts),
+    ...judgeBroker(facts),
+    ...judgeWay(facts),
+    ...judgeFindings(facts),
+    ...judgeClockByHeader(facts),
   ];
 }
 

@@ -51,7 +51,7 @@ export type BrokerFindings =
 export type MeshFindings = {
   /** How the last daemon here began and ended. */
   readonly lastRun: LastRun | undefined;
-  /** What the daemon says is wrong; where none answers, what the broker says to whoever asks with the keys of the home. */
+  /** What the daemon says is wrong; where none answers, what the broker answers to the keys of the home. */
   readonly findings: readonly Finding[];
   readonly platform: NodeJS.Platform;
   readonly mesh: string;

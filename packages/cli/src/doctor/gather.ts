@@ -17,7 +17,7 @@ import { probeLoopback } from "@claudemesh/client/loopback-probe";
 import { LocalFileError } from "@claudemesh/client/private-files";
 import { examineFolder } from "@claudemesh/daemon/offline";
 import { isErrorBody, MeshError } from "@claudemesh/protocol/errors";
-import { callDaemon } from "../daemon-access.ts";
+import { callDaemon } from "../daemon/daemon-access.ts";
 import type { Shell } from "../shell.ts";
 import type {
   BrokerFindings,
@@ -80,7 +80,7 @@ async function gatherFindings(
   brokerUrl: string | undefined,
 ): Promise<readonly Finding[]> {
   if (daemon.type === "answers") {
-    const { body } = await callDaemon({ sock }, (asked) => asked.findings(), daemonTimeoutMs);
+    const { body } = await callDaemon({ sock }, (client) => client.findings(), daemonTimeoutMs);
     return isErrorBody(body) ? [] : body.findings;
   }
   const url = broker.type === "negotiated" ? broker.url : brokerUrl;
@@ -166,7 +166,7 @@ async function askPort(paths: MeshPaths): Promise<PortFindings> {
   return answer.status === 200 ? { type: "answers", port } : { type: "fails", port, why: `status ${answer.status}` };
 }
 
-/** As clients do, the first that can be used speaks for its store; which others cannot be is told besides. */
+/** As with clients, the first that can be used speaks for its store; the others that cannot be used are named beside it. */
 async function askBrokers(
   shell: Shell,
   paths: MeshPaths,
@@ -175,14 +175,14 @@ async function askBrokers(
 ): Promise<BrokerFindings> {
   const { current, others } = new BrokerRoute(config.broker, readKnownBrokers(paths, config));
   const urls = [current, ...others].slice(0, brokersMax);
-  const asked = await Promise.all(urls.map((url) => askBroker(shell, paths, { ...config, broker: url }, keys)));
-  const lost = asked.flatMap((each, at) =>
+  const answers = await Promise.all(urls.map((url) => askBroker(shell, paths, { ...config, broker: url }, keys)));
+  const lost = answers.flatMap((each, at) =>
     each.type === "negotiated" ? [] : [{ url: urls[at] ?? "", why: each.detail }],
   );
-  const found = asked.find((each) => each.type === "negotiated");
-  if (found !== undefined) return { ...found, lost };
+  const usable = answers.find((each) => each.type === "negotiated");
+  if (usable !== undefined) return { ...usable, lost };
   // One that answers says more than one that is away.
-  return asked.find(({ type }) => type !== "away") ?? asked[0] ?? noBroker;
+  return answers.find(({ type }) => type !== "away") ?? answers[0] ?? noBroker;
 }
 
 /** Beside the daemon's own connection, which is left alone. */
@@ -198,7 +198,7 @@ async function askBroker(
   const agent = `claudemesh-cli/${shell.version}`;
   try {
     const identity = identityOf(keys, config.id);
-    const asked = {
+    const connection = {
       broker: config.broker,
       identity,
       agent,
@@ -206,7 +206,7 @@ async function askBroker(
       connectTimeoutMs,
       requestTimeoutMs: daemonTimeoutMs,
     };
-    const said = await withBroker(asked, (call) => askMeshHealth(() => callHealth(call)));
+    const said = await withBroker(connection, (call) => askMeshHealth(() => callHealth(call)));
     return { type: "negotiated", url: config.broker, said, lost: [] };
   } catch (error) {
     if (!(error instanceof MeshError)) throw error;

@@ -7,8 +7,8 @@ const mebibyte = 1_048_576;
 const scarceBytes = 512 * mebibyte;
 const fullBytes = 64 * mebibyte;
 
-export function judgeHome(found: HomeFindings): Judgement[] {
-  return [judgeNode(found), judgeHomeFolder(found), ...judgeDisk(found), ...judgeShell(found)];
+export function judgeHome(facts: HomeFindings): Judgement[] {
+  return [judgeNode(facts), judgeHomeFolder(facts), ...judgeDisk(facts), ...judgeShell(facts)];
 }
 
 function judgeNode({ nodeVersion }: HomeFindings): Judgement {
@@ -39,7 +39,7 @@ function judgeDisk({ freeBytes, home }: HomeFindings): Judgement[] {
   return [{ check, code: "disk_low", status: freeBytes < fullBytes ? "fail" : "warn", means, fix }];
 }
 
-/** Said only where there is something to say: nobody else has heard of them. */
+/** Said only where there is something to say: no other command reports them. */
 function judgeShell({ failpointsInShell }: HomeFindings): Judgement[] {
   if (failpointsInShell === undefined) return [];
   return [

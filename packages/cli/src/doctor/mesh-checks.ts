@@ -6,13 +6,13 @@ import { judgeFile, showBytes } from "./home-checks.ts";
 const warnShare = 0.8;
 const refuseShare = 0.95;
 
-export function judgeFolder(found: MeshFindings): Judgement[] {
+export function judgeFolder(facts: MeshFindings): Judgement[] {
   return [
-    ...judgeFiles(found),
-    judgeSettings(found),
-    judgeKeys(found),
-    ...(isEphemeral(found) ? [] : [judgeHost(found)]),
-    judgeOutbox(found),
+    ...judgeFiles(facts),
+    judgeSettings(facts),
+    judgeKeys(facts),
+    ...(isEphemeral(facts) ? [] : [judgeHost(facts)]),
+    judgeOutbox(facts),
   ];
 }
 
@@ -35,11 +35,11 @@ function judgeSettings({ folder, membership, dir }: MeshFindings): Judgement {
   return { check, status: "ok", means: "config.toml is understood." };
 }
 
-function judgeKeys(found: MeshFindings): Judgement {
+function judgeKeys(facts: MeshFindings): Judgement {
   const check = "keys";
-  const { keys, mesh } = found;
+  const { keys, mesh } = facts;
   if (keys === "readable") return { check, status: "ok", means: "The key file is whole." };
-  if (isEphemeral(found)) return { check, status: "ok", means: "The daemon is ephemeral: its keys are in memory." };
+  if (isEphemeral(facts)) return { check, status: "ok", means: "The daemon is ephemeral: its keys are in memory." };
   const fix = "claudemesh mesh join <invite>";
   if (keys === "absent") return { check, status: "fail", means: `This home has no keys for ${mesh}.`, fix };
   return { check, status: "fail", means: keys.problem, fix };
@@ -74,14 +74,14 @@ function judgeHost({ folder, mesh, platform }: MeshFindings): Judgement {
   }
 }
 
-function judgeOutbox(found: MeshFindings): Judgement {
+function judgeOutbox(facts: MeshFindings): Judgement {
   const check = "outbox";
-  const { outbox } = found.folder;
-  const recover = `claudemesh daemon recover --mesh ${found.mesh}`;
+  const { outbox } = facts.folder;
+  const recover = `claudemesh daemon recover --mesh ${facts.mesh}`;
   switch (outbox.type) {
     case "absent":
       // That of an ephemeral daemon lies elsewhere.
-      if (isEphemeral(found)) return judgeOutboxSize(found, 0);
+      if (isEphemeral(facts)) return judgeOutboxSize(facts, 0);
       return { check, status: "ok", means: "There is none yet." };
     case "recovery cut off":
       return { check, status: "fail", means: "A recovery was cut off; no daemon starts.", fix: recover };
@@ -93,7 +93,7 @@ function judgeOutbox(found: MeshFindings): Judgement {
     }
     case "in use":
     case "sound":
-      return judgeOutboxSize(found, outbox.bytes);
+      return judgeOutboxSize(facts, outbox.bytes);
   }
 }
 

@@ -4,7 +4,7 @@ import { meshPaths } from "@claudemesh/client/home";
 import { startDaemon } from "@claudemesh/daemon/start";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { makeTemporaryFolder, readAdminToken, startTestBroker } from "../../../../tests/support/broker-harness.ts";
-import { createMembership } from "../membership.ts";
+import { createMembership } from "../mesh/membership.ts";
 import { createInboxTools } from "./inbox-tools.ts";
 import { createProgress } from "./progress.ts";
 
@@ -107,7 +107,7 @@ describe("inbox", () => {
     expect((await runOf(daemon).inbox({ wait_s: 50 })).bodies).toEqual(["m1"]);
   });
 
-  test("only looks where a place or a filter is given: the newest page of it, and the position stays", async () => {
+  test("only looks where a cursor or a filter is given: the newest page of it, and the position stays", async () => {
     const { daemon, arrive } = await startMail();
     await arrive(4);
     const { inbox } = runOf(daemon);

@@ -138,8 +138,8 @@ async function waitForNext(
 async function look(daemon: DaemonClient, input: InboxInput, call: ToolCall): Promise<ToolResult> {
   const { wait_s = 0, limit = defaultLimit, ...query } = input;
   if (wait_s === 0) {
-    const place = query.cursor === undefined && query.before === undefined ? { newest: true } : {};
-    return asUntrusted(await daemon.inbox({ ...query, ...place, limit }));
+    const position = query.cursor === undefined && query.before === undefined ? { newest: true } : {};
+    return asUntrusted(await daemon.inbox({ ...query, ...position, limit }));
   }
   if (query.before !== undefined) {
     throw new MeshError("invalid_request", "before is about what is there already: leave out wait_s.", {

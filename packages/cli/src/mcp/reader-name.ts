@@ -6,7 +6,7 @@ const partCharacters = 24;
 
 /**
  * The same folder and the same agent program are the same reader, so that a restart goes on where the last run ended; two
- * folders of one name are told apart by their paths.
+ * folders of one name are distinguished by their paths.
  */
 export function readerNameOf(folder: string, program: string): string {
   const digest = createHash("sha256").update(folder).digest("hex").slice(0, 8);

@@ -10,7 +10,7 @@ import { spaceLimits } from "@claudemesh/protocol/spaces/entity";
 import { operationSchema } from "@claudemesh/protocol/spaces/operation-wire";
 import type { SyncUpsert } from "@claudemesh/protocol/wire/spaces-operations";
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
-import { asMember } from "../member.ts";
+import { asMember } from "../mesh/member.ts";
 import type { Shell } from "../shell.ts";
 import { followSpace } from "../space/follow-space.ts";
 import { commitOnce } from "../space/space-access.ts";

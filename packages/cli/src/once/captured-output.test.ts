@@ -17,8 +17,8 @@ describe("output", () => {
     const whole = Buffer.from("ü".repeat(capturedBytes.head));
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: whole.length }), { maxLength: 8 }), (cuts) => {
-        const places = [0, ...cuts.toSorted((left, right) => left - right), whole.length];
-        const chunks = places.slice(1).map((end, index) => whole.subarray(places[index], end));
+        const bounds = [0, ...cuts.toSorted((left, right) => left - right), whole.length];
+        const chunks = bounds.slice(1).map((end, index) => whole.subarray(bounds[index], end));
         expect(capture(...chunks)).toEqual({ bytes: whole, leftOutBytes: 0 });
       }),
     );

@@ -39,7 +39,7 @@ describe("a command", () => {
     const lost = new AbortController();
     const stdout = new PassThrough();
     const warnings: string[] = [];
-    // It stays until somebody says that it may go, or a signal ends it.
+    // It stays until the test lets it end, or a signal ends it.
     const running = runCommand(["sh", "-c", `echo up; while [ ! -e ${go} ]; do sleep 0.02; done`], lost.signal, {
       ...quiet,
       stdout,

@@ -1,4 +1,4 @@
-// Runs a command as an effect of `once`: its output goes on to whoever looks, a bounded part of it and the exit code are
+// Runs a command as an effect of `once`: its output goes on to the terminal, a bounded part of it and the exit code are
 // the result. A command that could not be started has done nothing, and says so.
 import { spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
@@ -73,8 +73,8 @@ function forwardSignals(forward: (signal: NodeJS.Signals) => void): () => void {
 }
 
 /**
- * After a lease that only ran out nobody else runs the command unless somebody says that it was not done, so that it is
- * better to let it end and record that. Where somebody has said so already, another may be running.
+ * After a lease that only ran out, no other host runs the command unless a member resolves the key as not done, so that it
+ * is better to let it end and record that. Where a member has resolved it already, another host may be running it.
  */
 function onLeaseLost(reason: unknown, kill: (signal: NodeJS.Signals) => void, warn: (text: string) => void): void {
   if (!(reason instanceof OnceLeaseLost)) return;
@@ -82,7 +82,9 @@ function onLeaseLost(reason: unknown, kill: (signal: NodeJS.Signals) => void, wa
     warn(`${reason.message} The command is stopped.`);
     kill("SIGTERM");
   } else {
-    warn(`${reason.message} The command goes on, and what comes of it is recorded if nobody resolves the key before.`);
+    warn(
+      `${reason.message} The command goes on, and what comes of it is recorded if no member resolves the key before.`,
+    );
   }
 }
 

@@ -1,4 +1,4 @@
-// What people are told about how a message came: a direct message that nobody sealed, and one that somebody tampered with.
+// What people read about how a message came: a direct message that was not sealed, and one that was tampered with.
 import type { InboxItem } from "@claudemesh/client/daemon";
 import { expect, it } from "vitest";
 import { eventLine } from "./event-line.ts";

@@ -22,7 +22,7 @@ export function describePlace({ topic, sealed }: InboxItem): string {
   return sealed === false ? "dm, NOT SEALED" : "dm";
 }
 
-/** For messages that are printed as they come, when nobody knows how wide the next one is. */
+/** For messages that are printed as they come, when it is not known how wide the next one is. */
 export function inboxLine(item: InboxItem, columns: number | undefined): string {
   const line = neutraliseLine(inboxCells(item).map(cellText).join("  "));
   return columns === undefined ? line : cutToColumns(line, Math.max(columns, 1));

@@ -34,7 +34,7 @@ afterAll(() => setDisplay({}));
 const linesOf = (given: Partial<MessageStatus>) => describeMessage({ ...facts, ...given }, undefined).split("\n");
 
 describe("a message's timeline", () => {
-  it("has a line for every stage, and for everybody who still waits", () => {
+  it("has a line for every stage, and for each recipient that still waits", () => {
     const lines = linesOf({
       stages: [queued, stored, { stage: "delivered", at: at + 2_000, recipient_pubkey: bob, recipient_name: "bob" }],
       deliveries: [
@@ -108,7 +108,7 @@ describe("a message's timeline", () => {
     expect(linesOf({ broker: "asked" }).at(-1)).not.toMatch(remark);
   });
 
-  it("of a received message names sender and place by what is known", () => {
+  it("of a received message names sender and destination by what is known", () => {
     const received = { to: null, sender_name: null, fate: null, attempts: null, chain: [] };
     expect(linesOf(received)[1]).toBe("from (aaaaaaaaaaaa) to #builds");
     expect(linesOf({ ...received, destination: { kind: "dm", ref: bob } })[1]).toContain("to (bbbbbbbbbbbb)");

@@ -6,7 +6,7 @@
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is replaced
 const unsafe = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
-/** Line feeds stay: whoever prints several lines means them. */
+/** Line feeds stay: a caller that prints several lines means them. */
 export function neutralise(text: string): string {
   return text.replace(unsafe, (character) => (character === "\t" ? " " : "�"));
 }

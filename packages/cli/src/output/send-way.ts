@@ -1,4 +1,4 @@
-// What the sender of a queued message hears about its way: that it waits here, and why, or that nobody is going to read it.
+// What the sender of a queued message hears about its way: that it waits here, and why, or that no member is going to read it.
 import type { SendBody } from "@claudemesh/client/daemon";
 import { formatTime } from "./times.ts";
 

@@ -73,7 +73,7 @@ describe("installing", () => {
     },
   );
 
-  it("leaves a daemon alone that somebody started by hand, and says how to hand over", async () => {
+  it("leaves a daemon alone that was started by hand, and says how to hand over", async () => {
     const machine = new Machine();
     machine.daemonUp = true;
     const report = await installService(planFor("linux"), machine, false);
@@ -138,7 +138,7 @@ describe("installing", () => {
     await expect(installService(planFor("linux"), machine, false)).rejects.toThrow(/Unit is masked/);
   });
 
-  it("does not touch a file that was written for another home or by somebody else, unless told to", async () => {
+  it("does not touch a file that was written for another home or by another program, unless forced to", async () => {
     for (const found of [planFor("linux", "/srv/other").text, "[Unit]\nDescription=mine\n"]) {
       const machine = new Machine();
       const plan = planFor("linux");
@@ -209,7 +209,7 @@ describe("taking away", () => {
     expect(machine.ran).toEqual([]);
   });
 
-  it("leaves a foreign file alone, unless told to", () => {
+  it("leaves a foreign file alone, unless forced to", () => {
     const { machine, plan } = installed("linux");
     machine.files.set(plan.path, "[Unit]\n");
     expect(() => uninstallService(plan, machine, false)).toThrow(/--force/);

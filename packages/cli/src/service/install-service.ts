@@ -6,7 +6,7 @@ import type { ServiceCommand, ServicePlan } from "./service-plan.ts";
 export type ServicePorts = {
   /** Undefined where there is no such file. */
   readonly read: (path: string) => string | undefined;
-  /** Whole or not at all, readable by everybody, folders made as needed. */
+  /** Whole or not at all, readable by every user, folders made as needed. */
   readonly write: (path: string, text: string) => void;
   readonly remove: (path: string) => void;
   readonly isFolder: (path: string) => boolean;
@@ -32,11 +32,11 @@ export type ServiceReport = {
 };
 
 export async function installService(plan: ServicePlan, ports: ServicePorts, force: boolean): Promise<ServiceReport> {
-  const found = ports.read(plan.path);
-  if (found !== undefined) refuseForeign(plan, found, force);
+  const installed = ports.read(plan.path);
+  if (installed !== undefined) refuseForeign(plan, installed, force);
   // What an earlier start has shown this host to need is not tried again.
-  const isBasic = found !== undefined && found === plan.basicText;
-  const file = isBasic || found === plan.text ? "unchanged" : "written";
+  const isBasic = installed !== undefined && installed === plan.basicText;
+  const file = isBasic || installed === plan.text ? "unchanged" : "written";
   if (file === "written") ports.write(plan.path, plan.text);
   if (!isManagerThere(plan, ports)) {
     return { file, service: "not started", next: [...plan.register, plan.start].map(asLine) };
@@ -72,9 +72,9 @@ function start(plan: ServicePlan, ports: ServicePorts): Pick<ServiceReport, "con
 }
 
 export function uninstallService(plan: ServicePlan, ports: ServicePorts, force: boolean): ServiceReport {
-  const found = ports.read(plan.path);
-  if (found === undefined) return { file: "absent", service: "not started", next: [] };
-  refuseForeign(plan, found, force);
+  const installed = ports.read(plan.path);
+  if (installed === undefined) return { file: "absent", service: "not started", next: [] };
+  refuseForeign(plan, installed, force);
   const managed = isManagerThere(plan, ports);
   if (managed && (!plan.disable.onlyIfRunning || isRunning(plan, ports))) runOrThrow(plan.disable.command, ports);
   ports.remove(plan.path);
@@ -83,8 +83,8 @@ export function uninstallService(plan: ServicePlan, ports: ServicePorts, force: 
   return { file: "removed", service: "stopped", next: [] };
 }
 
-function refuseForeign(plan: ServicePlan, found: string, force: boolean): void {
-  if (force || found.includes(plan.mark)) return;
+function refuseForeign(plan: ServicePlan, installed: string, force: boolean): void {
+  if (force || installed.includes(plan.mark)) return;
   throw new Error(
     `${plan.path} was not written for this home and is left alone. Look at it; --force treats it as ours.`,
   );

@@ -63,7 +63,7 @@ describe("the property list", () => {
     });
   });
 
-  it("names the home's owner where the system runs it, and nobody where the user does", () => {
+  it("names the home's owner where the system runs it, and no user where the user runs it", () => {
     expect(readPlist(launchdPlist(serviceSpec({ scope: "system" })))).toMatchObject({ UserName: "alice" });
     expect(readPlist(launchdPlist(serviceSpec()))).not.toHaveProperty("UserName");
   });

@@ -1,6 +1,6 @@
 // The launchd property list of one of our programs: an agent of the user, or a daemon of the system that runs as the user who
 // owns the home. launchd keeps no count of failed starts, so the pause between them is what bounds them.
-import { endsForGoodVariable } from "../daemon-end.ts";
+import { endsForGoodVariable } from "../daemon/daemon-end.ts";
 import { checkWritable, type ServiceSpec, serviceEnvironment } from "./service-spec.ts";
 
 export function launchdLabel({ program }: Pick<ServiceSpec, "program">): string {

@@ -11,7 +11,7 @@ const facts = (given: Partial<PlatformFacts> = {}): PlatformFacts => ({
 });
 
 describe("on Linux", () => {
-  it("the user's unit goes into the user's own folder and is told to the user's own manager", () => {
+  it("the user's unit goes into the user's own folder and is registered with the user's own manager", () => {
     const plan = planService(serviceSpec(), facts());
     expect(plan.path).toBe("/u/alice/.config/systemd/user/claudemesh-acme.service");
     const commands = [plan.probe, plan.start, plan.halt, plan.disable.command, ...plan.register, ...plan.forget];

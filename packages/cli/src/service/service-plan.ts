@@ -32,7 +32,7 @@ export type ServicePlan = {
   readonly disable: { readonly command: ServiceCommand; readonly onlyIfRunning: boolean };
   /** After the file has gone. */
   readonly forget: readonly ServiceCommand[];
-  /** A sentence that whoever installed it should read. */
+  /** A sentence that the user who installs it should read. */
   readonly advice: string | undefined;
 };
 

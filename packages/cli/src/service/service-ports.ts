@@ -6,7 +6,7 @@ import { delimiter, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MeshPaths } from "@claudemesh/client/home";
 import { replacePrivateFile } from "@claudemesh/client/private-files";
-import { findRunningDaemon } from "../running-daemon.ts";
+import { findRunningDaemon } from "../daemon/running-daemon.ts";
 import type { ServicePorts } from "./install-service.ts";
 
 const pollMs = 100;
@@ -50,7 +50,7 @@ export function createServicePorts(
     write: (path, text) => {
       mkdirSync(dirname(path), { recursive: true });
       replacePrivateFile(path, text);
-      // A service manager reads it for everybody, and complains about files that only one may read.
+      // A service manager reads it for every user, and complains about files that only one may read.
       chmodSync(path, 0o644);
     },
     remove: (path) => rmSync(path, { force: true }),

@@ -56,7 +56,7 @@ export function upProgram(mesh: string, options: readonly string[]): ServiceProg
   };
 }
 
-/** Its settings come from a file, because a unit is readable by everybody and a store's address may hold a password. */
+/** Its settings come from a file, because a unit is readable by every user and a store's address may hold a password. */
 export function brokerProgram(config: string, writes: readonly string[]): ServiceProgram {
   return {
     unit: "claudemesh.broker",

@@ -3,10 +3,32 @@ import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ensurePrivateDir, meshPaths } from "@claudemesh/client/home";
 import { MeshError } from "@claudemesh/protocol/errors";
-import { pathsFor } from "../shell.ts";
-import type { ServiceTarget } from "./service-commands.ts";
-import { brokerAt, daemonOf } from "./service-ports.ts";
-import { brokerProgram, daemonProgram, upProgram } from "./service-spec.ts";
+import type { Command } from "commander";
+import { pathsFor, type Shell } from "../shell.ts";
+import { brokerAt, daemonOf, type ServedProgram } from "./service-ports.ts";
+import { brokerProgram, daemonProgram, type ServiceProgram, upProgram } from "./service-spec.ts";
+
+/** What a service of this kind runs, from the command's options. */
+export type ServiceTarget<Options> = {
+  /** The words before `install-service`. */
+  readonly words: string;
+  /** Adds the options that say which program it is; the same for installing and for taking away. */
+  readonly choose: (command: Command) => Command;
+  /** Adds the options that only installing takes. */
+  readonly configure: (command: Command) => Command;
+  readonly resolve: (
+    shell: Shell,
+    options: Options,
+    action: "install" | "uninstall",
+  ) => Promise<{
+    readonly program: ServiceProgram;
+    readonly served: ServedProgram;
+    /** A sentence on what taking the service away leaves. */
+    readonly kept: string;
+    /** The options that say which program it is, for typing the command again. */
+    readonly chosen: readonly string[];
+  }>;
+};
 
 export const daemonTarget: ServiceTarget<{ mesh?: string; json?: boolean }> = {
   words: "daemon",

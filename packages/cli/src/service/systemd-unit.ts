@@ -47,7 +47,7 @@ export function systemdHomeMark(spec: ServiceSpec): string {
 // The daemon reconnects by itself, so it waits for no network; but its files must be there.
 const bootOrder = (spec: ServiceSpec) => ["After=network.target", `RequiresMountsFor=${foldersOf(spec)}`];
 
-/** A daemon that cannot start says so five times, and then no more until somebody looks. */
+/** A daemon that cannot start says so five times, and then no more until the service is started again. */
 const rate = ["StartLimitIntervalSec=120", "StartLimitBurst=5"];
 
 const lifetime = [
@@ -83,7 +83,7 @@ const account = (spec: ServiceSpec) => [
   `Group=${spec.owner.gid}`,
 ];
 
-/** The launcher keeps compiled code there, and would find no other place that it may write. */
+/** The launcher keeps compiled code there, and would find no other folder that it may write. */
 const cache = (spec: ServiceSpec) => [
   `CacheDirectory=${spec.program.unit}`,
   "CacheDirectoryMode=0700",

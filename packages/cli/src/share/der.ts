@@ -29,12 +29,12 @@ export function utf8(text: string): Buffer {
   return der(tags.utf8, Buffer.from(text, "utf8"));
 }
 
-/** A field that is told apart by a number and keeps its own tag inside. */
+/** A field that has a number of its own and keeps its own tag inside. */
 export function explicit(number: number, content: Buffer): Buffer {
   return der(0xa0 | number, content);
 }
 
-/** A field that is told apart by a number instead of its own tag. */
+/** A field that has a number of its own instead of its own tag. */
 export function context(number: number, content: Buffer): Buffer {
   return der(0x80 | number, content);
 }

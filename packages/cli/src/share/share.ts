@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { isUnspecified, reachableAddresses } from "@claudemesh/broker/public-url";
 import { isLoopbackHost } from "@claudemesh/protocol/wire/in-clear";
 import { WrongUsage } from "../exit-codes.ts";
-import { keepCertificateTexts } from "../trusted-certificates.ts";
+import { keepCertificateTexts } from "../mesh/trusted-certificates.ts";
 import { ensureOwnCertificates } from "./own-certificates.ts";
 
 export type Sharing = {

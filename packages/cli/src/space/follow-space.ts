@@ -1,4 +1,4 @@
-// Watching a space until somebody has enough: over a link that comes back by itself, each time behind what was told.
+// Watching a space until the caller stops it: over a link that comes back by itself, each time behind what was given out.
 import { randomUUID } from "node:crypto";
 import { refusalFrom } from "@claudemesh/client/broker";
 import { type MeshPaths, readMeshConfig } from "@claudemesh/client/home";
@@ -15,13 +15,13 @@ export type Follow = {
   readonly branch?: string | undefined;
   readonly ids: readonly string[];
   readonly prefixes: readonly string[];
-  /** Undefined: what changes from now on. */
+  /** Without it: what changes from now on. */
   readonly seenSeq?: number | undefined;
 };
 
 export type FollowEvents = {
   readonly onFrame: (frame: SyncPush) => void;
-  /** All that is newer than what was seen has been told, up to this seq. */
+  /** All that is newer than what was seen has been given out, up to this seq. */
   readonly onCaughtUp?: (seq: number) => void;
   /** Ends the following. */
   readonly signal: AbortSignal;

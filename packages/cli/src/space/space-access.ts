@@ -3,18 +3,15 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type BrokerCall, BrokerRefusal } from "@claudemesh/client/broker";
+import type { BrokerCall } from "@claudemesh/client/broker";
 import { type MeshPaths, readMeshConfig } from "@claudemesh/client/home";
-import { identityOf, readKeyFile } from "@claudemesh/client/keys";
-import { sealOutgoing } from "@claudemesh/client/outgoing";
-import { signInput } from "@claudemesh/client/signed-writes";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type JsonValue, parseStrictJson, parseStrictJsonText, StrictJsonError } from "@claudemesh/protocol/json";
 import type { EncodedCommit } from "@claudemesh/protocol/spaces/commit";
 import { maxEncodedDepth } from "@claudemesh/protocol/spaces/fabric-value";
 import { type Command, InvalidArgumentError } from "commander";
 import { type CommonOptions, withMesh } from "../command.ts";
-import { asMember } from "../member.ts";
+import { asMember } from "../mesh/member.ts";
 import type { Shell } from "../shell.ts";
 
 export type SpaceOptions = CommonOptions & { readonly branch?: string };
@@ -88,8 +85,8 @@ export async function writeOnce(
         return await signIfAsked(call, paths, operation, { space, sessionId, sessionToken, ...input });
       });
     } catch (error) {
-      // Before anything was asked for, whoever calls decides whether to try again.
-      if (!mayBeDone || !isPassing(error) || tries === triesMax) throw error;
+      // Before anything was asked for, the caller decides whether to try again.
+      if (!mayBeDone || !(await isPassing(error)) || tries === triesMax) throw error;
       await sleep(pauseMs * tries);
     }
   }
@@ -102,6 +99,11 @@ async function signIfAsked(call: BrokerCall, paths: MeshPaths, operation: WriteO
   } catch (error) {
     const isAsked = error instanceof MeshError && error.code === "forbidden" && error.details.field === "invocation";
     if (!isAsked) throw error;
+    const [{ identityOf, readKeyFile }, { sealOutgoing }, { signInput }] = await Promise.all([
+      import("@claudemesh/client/keys"),
+      import("@claudemesh/client/outgoing"),
+      import("@claudemesh/client/signed-writes"),
+    ]);
     const signer = identityOf(readKeyFile(paths.keypair), readMeshConfig(paths).id);
     // What is signed is what leaves, so direct messages are sealed first.
     const sealed = await sealOutgoing(signer, operation, input);
@@ -110,8 +112,9 @@ async function signIfAsked(call: BrokerCall, paths: MeshPaths, operation: WriteO
 }
 
 /** Not an answer to the write, or one that says that nothing was decided. */
-function isPassing(error: unknown): boolean {
+async function isPassing(error: unknown): Promise<boolean> {
   if (error instanceof MeshError) return error.retryable && error.code !== "rate_limited";
+  const { BrokerRefusal } = await import("@claudemesh/client/broker");
   return error instanceof BrokerRefusal && error.retryable;
 }
 

@@ -13,13 +13,13 @@ export async function readPages<Item>(
   input: object,
 ): Promise<Item[]> {
   const items: Item[] = [];
-  let place: string | null | undefined;
+  let position: string | null | undefined;
   do {
-    const more = place === undefined ? {} : { after: place };
+    const more = position === undefined ? {} : { after: position };
     const page = (await call(operation, { ...input, ...more, limit: pageItems })) as Page<Item>;
     items.push(...page.items);
-    place = page.nextCursor;
-  } while (place !== null);
+    position = page.nextCursor;
+  } while (position !== null);
   return items;
 }
 

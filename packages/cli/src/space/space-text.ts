@@ -32,7 +32,7 @@ export type Conflict = {
   readonly ancestor: JsonValue;
 };
 
-/** The places at which the three differ, each with what stands there. */
+/** The paths at which the three documents differ, each with its value in all three. */
 export function describeConflict(
   conflict: Conflict,
   names: { readonly source: string; readonly target: string },
@@ -43,9 +43,9 @@ export function describeConflict(
   return `${conflict.id}\n${formatTable(header, rows, columns)}`;
 }
 
-type Place = JsonValue | undefined;
+type Value = JsonValue | undefined;
 
-function differences(at: string, base: Place, theirs: Place, ours: Place): string[][] {
+function differences(at: string, base: Value, theirs: Value, ours: Value): string[][] {
   const texts = [base, theirs, ours].map((side) => show(at, side));
   if (new Set(texts).size === 1) return [];
   const sides = [base, theirs, ours];
@@ -58,11 +58,11 @@ function differences(at: string, base: Place, theirs: Place, ours: Place): strin
 }
 
 /** A whole document that is null was deleted; inside one, null is a value. */
-function show(at: string, value: Place): string {
+function show(at: string, value: Value): string {
   if (value === undefined) return "-";
   return value === null && at === "" ? "(deleted)" : JSON.stringify(value);
 }
 
-function isObject(value: Place): value is { readonly [key: string]: JsonValue } {
+function isObject(value: Value): value is { readonly [key: string]: JsonValue } {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

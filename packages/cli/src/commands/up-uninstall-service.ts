@@ -1,9 +1,0 @@
-// `claudemesh up uninstall-service`: stops the service and takes its file away. The home and everything in it stay.
-import type { Command } from "commander";
-import { defineUninstall } from "../service/service-commands.ts";
-import { upTarget } from "../service/service-targets.ts";
-import type { Shell } from "../shell.ts";
-
-export function define(command: Command, shell: Shell): void {
-  defineUninstall(command, shell, upTarget);
-}
