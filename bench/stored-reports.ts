@@ -1,5 +1,5 @@
-// Reads back what earlier runs wrote, and makes the page of it: no single run of all scenarios is needed, and whoever
-// has the reports can make the same page again.
+// Reads back what earlier runs wrote, and makes the page of it: no single run of all scenarios is needed, and a
+// reader who has the reports can make the same page again.
 // Why: docs/decisions/0067.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

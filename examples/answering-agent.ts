@@ -27,7 +27,7 @@ for await (const item of daemon.followInbox(query, { signal: stop.signal })) {
 }
 daemon.close();
 
-/** Not what a topic says, not what nobody can read, and no answer: two agents would never stop talking. */
+/** Direct messages that could be opened. Answers are left alone, or two agents would never stop talking. */
 function isQuestion(item: InboxItem): boolean {
   return item.topic === null && item.body !== null && !item.client_message_id.startsWith("re:");
 }

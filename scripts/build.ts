@@ -74,9 +74,9 @@ function refuseStrayReference(path: string, code: string): void {
 function writeModules(source: BundledPackage, emitted: string, target: string): Manifest {
   // A package may hold no code and only ask for others.
   for (const path of existsSync(emitted) ? listFiles(emitted) : []) {
-    const place = join(target, builtPath(path));
-    mkdirSync(dirname(place), { recursive: true });
-    writeFileSync(place, finish(`${source.name}/${path}`, readFileSync(join(emitted, path), "utf8")));
+    const builtFile = join(target, builtPath(path));
+    mkdirSync(dirname(builtFile), { recursive: true });
+    writeFileSync(builtFile, finish(`${source.name}/${path}`, readFileSync(join(emitted, path), "utf8")));
   }
   return source.manifest;
 }

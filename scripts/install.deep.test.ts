@@ -1,4 +1,4 @@
-// `npm ci` in a clean clone: the lock file is whole, and nobody reads warnings of what is as it should be.
+// `npm ci` in a clean clone: the lock file is whole, and npm prints no warning about what is as it should be.
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, globSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// What packages/cli/bin/claudemesh.js owes whoever starts it, tried with a stand-in for main in a package copy of its
+// What packages/cli/bin/claudemesh.js owes its caller, tried with a stand-in for main in a package copy of its
 // own: the process is the product, on a new enough Node, with arguments, exit code and signals as they were.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";

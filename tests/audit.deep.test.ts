@@ -1,4 +1,4 @@
-// The audit as an operator meets it: it balances after real traffic, and whatever somebody breaks in a stopped process's
+// The audit as an operator meets it: it balances after real traffic, and whatever is broken in a stopped process's
 // files is named with its layer. One small mesh serves all of it, in this order.
 import { join } from "node:path";
 import { openSqlite } from "@claudemesh/storage/sqlite";

@@ -1,4 +1,4 @@
-// The commands for whoever looks after a broker, as that person runs them, against a broker that serves: check, sweep,
+// The commands for the operator of a broker, as an operator runs them, against a broker that serves: check, sweep,
 // stats, migrate, backup; and the audit of a member afterwards.
 import { statSync } from "node:fs";
 import { join } from "node:path";
@@ -83,8 +83,8 @@ test("a backup can be checked by itself; what is broken in it is named, and the 
   expect(broken.code).toBe(1);
   const found = lastJson(broken.stdout).checks.filter((each: { found: number }) => each.found > 0);
   expect(found.map((each: { name: string }) => each.name)).toContain("dedupe_without_history");
-  const told = await runCli(["broker", "check", ...copy], at());
-  expect(told).toMatchObject({ code: 1, stdout: expect.stringMatching(/dedupe_without_history .*MSG-19/) });
+  const checked = await runCli(["broker", "check", ...copy], at());
+  expect(checked).toMatchObject({ code: 1, stdout: expect.stringMatching(/dedupe_without_history .*MSG-19/) });
 });
 
 test("a broker that serves is not swept or migrated from outside, and one that is away is named as such", async () => {

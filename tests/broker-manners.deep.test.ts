@@ -40,7 +40,7 @@ async function start(flags: readonly string[], failpoints = ""): Promise<{ owner
 }
 
 describe("SIGTERM", () => {
-  test("answers what is in flight, closes sockets with 1012, takes nobody new, and exits 0 within 10 s", async () => {
+  test("answers what is in flight, closes sockets with 1012, takes no new caller, and exits 0 within 10 s", async () => {
     const { owner } = await start(["--webhook-allow-private"], "accept.after_b0=delay:1500");
     const receiver = await WebhookReceiver.start(() => () => undefined);
     await owner.call("POST", "/topics", { name: "builds" });

@@ -90,7 +90,7 @@ describe.skipIf(!servers.found)("brokers side by side under SIGKILL", () => {
     load.on = false;
     await Promise.all(sending);
 
-    // Whoever asks again, through whichever broker, hears what it heard first.
+    // A caller that asks again, through any broker, gets the answer that it got first.
     const retried = sends.filter((send) => send.answered !== undefined).slice(-50);
     for (const send of retried) {
       const retry: LoadSend = { ...send, answered: undefined };

@@ -48,7 +48,7 @@ describe("in a mesh with one daemon", () => {
 
   test("inbox --wait blocks until something arrives, prints it, and says where to go on", async () => {
     const waiting = runCli(["inbox", "--wait", "60s", "--json"], { home: alice.home });
-    await until("somebody waits", async () => (await streams()) > 0);
+    await until("a caller waits", async () => (await streams()) > 0);
     await send("first");
     const { code, stdout } = await waiting;
     expect(code).toBe(0);
@@ -73,7 +73,7 @@ describe("in a mesh with one daemon", () => {
   test("inbox --follow prints each message on a line as it arrives, and ends well on Ctrl-C", async () => {
     const before = await streams();
     const follow = start("inbox", "--follow", "--json");
-    await until("somebody follows", async () => (await streams()) > before);
+    await until("a caller follows", async () => (await streams()) > before);
     await send("third");
     await send("fourth");
     await until("both are printed", async () => follow.lines.length >= 2);

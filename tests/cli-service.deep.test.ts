@@ -1,5 +1,5 @@
 // `daemon install-service` and `uninstall-service` as commands, on a machine where no service manager is asked: PATH
-// holds none, so that a test never changes the services of whoever runs it.
+// holds none, so that a test never changes the services of the user who runs it.
 import {
   existsSync,
   mkdirSync,
@@ -53,7 +53,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const install = (...flags: string[]) => runJson<Installed>(["daemon", "install-service", ...flags], { home, env });
 
 describe.runIf(process.platform === "linux")("on a Linux without a running systemd", () => {
-  test("the unit is written for everybody to read, and what to type next is said", async () => {
+  test("the unit can be read by every user, and what to type next is said", async () => {
     const installed = await install();
     expect(installed).toMatchObject({ kind: "systemd", scope: "user", file: "written", service: "not started" });
     expect(installed.path).toBe(join(folder, ".config", "systemd", "user", "claudemesh-acme.service"));

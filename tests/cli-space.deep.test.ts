@@ -82,12 +82,12 @@ describe("claudemesh space", () => {
     onTestFinished(() => void child.kill());
     const lines: string[] = [];
     createInterface({ input: child.stdout }).on("line", (line) => lines.push(line));
-    const told = () => lines.map((line) => JSON.parse(line) as object);
-    await until("the first is told", () => told().length === 1 || undefined);
+    const shown = () => lines.map((line) => JSON.parse(line) as object);
+    await until("the first is shown", () => shown().length === 1 || undefined);
     await json("set", "live", "other:1", "2");
     await json("set", "live", "task:2", "3");
-    await until("the second is told", () => told().length === 2 || undefined);
-    expect(told()).toMatchObject([
+    await until("the second is shown", () => shown().length === 2 || undefined);
+    expect(shown()).toMatchObject([
       { id: "task:1", seq: 1, document: { value: 1 } },
       { id: "task:2", seq: 3, document: { value: 3 } },
     ]);

@@ -262,14 +262,14 @@ describe("a daemon of another version", () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  const told = /This command is version .*, and the daemon here is 99\.0\.0: run `claudemesh daemon restart`/;
+  const advice = /This command is version .*, and the daemon here is 99\.0\.0: run `claudemesh daemon restart`/;
 
   test.for(["daemon status", "inbox", "daemon outbox list"])(
     "is named once on stderr by %s, whose answer stays clean",
     async (command) => {
       const { code, stdout, stderr } = await runCli([...command.split(" "), "--json"], { home });
       expect(code).toBe(0);
-      expect(stderr.trimEnd().split("\n")).toEqual([expect.stringMatching(told)]);
+      expect(stderr.trimEnd().split("\n")).toEqual([expect.stringMatching(advice)]);
       expect(JSON.parse(stdout)).toBeTypeOf("object");
     },
   );
@@ -278,7 +278,7 @@ describe("a daemon of another version", () => {
     const { code, stderr } = await runCli(["send", "@self", "x"], { home });
     expect(code).toBe(2);
     expect(asked).toEqual(["/v1/send", "/v1/version"]);
-    expect(stderr).toMatch(told);
+    expect(stderr).toMatch(advice);
     expect(stderr).toContain("what is that");
   });
 });

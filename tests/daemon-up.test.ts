@@ -52,8 +52,8 @@ describe("claudemesh daemon up", () => {
     await runCli(["daemon", "down"], { home: alice.home });
     await world.startBroker();
     expect(await up(alice.home)).toMatchObject({ code: 0, value: { broker: { state: "online" } } });
-    const told = await runCli(["daemon", "reconnect", "--json"], { home: alice.home });
-    expect([told.code, JSON.parse(told.stdout).broker.state]).toEqual([0, "online"]);
+    const reconnected = await runCli(["daemon", "reconnect", "--json"], { home: alice.home });
+    expect([reconnected.code, JSON.parse(reconnected.stdout).broker.state]).toEqual([0, "online"]);
   });
 
   test("keeps the reason of a start that failed, and the doctor names the file", async () => {

@@ -28,13 +28,13 @@ describe("the documents", () => {
     expect(named.map(([, path = ""]) => path).filter((path) => !isThere(path, root))).toEqual([]);
   });
 
-  test("whoever copies a call with a body from them says that it is JSON, which servers insist on", () => {
+  test("each call with a body in them says that it is JSON, which servers insist on", () => {
     const calls = pages.flatMap((page) => textOf(page).match(/^curl .* -d .*$/gm) ?? []);
     expect(calls.length).toBeGreaterThan(2);
     expect(calls.filter((call) => !/\$JSON|application\/json/.test(call))).toEqual([]);
   });
 
-  test("the invariants are numbered without a gap, and each names its place and its test", () => {
+  test("the invariants are numbered without a gap, and each names its source and its test", () => {
     const page = textOf("docs/invariants.md");
     for (const [area, atLeast] of Object.entries({ KEY: 4, MSG: 23, REG: 13, SPC: 16 })) {
       const rows = [...page.matchAll(new RegExp(`^\\| ${area}-(\\d+) \\|(.*)\\|$`, "gm"))];

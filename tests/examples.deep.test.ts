@@ -140,8 +140,8 @@ test("on-message.sh hands over what arrives, page by page, and keeps its place t
   await alice.client.send({ to: "@bob", message: "for the shell", client_message_id: "sh-1" });
   await until("the script has it", () => readIfThere(seen).includes("for the shell") || undefined);
   const arrived = (await bob.inbox()).find((item) => item.client_message_id === "sh-1")?.id ?? "";
-  const place = () => readFileSync(join(world.folder, "place.txt"), "utf8");
-  await until("the place is kept", () => readIfThere(place) >= arrived || undefined);
+  const cursor = () => readFileSync(join(world.folder, "place.txt"), "utf8");
+  await until("the cursor is kept", () => readIfThere(cursor) >= arrived || undefined);
   script.kill("SIGKILL");
   await script.ended;
   await alice.client.send({ to: "@bob", message: "while nobody looked", client_message_id: "sh-2" });

@@ -46,7 +46,7 @@ const invented = (to: MemberHome, given: object = {}): Frame => ({
 });
 
 describe("a broker that brings a message to the wrong member", () => {
-  test("has a box for bob opened by nobody else, whoever it says that it is for", async () => {
+  test("has a box for bob opened by bob alone, no matter for whom it says that it is", async () => {
     const { broker, members } = await MaliciousBroker.with("alice", "bob", "carol");
     const [alice = expect.unreachable(), bob = expect.unreachable(), carol = expect.unreachable()] = members;
     await alice.client.send({ to: "@bob", message: secret, client_message_id: "for-bob" });
@@ -244,7 +244,7 @@ describe("a broker that lies about members", () => {
     expect(bobs.code).not.toBe(alices.code);
   });
 
-  test("cannot make a pin go by listing nobody of that name for a while", async () => {
+  test("cannot make a pin go by listing no member of that name for a while", async () => {
     const { broker, alice, bob, send } = await start();
     await send("pins");
     broker.twists.set("members.list", withoutBob);
@@ -280,7 +280,7 @@ describe("a broker that lies about members", () => {
     expect(sent).toMatchObject({ status: 409, body: { error: "peer_key_changed", pinned_pubkey: bob.pubkey } });
   });
 
-  test("goes on listing a former member, for whom messages are then sealed, and for nobody else", async () => {
+  test("goes on listing a former member, for whom alone messages are then sealed", async () => {
     const { broker, alice, bob, send } = await start();
     await send("pins");
     let listed: Frame | undefined;

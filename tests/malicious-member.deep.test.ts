@@ -51,7 +51,7 @@ describe("a member that seals what is not true", () => {
 });
 
 describe("a member that passes on what another one sealed", () => {
-  test("has it opened by nobody as its own, nor as the answer of whom it was sealed for", async () => {
+  test("has it opened neither as its own nor as the answer of the member it was sealed for", async () => {
     const { broker, alice, bob, mallory } = await start();
     const sent = await alice.client.send({
       to: `dm:${mallory.pubkey}`,

@@ -128,9 +128,9 @@ describe("claudemesh mcp", () => {
     expect(claimed).toMatchObject({ isError: false, value: { seq: 1, replayed: false } });
     const again = await call(writer, "space_transact", claim("alice", 0, "request-0001"));
     expect(again.value).toMatchObject({ seq: 1, replayed: true });
-    const told = await waiting;
-    expect(told.value).toMatchObject({ seq: 1, items: [{ id: "task:1", document: { value: { owner: "alice" } } }] });
-    expect(told.text.indexOf("It is data")).toBeLessThan(told.text.indexOf("alice"));
+    const change = await waiting;
+    expect(change.value).toMatchObject({ seq: 1, items: [{ id: "task:1", document: { value: { owner: "alice" } } }] });
+    expect(change.text.indexOf("It is data")).toBeLessThan(change.text.indexOf("alice"));
     const late = await call(watcher, "space_transact", claim("bob", 0, "request-0002"));
     expect(late).toMatchObject({ isError: true, value: { name: "ConflictError", conflicts: [{ id: "task:1" }] } });
     expect((await call(watcher, "space_read", { space: "plan", prefix: "" })).value).toMatchObject({

@@ -1,5 +1,5 @@
 // `once` on brokers side by side: many callers on many keys through any broker while brokers are killed, and a broker
-// that dies around the commit of a claim or a record. Every effect runs once, and everybody has its result (REG-9).
+// that dies around the commit of a claim or a record. Every effect runs once, and every caller has its result (REG-9).
 import type { BrokerCall } from "@claudemesh/client/broker";
 import { createHttpCall } from "@claudemesh/client/broker-http";
 import { createOnce } from "@claudemesh/client/once";
@@ -55,7 +55,7 @@ describe.skipIf(!servers.found)("once on brokers side by side", () => {
     return [owner, await joinTestMesh(owner, "bob"), await joinTestMesh(owner, "carol")];
   }
 
-  test("runs each effect once through kills of brokers, and gives everybody the same result", async () => {
+  test("runs each effect once through kills of brokers, and gives every caller the same result", async () => {
     const members = await makeMembers("acme");
     const tokens = await Promise.all(members.map((member) => member.token()));
     const ran = new Map<string, number>();

@@ -1,5 +1,5 @@
 // `claudemesh once` as users meet it: real processes on several hosts' homes, killed with SIGKILL at every step. Whatever
-// dies, the command has run at most once unless somebody said that it was not done (REG-9).
+// dies, the command has run at most once unless it was resolved as not done (REG-9).
 import { type ChildProcess, spawn } from "node:child_process";
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -156,7 +156,7 @@ describe("claudemesh once", () => {
 });
 
 describe("a holder that is killed", () => {
-  test("while the command runs leaves the key uncertain; nobody runs it again until somebody says", async () => {
+  test("while the command runs leaves the key uncertain; it is not run again until it is resolved", async () => {
     const command = leavesTrace("sleep 60");
     const holder = startOnce(alice, ["--lease", "1s"], command);
     await until("the command runs", () => traced().length === 1, 30_000);
@@ -232,7 +232,7 @@ describe("a holder that is killed while the broker", () => {
 
 describe("a broker that is killed", () => {
   test.for(["once.before_commit@1", "once.after_commit@1", "once.before_commit@2", "once.after_commit@2"])(
-    "at %s and comes back: the command runs once and everybody gets its result",
+    "at %s and comes back: the command runs once and every caller gets its result",
     async (point) => {
       await world.broker.kill();
       await world.startBroker({ failpoints: `${point}=crash` });

@@ -1,4 +1,4 @@
-// The commands for whoever looks after a host, as that person runs them: doctor, accept-host, remint, backup, recover.
+// The commands for the operator of a host, as an operator runs them: doctor, accept-host, remint, backup, recover.
 import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -198,7 +198,7 @@ describe("claudemesh daemon recover", () => {
     await alice.start();
     await bob.start();
     await until("bob has what was read", async () => (await bob.inbox()).length === recovered.rows_read || undefined);
-    // Whoever was answered before asks again for what is lost, under the same id.
+    // A caller that was answered before sends again what is lost, under the same id.
     for (const id of recovered.lost_client_message_ids) {
       const n = id.slice(2);
       const message = `${n} ${"x".repeat(1_500)}`;

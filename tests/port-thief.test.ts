@@ -235,7 +235,7 @@ describe("a home of before brokers had keys", () => {
     expect(status.stdout).toContain("trusts this one from now on; compare it with an owner's");
   });
 
-  test("keeps the key of a thief that is there first, says so, and then stays away from its own broker until it is told", async () => {
+  test("keeps the key of a thief that is there first, says so, and then stays away from its own broker until it is given the key", async () => {
     const world = await World.open({ pinned: false });
     const thief = await world.takePort(async (victim) => {
       await victim.prove(features);
@@ -251,8 +251,8 @@ describe("a home of before brokers had keys", () => {
     await expect
       .poll(() => brokerOf(client), soon)
       .toMatchObject({ reason: "not_our_broker", expected_key: thiefKeys.pubkey, seen_key: world.brokerKey });
-    const told = await runCli(["mesh", "trust-broker", "--key", world.brokerKey], { home: world.member.paths.home });
-    expect(told.code).toBe(0);
+    const trusted = await runCli(["mesh", "trust-broker", "--key", world.brokerKey], { home: world.member.paths.home });
+    expect(trusted.code).toBe(0);
     await untilOnline(client);
   });
 

@@ -1,5 +1,5 @@
 // The policy that lets a member's first daemon stay, on brokers side by side: it holds between them as within one, and a
-// broker that died keeps nobody out.
+// broker that died keeps no daemon out.
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { joinTestMesh } from "./support/broker-harness.ts";
 import { Brokers, createMeshOn, findServers } from "./support/brokers.ts";

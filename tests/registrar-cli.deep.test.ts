@@ -121,7 +121,7 @@ describe("a broker that dies by SIGKILL around the commit of a registration", ()
     const approval = await approve(owner, effect);
     const registering = register(ci, effect, approval);
     expect((await made.broker.exited).signal, `${point} was never reached`).toBe("SIGKILL");
-    // Nobody but the client, which is waiting to ask again, has spoken to the broker when it is back.
+    // No caller but the client, which is waiting to ask again, has spoken to the broker when it is back.
     const db = new DatabaseSync(made.storePath, { readOnly: true });
     const count = (table: string) => Object.values(db.prepare(`SELECT count(*) FROM ${table}`).get() ?? {})[0];
     const stood = after === "unknown" ? 0 : 1;

@@ -1,11 +1,11 @@
-// A connection cut at each of its frames in turn: what shows in the end, what was told on the way, and what became of
+// A connection cut at each of its frames in turn: what shows in the end, what was shown on the way, and what became of
 // every transaction are those of a run that was never cut.
 import type { Space, SpaceError } from "@claudemesh/client/space";
 import { expect, it } from "vitest";
 import { alice, bob, ReplicaWorld } from "./support/replica-world.ts";
 
 type Task = { value: { title: string; owner: string | null; done?: boolean } };
-type Told = {
+type Outcome = {
   readonly heard: unknown[];
   readonly results: unknown[];
   readonly frames: number;
@@ -34,7 +34,7 @@ const claim = (space: Space, id: string, owner: string, retries?: number) =>
   );
 
 /** Commits that rest on one another, foreign writes, a conflict that ends and one that is overcome, sends, a deletion. */
-async function runStory(cutAt: number | undefined): Promise<Told> {
+async function runStory(cutAt: number | undefined): Promise<Outcome> {
   const world = await ReplicaWorld.start();
   const heard: unknown[] = [];
   const results: unknown[] = [];
@@ -93,7 +93,7 @@ async function runStory(cutAt: number | undefined): Promise<Told> {
   const documents = await world.server.documents();
   for (const [id, document] of Object.entries(visible)) expect(document).toEqual(documents[id]);
   expect(world.server.sent).toEqual(["m-1"]);
-  const told = {
+  const outcome = {
     heard,
     results,
     visible,
@@ -101,7 +101,7 @@ async function runStory(cutAt: number | undefined): Promise<Told> {
     cuts: wire.labels.filter((label) => label === "cut").length,
   };
   await world.stop();
-  return told;
+  return outcome;
 }
 
 it("ends as if it had never been cut, wherever it was cut", async () => {

@@ -302,7 +302,7 @@ describe("subscribers", () => {
     expect(heard).toHaveLength(3);
   });
 
-  it("may start transactions: everybody hears of everything in order", async () => {
+  it("may start transactions: every listener hears of everything in order", async () => {
     const { space } = await open(alice);
     await space.get("task:1");
     const heard: string[] = [];
@@ -318,7 +318,7 @@ describe("subscribers", () => {
     expect(heard).toEqual(["late commit 1", "late commit 2"]);
   });
 
-  it("that throw keep nobody else from hearing", async () => {
+  it("that throw keep no other listener from hearing", async () => {
     const errors: unknown[] = [];
     const { space } = await open(alice, { onError: (error) => errors.push(error) });
     await space.get("task:1");
@@ -371,7 +371,7 @@ describe("history and branches", () => {
     expect(ids).toEqual(["task:1", "task:2"]);
   });
 
-  it("says that a branch is not there, to whoever waits for it", async () => {
+  it("says that a branch is not there, to a caller that waits for it", async () => {
     const { space } = await open(alice);
     expect(await failure(space.branch("nowhere").get("task:1"))).toMatchObject({ code: "branch_not_found" });
   });

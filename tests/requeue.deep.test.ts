@@ -159,8 +159,8 @@ describe("claudemesh status", () => {
   test("follows a message from the outbox to the recipient's inbox, and says what it could not ask", async () => {
     await runJson(["send", "@bob", "hello", "--id", "dm-1"], at());
     const facts = await until("bob has it", async () => {
-      const told = await factsOf("dm-1");
-      return told.state === "delivered" ? told : undefined;
+      const facts = await factsOf("dm-1");
+      return facts.state === "delivered" ? facts : undefined;
     });
     expect(facts.stages.map(({ stage, recipient_name }) => [stage, recipient_name])).toEqual([
       ["queued", undefined],
@@ -176,13 +176,13 @@ describe("claudemesh status", () => {
     expect((await runJson<Facts>(["status", brokerId], { home: bob.home })).state).toBe("read");
     await world.broker.kill();
     const away = await until("alice has noticed", async () => {
-      const told = await factsOf(brokerId);
-      return told.broker === "not_reachable" ? told : undefined;
+      const facts = await factsOf(brokerId);
+      return facts.broker === "not_reachable" ? facts : undefined;
     });
     expect([away.state, away.fate]).toEqual(["stored", "committed"]);
   });
 
-  test("ends with exit code 5 for an id that nobody knows", async () => {
+  test("ends with exit code 5 for an id that is not known", async () => {
     const result = await runCli(["status", "nobody", "--json"], at());
     expect([result.code, bodyOf(result).error]).toEqual([5, "not_found"]);
   });

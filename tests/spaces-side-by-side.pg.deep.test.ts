@@ -72,7 +72,7 @@ describe.skipIf(redis === undefined)("brokers side by side", () => {
     });
 
   /** Reads frames until one reaches the seq; their seqs grow. */
-  async function toldUpTo(peer: RawPeer, seq: number): Promise<Body> {
+  async function syncedUpTo(peer: RawPeer, seq: number): Promise<Body> {
     let last = -1;
     for (;;) {
       const frame = await peer.next(({ type }) => type === "sync");
@@ -87,7 +87,7 @@ describe.skipIf(redis === undefined)("brokers side by side", () => {
     const { peer } = await watchAt(bob, b, "watch");
     const session = await openAt(alice, a, "write");
     for (let n = 1; n <= 30; n += 1) await commit(alice, session, n);
-    expect(await toldUpTo(peer, 30)).toMatchObject({ upserts: [{ id: "task:1", seq: 30, document: { value: 30 } }] });
+    expect(await syncedUpTo(peer, 30)).toMatchObject({ upserts: [{ id: "task:1", seq: 30, document: { value: 30 } }] });
   });
 
   test("a session opened through one broker is revoked on the other, which accepts nothing with the old token", async () => {
@@ -111,7 +111,7 @@ describe.skipIf(redis === undefined)("brokers side by side", () => {
     };
     await Promise.all([write(alice, sessions[0]), write(bob, sessions[1])]);
     expect(seqs.toSorted((x, y) => Number(x) - Number(y))).toEqual(Array.from({ length: 40 }, (_, n) => n + 1));
-    for (const { peer } of watchers) expect(await toldUpTo(peer, 40)).toMatchObject({ upserts: [{ seq: 40 }] });
+    for (const { peer } of watchers) expect(await syncedUpTo(peer, 40)).toMatchObject({ upserts: [{ seq: 40 }] });
   });
 
   test("a replica that signs goes on at another broker in mid-stack, and every commit counts once (SPC-16)", async () => {
@@ -161,7 +161,7 @@ describe.skipIf(redis === undefined)("brokers side by side", () => {
     await redis?.stop();
     try {
       await commit(alice, session, 1);
-      expect(await toldUpTo(peer, 1)).toMatchObject({ upserts: [{ seq: 1 }] });
+      expect(await syncedUpTo(peer, 1)).toMatchObject({ upserts: [{ seq: 1 }] });
       await openAt(bob, c, "second", held);
       await commit(alice, session, 2);
       expect(await peer.next(({ type }) => type === "session.revoked")).toMatchObject({ sessionId: held.sessionId });

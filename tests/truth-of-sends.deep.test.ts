@@ -41,7 +41,7 @@ describe("with the broker connected", () => {
     expect(sent).toMatchObject({ duplicate: false, subscribers: 0 });
   });
 
-  test("a topic that nobody else reads is told about, by send and by status, and delivery is not waited for", async () => {
+  test("a topic without other subscribers is reported, by send and by status, and delivery is not waited for", async () => {
     const sent = await cli(alice, "send", "#builds", "anyone?", "--id", "lonely", "--wait", "delivered");
     expect(sent.code).toBe(1);
     expect(sent.stdout).toContain("Nobody else is subscribed");
@@ -93,7 +93,7 @@ describe("a former member's daemon", () => {
         const { body } = await carol.client.health();
         return (body as { membership?: { state: string } }).membership?.state === "ended" || undefined;
       });
-    const expectTold = async () => {
+    const expectNotice = async () => {
       const { code, body } = await refusal(carol, "send", "@bob", "hello");
       expect([code, body.error]).toEqual([1, "membership_ended"]);
       expect(body.message).toContain("claudemesh daemon remint");
@@ -103,7 +103,7 @@ describe("a former member's daemon", () => {
       expect((await cli(carol, "doctor")).stdout).toContain("This member was removed from the mesh");
     };
     await ended();
-    await expectTold();
+    await expectNotice();
     // This one asks the broker itself.
     const direct = await refusal(carol, "mesh", "members");
     expect([direct.code, direct.body.error]).toEqual([1, "membership_ended"]);
@@ -112,7 +112,7 @@ describe("a former member's daemon", () => {
     await world.broker.kill("SIGTERM");
     await carol.start();
     await ended();
-    await expectTold();
+    await expectNotice();
     await world.startBroker();
     await Promise.all([alice, bob].map(untilOnline));
   });

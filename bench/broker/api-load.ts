@@ -90,7 +90,7 @@ async function generate(order: ApiOrder): Promise<ApiResult> {
   const { retryAmong: among } = order;
   const nextId = among === undefined ? nextNew : () => drawSeededId(order.ids, among);
   const { promise: failed, reject } = Promise.withResolvers<never>();
-  // What fails while nobody waits for it is met by whoever waits next.
+  // A failure while no call waits for it is thrown by the next one.
   failed.catch(() => undefined);
   let latencies = new Latencies();
   let idle = Promise.withResolvers<void>();

@@ -1,6 +1,6 @@
-// Operations that do nothing for whoever may call them: the broker's own way in over HTTP, with its server, credentials,
-// schemas and counters, on the broker's own store, and then an answer of the same shape. What a retry costs is judged by
-// it. Argument: the store as JSON; answers one order with the port it listens on.
+// Operations that do nothing, for callers that may call them: the broker's own way in over HTTP, with its server,
+// credentials, schemas and counters, on the broker's own store, and then an answer of the same shape. What a retry costs
+// is compared with it. Argument: the store as JSON; answers one order with the port it listens on.
 import type { AddressInfo } from "node:net";
 import process from "node:process";
 import { createBrokerMetrics } from "@claudemesh/broker/testing/metrics";
@@ -12,11 +12,11 @@ import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request
 import { limits } from "@claudemesh/protocol/messages/limits";
 import type { RegisterInput } from "@claudemesh/protocol/wire/registrar-operations";
 import { serveOrders } from "../processes/orders.ts";
-import { openStore, type StorePlace } from "./store-place.ts";
+import { openStore, type StoreLocation } from "./store-location.ts";
 
-const [placeJson] = process.argv.slice(2);
-if (placeJson === undefined) throw new Error("give the store as JSON");
-const { members, counts, messages } = await openStore(JSON.parse(placeJson) as StorePlace);
+const [locationJson] = process.argv.slice(2);
+if (locationJson === undefined) throw new Error("give the store as JSON");
+const { members, counts, messages } = await openStore(JSON.parse(locationJson) as StoreLocation);
 const webhookCounts = () => messages.webhooks.counts();
 const metrics = createBrokerMetrics({
   counts,
@@ -36,7 +36,7 @@ const answerNothing: RunOperation = async (name, _caller, input) => {
   metrics.answered(name, 200);
   if (name === "send") return { status: 200, body: acceptBody(input as AcceptRequest) };
   if (name === "registrar.register") return { status: 200, body: registerBody(input as RegisterInput) };
-  throw new Error(`nobody measures ${name}`);
+  throw new Error(`${name} is not measured`);
 };
 
 function acceptBody({ client_message_id }: AcceptRequest): Record<string, unknown> {

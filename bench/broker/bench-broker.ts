@@ -2,8 +2,8 @@
 // every 201 that it gave.
 import { LongRunning } from "../../tests/support/process.ts";
 import type { Closing } from "../processes/closing.ts";
+import { raisedLimit, type StoreLocation, storeFlags } from "./store-location.ts";
 import { countAccepted } from "./store-pair.ts";
-import { raisedLimit, type StorePlace, storeFlags } from "./store-place.ts";
 
 type Ready = { readonly url: string };
 
@@ -11,26 +11,26 @@ export class BenchBroker {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
-  readonly place: StorePlace;
+  readonly location: StoreLocation;
   readonly kill: () => Promise<void>;
   #accepted = 0;
 
-  private constructor(process: LongRunning<Ready>, url: string, place: StorePlace, kill: () => Promise<void>) {
+  private constructor(process: LongRunning<Ready>, url: string, location: StoreLocation, kill: () => Promise<void>) {
     this.url = url;
     this.port = Number(new URL(url).port);
     this.pid = process.pid;
-    this.place = place;
+    this.location = location;
     this.kill = kill;
   }
 
-  static async start(place: StorePlace, folder: string, closing: Closing): Promise<BenchBroker> {
-    const flags = Object.entries(storeFlags(place)).flatMap(([flag, value]) => [`--${flag}`, value]);
+  static async start(location: StoreLocation, folder: string, closing: Closing): Promise<BenchBroker> {
+    const flags = Object.entries(storeFlags(location)).flatMap(([flag, value]) => [`--${flag}`, value]);
     const rest = ["--rate-limit", raisedLimit, "--connection-policy", "allow_concurrent", "--log-level", "error"];
     const args = ["broker", "serve", "--listen", "127.0.0.1:0", ...flags, ...rest];
     const process = new LongRunning<Ready>(args, { home: folder });
     const kill = closing.add(() => process.kill());
     const { url } = await process.ready;
-    return new BenchBroker(process, url, place, kill);
+    return new BenchBroker(process, url, location, kill);
   }
 
   /** Takes down what it has promised to keep. */
@@ -40,7 +40,7 @@ export class BenchBroker {
 
   async killAndVerify(): Promise<void> {
     await this.kill();
-    const stored = await countAccepted(this.place);
+    const stored = await countAccepted(this.location);
     if (stored !== this.#accepted) throw new Error(`${stored} sends are stored after ${this.#accepted} answers of 201`);
   }
 }

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { generateMemberKeys, type MemberKeys } from "@claudemesh/client/keys";
 import { hashToken, mintSecret } from "@claudemesh/members/credentials";
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
-import { openStore, type StorePlace } from "./store-place.ts";
+import { openStore, type StoreLocation } from "./store-location.ts";
 
 export const benchTopic = "bench";
 const subscriberCount = 3;
@@ -31,11 +31,11 @@ export function wishMeshes(prefix: string, count: number): MeshWish[] {
 
 /** With `like`, the same meshes that another store has already, down to ids, keys and tokens. */
 export async function addMeshes(
-  place: StorePlace,
+  location: StoreLocation,
   wishes: readonly MeshWish[],
   like: readonly BenchMesh[] = [],
 ): Promise<BenchMesh[]> {
-  const backend = await openStore(place);
+  const backend = await openStore(location);
   const nextId = createUuidV7Generator({ nowMs: Date.now, randomBytes });
   try {
     const meshes: BenchMesh[] = [];

@@ -10,7 +10,7 @@ import { Latencies, type LatencyFigures } from "../load/latencies.ts";
 import { serveOrders } from "../processes/orders.ts";
 import { benchBody, benchTopic } from "./bench-meshes.ts";
 import { drawSeededId, type SeededRange } from "./seeded-ids.ts";
-import { openStore, type StorePlace } from "./store-place.ts";
+import { openStore, type StoreLocation } from "./store-location.ts";
 
 export type InProcessOrder = {
   readonly meshes: readonly { readonly id: string; readonly sender: string }[];
@@ -23,9 +23,9 @@ export type InProcessOrder = {
 
 export type InProcessResult = LatencyFigures & { readonly answered: number; readonly perSecond: number };
 
-const [placeJson] = process.argv.slice(2);
-if (placeJson === undefined) throw new Error("give the store as JSON");
-const backend = await openStore(JSON.parse(placeJson) as StorePlace);
+const [locationJson] = process.argv.slice(2);
+if (locationJson === undefined) throw new Error("give the store as JSON");
+const backend = await openStore(JSON.parse(locationJson) as StoreLocation);
 const retentionMs = 365 * 86_400_000;
 const ports = {
   store: backend.messages.accepts,

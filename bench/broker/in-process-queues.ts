@@ -9,13 +9,13 @@ import { createClientIds } from "../load/client-ids.ts";
 import { type JobsOrder, type JobsResult, nothingDone, workForAWhile } from "../load/job-workers.ts";
 import { serveOrders } from "../processes/orders.ts";
 import { benchBody } from "./bench-meshes.ts";
-import { openStore, type StorePlace } from "./store-place.ts";
+import { openStore, type StoreLocation } from "./store-location.ts";
 
-const [placeJson, meshId, member] = process.argv.slice(2);
-if (placeJson === undefined || meshId === undefined || member === undefined) {
+const [locationJson, meshId, member] = process.argv.slice(2);
+if (locationJson === undefined || meshId === undefined || member === undefined) {
   throw new Error("give the store as JSON, a mesh and a member");
 }
-const { messages } = await openStore(JSON.parse(placeJson) as StorePlace);
+const { messages } = await openStore(JSON.parse(locationJson) as StoreLocation);
 const queue = "jobs";
 await messages.queues.create(meshId, { id: queue, maxDeliveries: 5, createdBy: member }, Date.now());
 const ports = {

@@ -3,18 +3,18 @@ import type { Closing } from "../processes/closing.ts";
 import { MeasuringProcess } from "../processes/measuring-process.ts";
 import { BenchBroker } from "./bench-broker.ts";
 import { readWholeStore } from "./read-whole-store.ts";
+import { locationForBroker, type StoreLocation } from "./store-location.ts";
 import type { MadeStore } from "./store-pair.ts";
-import { placeForBroker, type StorePlace } from "./store-place.ts";
 
 export type KeptStore = MadeStore & {
   /** Of the same rows, for a broker. */
-  readonly servedPlace: StorePlace;
+  readonly servedLocation: StoreLocation;
 };
 
 /** Of a store that is filled already. */
-export const keepStore = ({ place, remove }: MadeStore): KeptStore => ({
-  place,
-  servedPlace: placeForBroker(place),
+export const keepStore = ({ location, remove }: MadeStore): KeptStore => ({
+  location,
+  servedLocation: locationForBroker(location),
   remove,
 });
 
@@ -27,14 +27,14 @@ export type RoundProcesses<Order, Result> = {
 
 export async function startOnStore<Order, Result>(
   closing: Closing,
-  { place, servedPlace }: KeptStore,
+  { location, servedLocation }: KeptStore,
   script: URL,
   home: string,
 ): Promise<RoundProcesses<Order, Result>> {
-  await readWholeStore(place);
-  if (servedPlace !== place) await readWholeStore(servedPlace);
-  const service = await MeasuringProcess.start<Order, Result>(closing, script, JSON.stringify(place));
-  const broker = await BenchBroker.start(servedPlace, home, closing);
+  await readWholeStore(location);
+  if (servedLocation !== location) await readWholeStore(servedLocation);
+  const service = await MeasuringProcess.start<Order, Result>(closing, script, JSON.stringify(location));
+  const broker = await BenchBroker.start(servedLocation, home, closing);
   const stop = async () => {
     await broker.kill();
     await service.stop();

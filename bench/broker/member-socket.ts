@@ -28,7 +28,7 @@ export class MemberSocket {
     this.#onPush = onPush;
   }
 
-  /** Resolves once the hello is answered; `onFailed` hears of the socket's end where nobody asked for it. */
+  /** Resolves once the hello is answered; `onFailed` hears of the socket's end where it was not asked for. */
   static open(options: MemberSocketOptions, onFailed: (what: string) => void): Promise<MemberSocket> {
     const { url, meshId, keys, kind, onPush } = options;
     const webSocket = new WebSocket(`${url.replace(/^http/, "ws")}${connectPath}`, { perMessageDeflate: false });

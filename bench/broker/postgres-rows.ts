@@ -18,11 +18,11 @@ import { Latencies } from "../load/latencies.ts";
 import { serveOrders } from "../processes/orders.ts";
 import { benchTopic, bodyBytes } from "./bench-meshes.ts";
 import type { RowsMesh, RowsOrder, RowsResult } from "./rows-order.ts";
-import type { StorePlace } from "./store-place.ts";
+import type { StoreLocation } from "./store-location.ts";
 
-const [placeJson] = process.argv.slice(2);
-const place = JSON.parse(placeJson ?? "null") as StorePlace | null;
-if (place?.kind !== "postgres") throw new Error("give the place of a PostgreSQL store as JSON");
+const [locationJson] = process.argv.slice(2);
+const location = JSON.parse(locationJson ?? "null") as StoreLocation | null;
+if (location?.kind !== "postgres") throw new Error("give the location of a PostgreSQL store as JSON");
 
 /** While the server writes one batch the next one is prepared; beyond eight loops nothing is gained on two cores. */
 const loopsPerMesh = 2;
@@ -30,11 +30,11 @@ const loopsMax = 8;
 const idsPerLimiterCall = 256;
 const retentionMs = 365 * 86_400_000;
 
-const connectAll = () => Promise.all(Array.from({ length: loopsMax }, () => connect(place.url)));
+const connectAll = () => Promise.all(Array.from({ length: loopsMax }, () => connect(location.url)));
 const [lookUpClients, meshClients] = await Promise.all([connectAll(), connectAll()]);
 const redisReady = Promise.withResolvers<void>();
 const redis = new RedisConnection({
-  url: place.redisUrl,
+  url: location.redisUrl,
   name: "claudemesh-bench",
   onProblem: redisReady.reject,
   onReady: redisReady.resolve,

@@ -5,14 +5,14 @@ import { createReadStream } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { pipeline } from "node:stream/promises";
 import pg from "pg";
-import type { StorePlace } from "./store-place.ts";
+import type { StoreLocation } from "./store-location.ts";
 
 const readBytes = 4 * 1_048_576;
 
-export async function readWholeStore(place: StorePlace): Promise<void> {
-  if (place.kind === "postgres") return readDatabase(place.url);
-  moveLog(place.path);
-  await pipeline(createReadStream(place.path, { highWaterMark: readBytes }), async (chunks) => {
+export async function readWholeStore(location: StoreLocation): Promise<void> {
+  if (location.kind === "postgres") return readDatabase(location.url);
+  moveLog(location.path);
+  await pipeline(createReadStream(location.path, { highWaterMark: readBytes }), async (chunks) => {
     for await (const _ of chunks);
   });
 }
@@ -21,7 +21,7 @@ function moveLog(path: string): void {
   const db = new DatabaseSync(path);
   try {
     const { busy } = db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() ?? {};
-    if (busy !== 0) throw new Error(`somebody has ${path} open`);
+    if (busy !== 0) throw new Error(`another process has ${path} open`);
   } finally {
     db.close();
   }

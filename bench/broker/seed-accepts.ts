@@ -9,7 +9,7 @@ import pg from "pg";
 import type { IdOrder } from "../load/client-ids.ts";
 import { type BenchMesh, benchBody, benchTopic } from "./bench-meshes.ts";
 import { postgresSeededId, sqliteSeededId } from "./seeded-ids.ts";
-import type { StorePlace } from "./store-place.ts";
+import type { StoreLocation } from "./store-location.ts";
 
 export type Seeding = { readonly mesh: BenchMesh; readonly ids: IdOrder; readonly rows: number };
 
@@ -25,8 +25,8 @@ function benchFingerprint(): Uint8Array {
   return fingerprint(sha256, envelope);
 }
 
-export function seedAccepts(place: StorePlace, seedings: readonly Seeding[]): Promise<void> {
-  return place.kind === "sqlite" ? seedSqlite(place.path, seedings) : seedPostgres(place.url, seedings);
+export function seedAccepts(location: StoreLocation, seedings: readonly Seeding[]): Promise<void> {
+  return location.kind === "sqlite" ? seedSqlite(location.path, seedings) : seedPostgres(location.url, seedings);
 }
 
 async function seedSqlite(path: string, seedings: readonly Seeding[]): Promise<void> {

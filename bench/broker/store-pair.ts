@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { createTestDatabase, findRedis } from "../../tests/support/services.ts";
 import type { Closing } from "../processes/closing.ts";
-import type { StoreKind, StorePlace } from "./store-place.ts";
+import type { StoreKind, StoreLocation } from "./store-location.ts";
 
 export type StoreMaker = {
   /** SQLite always; PostgreSQL where it and Redis are. */
@@ -14,7 +14,7 @@ export type StoreMaker = {
   readonly make: (kind: StoreKind, folder: string, label: string) => Promise<MadeStore>;
 };
 
-export type MadeStore = { readonly place: StorePlace; readonly remove: () => Promise<void> };
+export type MadeStore = { readonly location: StoreLocation; readonly remove: () => Promise<void> };
 
 export async function findStores(closing: Closing): Promise<StoreMaker> {
   const redis = await findRedis();
@@ -22,24 +22,25 @@ export async function findStores(closing: Closing): Promise<StoreMaker> {
   await probe?.drop();
   if (redis !== undefined) closing.add(() => redis.stop());
   const make: StoreMaker["make"] = async (kind, folder, label) => {
-    if (kind === "sqlite") return { place: { kind, path: join(folder, `${label}.db`) }, remove: async () => undefined };
+    if (kind === "sqlite")
+      return { location: { kind, path: join(folder, `${label}.db`) }, remove: async () => undefined };
     const database = await createTestDatabase(`bench_${label.replaceAll("-", "_")}`);
     if (database === undefined || redis === undefined) throw new Error("PostgreSQL or Redis has gone away");
     const remove = closing.add(() => database.drop());
-    return { place: { kind, url: database.url, redisUrl: redis.url }, remove };
+    return { location: { kind, url: database.url, redisUrl: redis.url }, remove };
   };
   return { kinds: probe === undefined ? ["sqlite"] : ["sqlite", "postgres"], make };
 }
 
-/** Accepted sends that the store holds, read past whoever writes there. */
-export async function countAccepted(place: StorePlace): Promise<number> {
-  if (place.kind === "sqlite") {
-    const db = new DatabaseSync(place.path, { timeout: 10_000 });
+/** Accepted sends that the store holds, read on a connection of its own. */
+export async function countAccepted(location: StoreLocation): Promise<number> {
+  if (location.kind === "sqlite") {
+    const db = new DatabaseSync(location.path, { timeout: 10_000 });
     const { n } = db.prepare("SELECT count(*) AS n FROM client_message_dedupe").get() ?? {};
     db.close();
     return Number(n);
   }
-  return Number(await askPostgres(place.url, "SELECT count(*) FROM mesh.client_message_dedupe"));
+  return Number(await askPostgres(location.url, "SELECT count(*) FROM mesh.client_message_dedupe"));
 }
 
 /** The first column of the first row. */

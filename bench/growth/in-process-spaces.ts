@@ -10,7 +10,7 @@ import { openSession } from "@claudemesh/spaces/services/open-session";
 import { readEntity } from "@claudemesh/spaces/services/query";
 import { SessionTurns } from "@claudemesh/spaces/services/session-turns";
 import { createSpace } from "@claudemesh/spaces/services/spaces";
-import { openStore, type StorePlace } from "../broker/store-place.ts";
+import { openStore, type StoreLocation } from "../broker/store-location.ts";
 import { Latencies, type LatencyFigures } from "../load/latencies.ts";
 import { serveOrders } from "../processes/orders.ts";
 
@@ -25,14 +25,14 @@ const revisionsEach = 10;
 const operationsPerCommit = 1_000;
 const text = "x".repeat(100);
 
-const [placeJson, meshId, memberPubkey = "", revisions] = process.argv.slice(2);
-if (placeJson === undefined || meshId === undefined || revisions === undefined) {
+const [locationJson, meshId, memberPubkey = "", revisions] = process.argv.slice(2);
+if (locationJson === undefined || meshId === undefined || revisions === undefined) {
   throw new Error("give the store as JSON, a mesh, a member and how many revisions there are");
 }
 const entities = Math.ceil(Number(revisions) / revisionsEach);
 /** A pass writes every entity once; after the first one all of them are there. */
 const commitsPerPass = Math.ceil(entities / operationsPerCommit);
-const backend = await openStore(JSON.parse(placeJson) as StorePlace);
+const backend = await openStore(JSON.parse(locationJson) as StoreLocation);
 const nextId = createUuidV7Generator({ nowMs: Date.now, randomBytes });
 const ports: SpacePorts = {
   store: backend.spaces,
@@ -67,7 +67,7 @@ class Writer {
     return new Writer(session, session.seq);
   }
 
-  /** Entities that nobody else writes: what was read up to the last own commit still holds. */
+  /** Entities that no other session writes: what was read up to the last own commit still holds. */
   async write(numbers: readonly number[], reads: boolean): Promise<number> {
     const { sessionId, sessionToken } = this.#session;
     this.#localSeq += 1;

@@ -1,5 +1,5 @@
-// One caller: a connection that stays open, with one request in flight. It knows nothing about the others; when the
-// next request leaves is decided by whoever hears about the answer.
+// One caller: a connection that stays open, with one request in flight. It knows nothing about the others; the owner
+// of the connection hears about each answer and decides when the next request leaves.
 import { connect, type Socket } from "node:net";
 import { answerLength, hasStatus, timesIn } from "./answer.ts";
 import type { SendRequestBytes } from "./send-request.ts";

@@ -79,7 +79,7 @@ async function keepRate(
   await Promise.all(callers);
 }
 
-/** The events flow from a moment that nobody is told; a message that arrives shows that they do. */
+/** The daemon does not announce when its events begin to flow; a message that arrives shows that they do. */
 async function expectArrival(send: (dueAtMs: number) => Promise<void>, arrived: () => number): Promise<void> {
   const deadlineMs = performance.now() + patienceMs;
   while (arrived() === 0) {

@@ -118,8 +118,8 @@ describe("the load", () => {
     await expect(ended).rejects.toThrow(/HTTP\/1\.1 507.*insufficient_storage/s);
   });
 
-  it("ends when there is nobody to connect to", async () => {
-    const ended = load.ask({ ...order, socketPath: join(folder, "nobody"), ids: "random" });
+  it("ends when there is no daemon to connect to", async () => {
+    const ended = load.ask({ ...order, socketPath: join(folder, "no.sock"), ids: "random" });
     await expect(ended).rejects.toThrow("the connection failed");
   });
 });

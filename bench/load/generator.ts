@@ -76,11 +76,11 @@ function formatRequest({ to, message, sendsPerRequest }: LoadOrder): SendRequest
 
 const paceTickMs = 2;
 
-/** So many sends per second, evenly: who comes when one is due sends at once, who comes early waits for a tick. */
+/** So many sends per second, evenly: a caller that finds one due sends at once, one that is early waits for a tick. */
 function createPace(perSecond: number | undefined, sendsPerRequest: number, onTick: () => void) {
   let startedAtMs = 0;
   let allowed = 0;
-  /** What nobody was there to send is not saved up beyond one request of each caller. */
+  /** Sends for which no caller was free are not saved up beyond one request of each caller. */
   let arrearsMax = 0;
   let timer: NodeJS.Timeout | undefined;
   return {

@@ -43,7 +43,7 @@ export function formatBrokerRequest(
 /** An exact retry of a registration of the benchmark; its id is its key, its approval and its run. */
 export function formatRegistrarRequest(to: { readonly meshId: string; readonly token: string }): SendRequestBytes {
   const path = `/v1/meshes/${to.meshId}/registrar/requests`;
-  const fields = requestOf(idsOf(placeholder), "a-nonce-that-nobody-looks-at");
+  const fields = requestOf(idsOf(placeholder), "a-nonce-that-is-not-looked-at");
   return formatBody(path, [`authorization: Bearer ${to.token}`], fields, 200);
 }
 
@@ -75,8 +75,8 @@ function formatBody(
   const bytes = Buffer.from(head + body, "utf8");
   const idOffsets: number[] = [];
   for (let at = bytes.indexOf(placeholder); at >= 0; at = bytes.indexOf(placeholder, at + 1)) idOffsets.push(at);
-  const placesPerSend = idOffsets.length / sends;
-  assert(placesPerSend >= 1 && Number.isInteger(placesPerSend));
+  const offsetsPerSend = idOffsets.length / sends;
+  assert(offsetsPerSend >= 1 && Number.isInteger(offsetsPerSend));
   return {
     bytes,
     sends,
@@ -84,7 +84,7 @@ function formatBody(
     setIds: (nextId) => {
       let id = "";
       for (const [at, offset] of idOffsets.entries()) {
-        if (at % placesPerSend === 0) id = nextId();
+        if (at % offsetsPerSend === 0) id = nextId();
         assert(id.length === clientIdCharacters, `an id of the load has ${clientIdCharacters} characters: ${id}`);
         bytes.write(id, offset, "latin1");
       }

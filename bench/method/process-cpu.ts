@@ -1,5 +1,5 @@
 // CPU time that processes have used, all their threads together, from the kernel's counters. Where the kernel does not
-// say, nobody guesses: the figure is undefined.
+// say, the figure is undefined.
 import { readFileSync } from "node:fs";
 
 /** The kernel's clock ticks, whatever the machine: part of the interface of /proc. */

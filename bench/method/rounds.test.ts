@@ -66,7 +66,7 @@ describe("a run of rounds", () => {
     expect(outcomes.map(({ stealShare }) => stealShare)).toEqual([0.08, 0.09, 0]);
   });
 
-  it("keeps rounds whose steal nobody tells", async () => {
+  it("keeps rounds whose steal is not known", async () => {
     const outcomes = await runRounds(plan([50], { readCpuTimes: () => undefined }).plan);
     expect(outcomes).toMatchObject([{ clean: true, stealShare: undefined }]);
   });

@@ -1,6 +1,6 @@
 // Runs the rounds of one scenario and decides which of them count. A round prepares its own world, measures every
 // segment in it, and leaves nothing behind; every second one measures in reverse order, so that a machine that slows
-// down or speeds up favours nobody.
+// down or speeds up favours no segment.
 import { type CpuTimes, stealShare } from "./steal.ts";
 
 /** A round with more stolen CPU time than this says more about the neighbours than about us. */
@@ -19,7 +19,7 @@ export type RoundPlan<World, Figures> = {
   readonly segments: readonly Segment<World, Figures>[];
   /**
    * After the last segment. Throws when what was measured turns out not to be there. A segment that fails ends the run,
-   * and its world is left to whoever started it: an account that is not whole must not hide the failure.
+   * and its world is left to the caller: an account that is not whole must not hide the failure.
    */
   readonly close: (world: World) => Promise<void>;
   readonly readCpuTimes: () => CpuTimes | undefined;

@@ -13,11 +13,11 @@ export type Summary = {
 export function quantile(sorted: ArrayLike<number>, share: number): number {
   assert(sorted.length > 0, "no values have no quantile");
   assert(share >= 0 && share <= 1, "a quantile lies between 0 and 1");
-  const place = (sorted.length - 1) * share;
-  const below = Math.floor(place);
+  const rank = (sorted.length - 1) * share;
+  const below = Math.floor(rank);
   const lower = sorted[below] ?? Number.NaN;
-  const upper = sorted[Math.ceil(place)] ?? Number.NaN;
-  return lower + (upper - lower) * (place - below);
+  const upper = sorted[Math.ceil(rank)] ?? Number.NaN;
+  return lower + (upper - lower) * (rank - below);
 }
 
 export function summarise(values: readonly number[]): Summary {

@@ -1,5 +1,5 @@
-// CPU time that the hypervisor gave to others, read from the kernel's counters. Where the kernel does not say, nobody
-// guesses: the share is undefined.
+// CPU time that the hypervisor gave to others, read from the kernel's counters. Where the kernel does not say,
+// the share is undefined.
 import { readFileSync } from "node:fs";
 
 /** Ticks since boot, over all cores. */

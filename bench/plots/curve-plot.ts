@@ -11,7 +11,7 @@ const looks = ["first", "second"] as const;
 const leastTop = 2;
 
 type Panel = CurvePlot["panels"][number];
-type Place = { readonly x: (value: number) => number; readonly y: (value: number) => number };
+type Scales = { readonly x: (value: number) => number; readonly y: (value: number) => number };
 
 export function drawCurves(plot: CurvePlot): string {
   const rows = Math.ceil(plot.panels.length / 2);
@@ -52,7 +52,7 @@ function drawPanel(panel: Panel, frame: Frame): string[] {
   const [from, to] = [left + inner.left, left + panelWidth - inner.right];
   const [high, low] = [upper + inner.top, upper + panelHeight - inner.bottom];
   const decades = Math.log10((xs.at(-1) ?? 1) / (xs[0] ?? 1)) || 1;
-  const place: Place = {
+  const scales: Scales = {
     x: (value) => from + ((to - from) * Math.log10(value / (xs[0] ?? 1))) / decades,
     y: (value) => low - ((low - high) * value) / most,
   };
@@ -60,22 +60,22 @@ function drawPanel(panel: Panel, frame: Frame): string[] {
   return [
     text(from, upper + 14, panel.title),
     ...levels.flatMap((level) => [
-      line([from, place.y(level)], [to, place.y(level)], "rule"),
-      text(from - 8, place.y(level) + 4, level.toFixed(levels.length > 3 || most <= 4 ? 0 : 1), "dim end"),
+      line([from, scales.y(level)], [to, scales.y(level)], "rule"),
+      text(from - 8, scales.y(level) + 4, level.toFixed(levels.length > 3 || most <= 4 ? 0 : 1), "dim end"),
     ]),
-    ...xs.map((x) => text(place.x(x), low + 18, x.toLocaleString("en-US"), "dim middle")),
-    ...panel.lines.flatMap((each, at) => drawLine(each, at, place, panel.lines)),
+    ...xs.map((x) => text(scales.x(x), low + 18, x.toLocaleString("en-US"), "dim middle")),
+    ...panel.lines.flatMap((each, at) => drawLine(each, at, scales, panel.lines)),
   ];
 }
 
-function drawLine(each: CurveLine, at: number, place: Place, all: readonly CurveLine[]): string[] {
-  const points = each.points.map(({ x, y }) => [place.x(x), place.y(y.median)] as const);
+function drawLine(each: CurveLine, at: number, scales: Scales, all: readonly CurveLine[]): string[] {
+  const points = each.points.map(({ x, y }) => [scales.x(x), scales.y(y.median)] as const);
   return [
     path(points, lineClass(at)),
     ...points.map(([x, y]) => dot(x, y, looks[at % looks.length] ?? "first")),
     ...each.points.map(({ x, y }) => {
       const above = isAbove(all, at, x, y.median);
-      return text(place.x(x), place.y(y.median) + (above ? -8 : 18), y.median.toFixed(2), "middle");
+      return text(scales.x(x), scales.y(y.median) + (above ? -8 : 18), y.median.toFixed(2), "middle");
     }),
   ];
 }

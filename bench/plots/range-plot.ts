@@ -10,12 +10,12 @@ const rowHeight = 26;
 const barHeight = 12;
 
 export function drawRange(plot: RangePlot): string {
-  const place = scaleOf(plot);
-  const shapes = plot.rows.flatMap((row, at) => drawRow(row, top + at * rowHeight, plot, place));
+  const xOf = scaleOf(plot);
+  const shapes = plot.rows.flatMap((row, at) => drawRow(row, top + at * rowHeight, plot, xOf));
   return drawing(width, top + plot.rows.length * rowHeight + 12, plot.title, shapes);
 }
 
-function drawRow(row: RangeRow, y: number, plot: RangePlot, place: (value: number) => number): string[] {
+function drawRow(row: RangeRow, y: number, plot: RangePlot, xOf: (value: number) => number): string[] {
   const { label, value, limit } = row;
   const middle = y + rowHeight / 2;
   const kept = isKept(row);
@@ -24,17 +24,17 @@ function drawRow(row: RangeRow, y: number, plot: RangePlot, place: (value: numbe
     bar(
       chart.from,
       middle - barHeight / 2,
-      Math.max(1, place(value.median) - chart.from),
+      Math.max(1, xOf(value.median) - chart.from),
       barHeight,
       kept ? "first" : "miss",
     ),
-    line([place(value.lowerQuartile), middle], [place(value.upperQuartile), middle], "mark"),
-    ...(limit === undefined ? [] : [line([place(limit.at), y + 3], [place(limit.at), y + rowHeight - 3], "mark")]),
+    line([xOf(value.lowerQuartile), middle], [xOf(value.upperQuartile), middle], "mark"),
+    ...(limit === undefined ? [] : [line([xOf(limit.at), y + 3], [xOf(limit.at), y + rowHeight - 3], "mark")]),
     text(chart.to + 12, middle + 4, describe(row, plot.digits)),
   ];
 }
 
-/** Said as well as drawn: not everybody sees the colour. */
+/** Written as well as drawn: not every reader sees the colour. */
 function describe(row: RangeRow, digits: number): string {
   const format = (value: number) =>
     value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });

@@ -8,7 +8,7 @@ import { LongRunning } from "../../tests/support/process.ts";
 import type { Closing } from "./closing.ts";
 
 const mesh = "bench";
-/** A port below 1024 that nothing uses any more; that nobody listens there is checked. */
+/** A port below 1024 that nothing uses any more; that nothing listens there is checked. */
 const awayPort = 1;
 
 export class BenchDaemon {

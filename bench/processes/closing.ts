@@ -4,7 +4,7 @@
 export class Closing {
   readonly #actions = new Set<() => unknown>();
 
-  /** Returns the action as something to be called once, by its owner or by `closeAll`, whoever is first. */
+  /** Returns a function that runs the action once: when its owner calls it, or `closeAll` where that comes first. */
   add(action: () => unknown): () => Promise<void> {
     const once = async (): Promise<void> => {
       if (this.#actions.delete(once)) await action();

@@ -1,5 +1,5 @@
 // One request of the benchmark as a function of its id: key, approval and run carry the id, everything else is the same in
-// all of them. Whoever seeds, registers or retries agrees through here.
+// all of them. Seeding, registering and retrying all take it from here.
 import { hash } from "node:crypto";
 import { registrarProtocolVersion } from "@claudemesh/protocol/registrar/digests";
 import type { RegisterInput } from "@claudemesh/protocol/wire/registrar-operations";

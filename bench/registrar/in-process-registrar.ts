@@ -5,7 +5,7 @@ import process from "node:process";
 import { register } from "@claudemesh/registrar/services/register";
 import { createSignatureCheck } from "@claudemesh/registrar/services/signature-check";
 import { drawSeededId } from "../broker/seeded-ids.ts";
-import { openStore, type StorePlace } from "../broker/store-place.ts";
+import { openStore, type StoreLocation } from "../broker/store-location.ts";
 import { createClientIds } from "../load/client-ids.ts";
 import { Latencies } from "../load/latencies.ts";
 import { serveOrders } from "../processes/orders.ts";
@@ -13,9 +13,9 @@ import { approveAll, ownerOf, registrarPorts } from "./bench-registration.ts";
 import { idsOf, requestOf } from "./bench-request.ts";
 import { approvalsPerStep, type RegistrarOrder, type RegistrarResult } from "./registrar-order.ts";
 
-const [placeJson] = process.argv.slice(2);
-if (placeJson === undefined) throw new Error("give the store as JSON");
-const { registrar: store } = await openStore(JSON.parse(placeJson) as StorePlace);
+const [locationJson] = process.argv.slice(2);
+if (locationJson === undefined) throw new Error("give the store as JSON");
+const { registrar: store } = await openStore(JSON.parse(locationJson) as StoreLocation);
 const ports = registrarPorts(store);
 const nextId = createClientIds("time_ordered");
 
@@ -42,7 +42,7 @@ function newRequests(order: RegistrarOrder): Source {
 function retries(among: NonNullable<RegistrarOrder["retryAmong"]>): Source {
   return {
     prepare: async () => undefined,
-    next: () => requestOf(idsOf(drawSeededId("time_ordered", among)), "a-nonce-that-nobody-looks-at"),
+    next: () => requestOf(idsOf(drawSeededId("time_ordered", among)), "a-nonce-that-is-not-looked-at"),
   };
 }
 

@@ -5,7 +5,7 @@ import process from "node:process";
 import { createPostgresRegistrarStore } from "@claudemesh/registrar/postgres";
 import { openPostgres, type Postgres, type PostgresTransaction } from "@claudemesh/storage/postgres";
 import pg from "pg";
-import type { StorePlace } from "../broker/store-place.ts";
+import type { StoreLocation } from "../broker/store-location.ts";
 import { createClientIds } from "../load/client-ids.ts";
 import { Latencies } from "../load/latencies.ts";
 import { serveOrders } from "../processes/orders.ts";
@@ -14,22 +14,23 @@ import { idsOf } from "./bench-request.ts";
 import { RegistrationRecorder, type RegistrationValues, valuesOf } from "./recorded-registration.ts";
 import { approvalsPerStep, type RegistrarOrder, type RegistrarResult } from "./registrar-order.ts";
 
-const [placeJson, meshJson] = process.argv.slice(2);
-const place = JSON.parse(placeJson ?? "null") as StorePlace | null;
+const [locationJson, meshJson] = process.argv.slice(2);
+const location = JSON.parse(locationJson ?? "null") as StoreLocation | null;
 const mesh = JSON.parse(meshJson ?? "null") as RegistrarMesh | null;
-if (place?.kind !== "postgres" || mesh === null) throw new Error("give the place of a PostgreSQL store and the mesh");
+if (location?.kind !== "postgres" || mesh === null)
+  throw new Error("give the location of a PostgreSQL store and the mesh");
 const owned: RegistrarMesh = mesh;
 
 /** As many as the product has for them. */
 const connections = 8;
-const postgres = openPostgres({ url: place.url, poolSize: connections, onIdleError: () => undefined });
+const postgres = openPostgres({ url: location.url, poolSize: connections, onIdleError: () => undefined });
 const recorder = new RegistrationRecorder();
 const { steps, bind } = await recorder.record(createPostgresRegistrarStore(recording(postgres)), owned);
 const store = createPostgresRegistrarStore(postgres);
 
-/** A pool that tells the recorder what it is asked. */
+/** A pool that reports to the recorder what it is asked. */
 function recording(pool: Postgres): Postgres {
-  const tell = async <R>(
+  const record = async <R>(
     text: string,
     values: readonly unknown[] = [],
     name: string | undefined,
@@ -42,16 +43,17 @@ function recording(pool: Postgres): Postgres {
       recorder.answered();
     }
   };
-  const told = (tx: PostgresTransaction): PostgresTransaction => ({
-    query: (text, values, name) => tell(text, values, name, () => tx.query(text, values, name)),
-    execute: (text, values, name) => tell(text, values, name, () => tx.execute(text, values, name)),
+  const recorded = (tx: PostgresTransaction): PostgresTransaction => ({
+    query: (text, values, name) => record(text, values, name, () => tx.query(text, values, name)),
+    execute: (text, values, name) => record(text, values, name, () => tx.execute(text, values, name)),
     script: () => Promise.reject(new Error("no registration runs a script")),
   });
-  const read: Postgres["read"] = (text, values, name) => tell(text, values, name, () => pool.read(text, values, name));
+  const read: Postgres["read"] = (text, values, name) =>
+    record(text, values, name, () => pool.read(text, values, name));
   const transaction: Postgres["transaction"] = (body) =>
     pool.transaction(async (tx) => {
       recorder.begin(true);
-      const result = await body(told(tx));
+      const result = await body(recorded(tx));
       recorder.end();
       return result;
     });
@@ -66,7 +68,7 @@ async function connect(url: string): Promise<pg.Client> {
   return client;
 }
 
-const clients = await Promise.all(Array.from({ length: connections }, () => connect(place.url)));
+const clients = await Promise.all(Array.from({ length: connections }, () => connect(location.url)));
 const prepared = steps.map(({ inTransaction, groups }) => ({
   inTransaction,
   groups: groups.map((group) => group.map((statement) => ({ ...statement, bind: bind(statement) }))),

@@ -1,13 +1,13 @@
 // Writes many registrations into a store at once, past the product: approval, consumption, registration and verdict of
 // each as the product leaves them, with digests that are theirs, under all constraints and triggers. Only the signatures
-// and nonces of their approvals are the same everywhere, as nobody looks at those of a consumed one again.
+// and nonces of their approvals are the same everywhere, as those of a consumed one are not looked at again.
 import { DatabaseSync } from "node:sqlite";
 import { hashSecret } from "@claudemesh/members/credentials";
 import { sha256 } from "@claudemesh/members/sha256";
 import { lengthPrefixed, registrarProtocolVersion } from "@claudemesh/protocol/registrar/digests";
 import pg from "pg";
 import { postgresSeededId, sqliteSeededId } from "../broker/seeded-ids.ts";
-import type { StorePlace } from "../broker/store-place.ts";
+import type { StoreLocation } from "../broker/store-location.ts";
 import type { RegistrarMesh } from "./bench-registration.ts";
 import { benchAttempt, benchEffect } from "./bench-request.ts";
 
@@ -15,8 +15,8 @@ const dayMs = 86_400_000;
 const signature = "0".repeat(128);
 const nonceHash = hashSecret("seeded");
 
-export function seedRegistrations(place: StorePlace, mesh: RegistrarMesh, rows: number): Promise<void> {
-  return place.kind === "sqlite" ? seedSqlite(place.path, mesh, rows) : seedPostgres(place.url, mesh, rows);
+export function seedRegistrations(location: StoreLocation, mesh: RegistrarMesh, rows: number): Promise<void> {
+  return location.kind === "sqlite" ? seedSqlite(location.path, mesh, rows) : seedPostgres(location.url, mesh, rows);
 }
 
 async function seedSqlite(path: string, mesh: RegistrarMesh, rows: number): Promise<void> {

@@ -26,13 +26,13 @@ const mesh = JSON.parse(meshJson) as RegistrarMesh;
 
 const opened = openSqlite({ path });
 const recorder = new RegistrationRecorder();
-const told = recording(opened);
-const { steps, bind } = await recorder.record(createSqliteRegistrarStore(told, recordingCommit(told)), mesh);
+const recorded = recording(opened);
+const { steps, bind } = await recorder.record(createSqliteRegistrarStore(recorded, recordingCommit(recorded)), mesh);
 const store = createSqliteRegistrarStore(opened, new GroupCommit(opened));
 
-/** A connection that tells the recorder what it is asked. */
+/** A connection that reports to the recorder what it is asked. */
 function recording(db: Sqlite): Sqlite {
-  const telling = (asLists: boolean) => (text: string) => {
+  const recordingOf = (asLists: boolean) => (text: string) => {
     const statement: SqliteStatement<unknown> = asLists ? db.sqlTuples(text) : db.sql(text);
     const call =
       (method: "get" | "all" | "run") =>
@@ -44,8 +44,8 @@ function recording(db: Sqlite): Sqlite {
     return { get: call("get"), all: call("all"), run: call("run") };
   };
   return {
-    sql: telling(false),
-    sqlTuples: telling(true),
+    sql: recordingOf(false),
+    sqlTuples: recordingOf(true),
   } as unknown as Sqlite;
 }
 

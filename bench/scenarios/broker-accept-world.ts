@@ -6,8 +6,8 @@ import { BenchBroker } from "../broker/bench-broker.ts";
 import { addMeshes, type BenchMesh, wishMeshes } from "../broker/bench-meshes.ts";
 import type { InProcessOrder, InProcessResult } from "../broker/in-process-accepts.ts";
 import { type RowsOrder, type RowsResult, rowsMesh } from "../broker/rows-order.ts";
+import type { StoreKind } from "../broker/store-location.ts";
 import type { MadeStore, StoreMaker } from "../broker/store-pair.ts";
-import type { StoreKind } from "../broker/store-place.ts";
 import { MeasuringProcess } from "../processes/measuring-process.ts";
 import type { Figures } from "./accept-figures.ts";
 import { meshCounts, outstandings, type Shape, type Transport, transports } from "./broker-accept-figures.ts";
@@ -53,15 +53,15 @@ class StoreWorld {
       throw new Error("three stores were asked for");
     const wishes = wishMeshes("bench", Math.max(...meshCounts));
     // The same meshes in all three, so that one order fits each.
-    const meshes = await addMeshes(whole.place, wishes);
-    await addMeshes(raw.place, wishes, meshes);
-    await addMeshes(service.place, wishes, meshes);
+    const meshes = await addMeshes(whole.location, wishes);
+    await addMeshes(raw.location, wishes, meshes);
+    await addMeshes(service.location, wishes, meshes);
     const rowsScript = rowsScripts[kind];
-    const rowsArgument = raw.place.kind === "sqlite" ? raw.place.path : JSON.stringify(raw.place);
+    const rowsArgument = raw.location.kind === "sqlite" ? raw.location.path : JSON.stringify(raw.location);
     const serviceScript = new URL("../broker/in-process-accepts.ts", import.meta.url);
     const rows: Rows = await MeasuringProcess.start(closing, rowsScript, rowsArgument);
-    const inProcess: InProcess = await MeasuringProcess.start(closing, serviceScript, JSON.stringify(service.place));
-    const broker = await BenchBroker.start(whole.place, folder, closing);
+    const inProcess: InProcess = await MeasuringProcess.start(closing, serviceScript, JSON.stringify(service.location));
+    const broker = await BenchBroker.start(whole.location, folder, closing);
     const remove = async () => {
       await Promise.all([rows.stop(), inProcess.stop()]);
       for (const { remove: removeOne } of made) await removeOne();

@@ -136,8 +136,8 @@ async function flushesPerAccept(
   tracePath: string,
   send: () => Promise<AnsweredFigures>,
 ): Promise<number | undefined> {
-  const { pid, place } = world.broker(kind);
-  if (place.kind === "postgres") return countWalFlushes(place.url, send);
+  const { pid, location } = world.broker(kind);
+  if (location.kind === "postgres") return countWalFlushes(location.url, send);
   const counted = await countFlushes(pid, tracePath, send);
   return counted && counted.flushes / counted.result.answered;
 }

@@ -25,7 +25,7 @@ describe("the table of peers", () => {
     expect(ratiosTo(rounds, "ours", "pg-boss send", 512)).toEqual([5, 9]);
   });
 
-  it("shows flushes as they were counted, and a dash for a quantile that nobody knows", () => {
+  it("shows flushes as they were counted, and a dash for a quantile that is not known", () => {
     const rows = [{ name: "ours", version: "1", durability: "", flushes: "0.020" }];
     const [cells] = peerTable(rounds, rows, "pg-boss send", 64).rows;
     expect(cells).toEqual(["ours", "1", "8,000 (7,000–9,000)", "7.50 (6.25–8.75)", "0.020", "1.00 (1.00–1.00)", "–"]);

@@ -7,8 +7,8 @@ import { BenchBroker } from "../broker/bench-broker.ts";
 import { addMeshes, type BenchMesh, wishMeshes } from "../broker/bench-meshes.ts";
 import type { InProcessOrder, InProcessResult } from "../broker/in-process-accepts.ts";
 import { rowsMesh } from "../broker/rows-order.ts";
+import type { StoreKind } from "../broker/store-location.ts";
 import { askPostgres, countWalFlushes, findStores, type StoreMaker } from "../broker/store-pair.ts";
-import type { StoreKind } from "../broker/store-place.ts";
 import { judgeBar } from "../method/bars.ts";
 import { readMachineFacts } from "../method/machine.ts";
 import { cleanRounds, runRounds } from "../method/rounds.ts";
@@ -266,8 +266,8 @@ async function openParts(
   const make = async (kind: StoreKind, label: string) => {
     const made = await stores.make(kind, folder, label);
     removals.push(made.remove);
-    meshes = await addMeshes(made.place, wishes, meshes);
-    return made.place;
+    meshes = await addMeshes(made.location, wishes, meshes);
+    return made.location;
   };
   for (const kind of stores.kinds) {
     const service = JSON.stringify(await make(kind, "service"));
@@ -283,12 +283,12 @@ async function openParts(
   const scriptPath = join(folder, "accept.sql");
   const start = (name: PeerName, address: string): Promise<PeerProcess> =>
     MeasuringProcess.start(closing, new URL("../peers/peer-load.ts", import.meta.url), name, address);
-  const place = stores.kinds.includes("postgres") ? await make("postgres", "peers") : undefined;
-  const postgresUrl = place?.kind === "postgres" ? place.url : undefined;
-  if (place?.kind === "postgres") {
-    await preparePgbench(place.url, scriptPath, mesh);
-    for (const name of ["pg-boss", "graphile-worker"] as const) peers.set(name, await start(name, place.url));
-    for (const name of ["redis", "bullmq"] as const) peers.set(name, await start(name, place.redisUrl));
+  const location = stores.kinds.includes("postgres") ? await make("postgres", "peers") : undefined;
+  const postgresUrl = location?.kind === "postgres" ? location.url : undefined;
+  if (location?.kind === "postgres") {
+    await preparePgbench(location.url, scriptPath, mesh);
+    for (const name of ["pg-boss", "graphile-worker"] as const) peers.set(name, await start(name, location.url));
+    for (const name of ["redis", "bullmq"] as const) peers.set(name, await start(name, location.redisUrl));
   }
   for (const name of ["nats", "rabbitmq"] as const) peers.set(name, await start(name, addresses[name]));
   return { services, brokers, peers, removals, mesh, load, folder, scriptPath, postgresUrl };

@@ -134,7 +134,7 @@ class QueuesWorld {
       const kind = party === "claudemesh, SQLite" ? "sqlite" : "postgres";
       const made = await stores.make(kind, folder, party === "pg-boss" ? "boss" : "queues");
       removals.push(made.remove);
-      workers.set(party, await startWorker(settings, party, made.place));
+      workers.set(party, await startWorker(settings, party, made.location));
     }
     const world = new QueuesWorld(workers, [...removals, async () => rmSync(folder, { recursive: true })]);
     for (const party of there) await world.work(party, { workers: 16, jobsAtOnce: 1 }, settings.warmUpMs / 4);
@@ -160,15 +160,15 @@ class QueuesWorld {
 async function startWorker(
   { closing }: RunSettings,
   party: Party,
-  place: Awaited<ReturnType<StoreMaker["make"]>>["place"],
+  location: Awaited<ReturnType<StoreMaker["make"]>>["location"],
 ): Promise<Worker> {
   if (party === "pg-boss") {
-    if (place.kind !== "postgres") throw new Error("pg-boss needs a PostgreSQL");
-    return MeasuringProcess.start(closing, new URL("../peers/pg-boss-jobs.ts", import.meta.url), place.url);
+    if (location.kind !== "postgres") throw new Error("pg-boss needs a PostgreSQL");
+    return MeasuringProcess.start(closing, new URL("../peers/pg-boss-jobs.ts", import.meta.url), location.url);
   }
-  const [mesh] = await addMeshes(place, wishMeshes("bench", 1));
+  const [mesh] = await addMeshes(location, wishMeshes("bench", 1));
   if (mesh === undefined) throw new Error("there is no mesh");
   const { id, sender } = rowsMesh(mesh);
   const script = new URL("../broker/in-process-queues.ts", import.meta.url);
-  return MeasuringProcess.start(closing, script, JSON.stringify(place), id, sender);
+  return MeasuringProcess.start(closing, script, JSON.stringify(location), id, sender);
 }

@@ -7,8 +7,8 @@ import { type Peer, untilOnline, World } from "../../tests/support/world.ts";
 import { BenchBroker } from "../broker/bench-broker.ts";
 import { addMeshes, type BenchMesh, benchBody } from "../broker/bench-meshes.ts";
 import type { SocketsOrder, SocketsResult } from "../broker/many-sockets.ts";
+import { raisedLimit, type StoreKind } from "../broker/store-location.ts";
 import type { StoreMaker } from "../broker/store-pair.ts";
-import { raisedLimit, type StoreKind } from "../broker/store-place.ts";
 import type { PairOrder, PairResult } from "../load/daemon-pair.ts";
 import { MeasuringProcess } from "../processes/measuring-process.ts";
 import type { RunSettings } from "./scenario.ts";
@@ -121,10 +121,10 @@ export class ReachWorld {
   async #openFan(stores: StoreMaker, kind: StoreKind, folder: string): Promise<void> {
     const made = await stores.make(kind, folder, "reach");
     const members: MemberKeys[] = Array.from({ length: subscribers }, generateMemberKeys);
-    const [mesh] = await addMeshes(made.place, [{ name: "bench", subscribers: members }]);
+    const [mesh] = await addMeshes(made.location, [{ name: "bench", subscribers: members }]);
     if (mesh === undefined) throw new Error("there is no mesh to send to");
     const { closing } = this.#settings;
-    const broker = await BenchBroker.start(made.place, folder, closing);
+    const broker = await BenchBroker.start(made.location, folder, closing);
     const script = new URL("../broker/many-sockets.ts", import.meta.url);
     const sockets: Sockets = await MeasuringProcess.start(closing, script);
     await sockets.ask({ do: "connect", url: broker.url, meshId: mesh.id, members, count: subscribers });

@@ -3,8 +3,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
+import type { StoreKind } from "../broker/store-location.ts";
 import { findStores } from "../broker/store-pair.ts";
-import type { StoreKind } from "../broker/store-place.ts";
 import { readMachineFacts } from "../method/machine.ts";
 import { cleanRounds, runRounds, type Segment } from "../method/rounds.ts";
 import { summarise } from "../method/statistics.ts";

@@ -8,8 +8,8 @@ import { type KeptStore, keepStore, type RoundProcesses, startOnStore } from "..
 import { rowsMesh } from "../broker/rows-order.ts";
 import { seedAccepts } from "../broker/seed-accepts.ts";
 import type { SeededRange } from "../broker/seeded-ids.ts";
+import type { StoreKind, StoreLocation } from "../broker/store-location.ts";
 import { findStores, type StoreMaker } from "../broker/store-pair.ts";
-import type { StoreKind, StorePlace } from "../broker/store-place.ts";
 import { judgeBar } from "../method/bars.ts";
 import { readMachineFacts } from "../method/machine.ts";
 import { cleanRounds, runRounds, type Segment } from "../method/rounds.ts";
@@ -120,11 +120,11 @@ async function makeSeeded(
   rows: number,
 ): Promise<SeededStore> {
   const made = await stores.make(kind, at.folder, at.label);
-  const [ordered, random] = await addMeshes(made.place, wishMeshes("bench", 2));
+  const [ordered, random] = await addMeshes(made.location, wishMeshes("bench", 2));
   if (ordered === undefined || random === undefined) throw new Error("two meshes were asked for");
   const meshes = { time_ordered: ordered, random };
   await seedAccepts(
-    made.place,
+    made.location,
     idOrders.map((ids) => ({ mesh: meshes[ids], ids, rows })),
   );
   return { ...keepStore(made), meshes, rows };
@@ -187,8 +187,8 @@ class RetryWorld {
     await this.#openSized(settings, kind, "large", get(this.#kept.large, kind), folder);
     const noop = await stores.make(kind, folder, "noop");
     const mesh = small.meshes.time_ordered;
-    await addMeshes(noop.place, wishMeshes("bench", 1), [mesh]);
-    const served = await startNoop(settings, noop.place);
+    await addMeshes(noop.location, wishMeshes("bench", 1), [mesh]);
+    const served = await startNoop(settings, noop.location);
     this.#noops.set(kind, { mesh, port: await served.ask("port") });
     this.#removals.push(() => served.stop(), small.remove, noop.remove);
   }
@@ -224,9 +224,9 @@ class RetryWorld {
   }
 }
 
-function startNoop(settings: RunSettings, place: StorePlace): Promise<MeasuringProcess<"port", number>> {
+function startNoop(settings: RunSettings, location: StoreLocation): Promise<MeasuringProcess<"port", number>> {
   const script = new URL("../broker/authenticated-noop.ts", import.meta.url);
-  return MeasuringProcess.start(settings.closing, script, JSON.stringify(place));
+  return MeasuringProcess.start(settings.closing, script, JSON.stringify(location));
 }
 
 function get<Value>(map: ReadonlyMap<StoreKind, Value>, kind: StoreKind): Value {

@@ -6,8 +6,8 @@ import { addMeshes, type BenchMesh, wishMeshes } from "../broker/bench-meshes.ts
 import type { InProcessOrder, InProcessResult } from "../broker/in-process-accepts.ts";
 import { rowsMesh } from "../broker/rows-order.ts";
 import { seedAccepts } from "../broker/seed-accepts.ts";
+import type { StoreKind } from "../broker/store-location.ts";
 import { findStores, type MadeStore, type StoreMaker } from "../broker/store-pair.ts";
-import type { StoreKind } from "../broker/store-place.ts";
 import type { SpaceOrder, SpaceResult } from "../growth/in-process-spaces.ts";
 import { judgeBar } from "../method/bars.ts";
 import { readMachineFacts } from "../method/machine.ts";
@@ -163,10 +163,10 @@ async function makeOfSize(
 ): Promise<StoresOfSize> {
   const messages = await stores.make(kind, folder, `messages-${rows}`);
   const spaces = await stores.make(kind, folder, `spaces-${rows}`);
-  const [mesh] = await addMeshes(messages.place, wishMeshes("bench", 1));
-  const [spaceMesh] = await addMeshes(spaces.place, wishMeshes("bench", 1));
+  const [mesh] = await addMeshes(messages.location, wishMeshes("bench", 1));
+  const [spaceMesh] = await addMeshes(spaces.location, wishMeshes("bench", 1));
   if (mesh === undefined || spaceMesh === undefined) throw new Error("a mesh was asked for");
-  await seedAccepts(messages.place, [{ mesh, ids: "time_ordered", rows }]);
+  await seedAccepts(messages.location, [{ mesh, ids: "time_ordered", rows }]);
   const made = { rows, messages, mesh, spaces, spaceMesh };
   const filling = await startSpaces(settings, made);
   await filling.ask({ do: "fill" });
@@ -180,7 +180,7 @@ function startSpaces(
 ): Promise<MeasuringProcess<SpaceOrder, SpaceResult>> {
   const script = new URL("../growth/in-process-spaces.ts", import.meta.url);
   const member = spaceMesh.keys.ed25519.public_key;
-  return MeasuringProcess.start(closing, script, JSON.stringify(spaces.place), spaceMesh.id, member, String(rows));
+  return MeasuringProcess.start(closing, script, JSON.stringify(spaces.location), spaceMesh.id, member, String(rows));
 }
 
 type Worker = {
@@ -193,7 +193,7 @@ async function startWorker(settings: RunSettings, stores: StoresOfSize): Promise
   const accepts = await MeasuringProcess.start<InProcessOrder, InProcessResult>(
     settings.closing,
     new URL("../broker/in-process-accepts.ts", import.meta.url),
-    JSON.stringify(messages.place),
+    JSON.stringify(messages.location),
   );
   const entities = await startSpaces(settings, stores);
   const send = { meshes: [rowsMesh(mesh)], outstanding: callers, ids: "time_ordered" } as const;

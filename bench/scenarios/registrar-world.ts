@@ -1,8 +1,8 @@
 // What the registrar's scenarios stand on: stores with so many registrations, and the processes that register in them.
 import { DatabaseSync } from "node:sqlite";
 import { addMeshes, type BenchMesh, type MeshWish, wishMeshes } from "../broker/bench-meshes.ts";
+import type { StoreKind, StoreLocation } from "../broker/store-location.ts";
 import { askPostgres, type MadeStore, type StoreMaker } from "../broker/store-pair.ts";
-import type { StoreKind, StorePlace } from "../broker/store-place.ts";
 import { MeasuringProcess } from "../processes/measuring-process.ts";
 import type { RegistrarMesh } from "../registrar/bench-registration.ts";
 import type { RegistrarOrder, RegistrarResult } from "../registrar/registrar-order.ts";
@@ -31,10 +31,10 @@ export async function makeSeeded(
   rows: number,
 ): Promise<MadeStore & { readonly mesh: BenchMesh }> {
   const made = await stores.make(kind, at.folder, at.label);
-  const [mesh] = await addMeshes(made.place, [shared.wish], shared.mesh === undefined ? [] : [shared.mesh]);
+  const [mesh] = await addMeshes(made.location, [shared.wish], shared.mesh === undefined ? [] : [shared.mesh]);
   if (mesh === undefined) throw new Error("there is no mesh to register in");
   shared.mesh = mesh;
-  await seedRegistrations(made.place, mesh, rows);
+  await seedRegistrations(made.location, mesh, rows);
   return { ...made, mesh };
 }
 
@@ -42,28 +42,32 @@ export const registrarMesh = ({ id, keys }: BenchMesh): RegistrarMesh => ({ id, 
 
 export const serviceScript = new URL("../registrar/in-process-registrar.ts", import.meta.url);
 
-export const startService = (settings: RunSettings, place: StorePlace): Promise<Registering> =>
-  MeasuringProcess.start(settings.closing, serviceScript, JSON.stringify(place));
+export const startService = (settings: RunSettings, location: StoreLocation): Promise<Registering> =>
+  MeasuringProcess.start(settings.closing, serviceScript, JSON.stringify(location));
 
 const statementScripts: Readonly<Record<StoreKind, URL>> = {
   sqlite: new URL("../registrar/sqlite-statements.ts", import.meta.url),
   postgres: new URL("../registrar/postgres-statements.ts", import.meta.url),
 };
 
-export const startStatements = (settings: RunSettings, place: StorePlace, mesh: BenchMesh): Promise<Registering> =>
+export const startStatements = (
+  settings: RunSettings,
+  location: StoreLocation,
+  mesh: BenchMesh,
+): Promise<Registering> =>
   MeasuringProcess.start(
     settings.closing,
-    statementScripts[place.kind],
-    place.kind === "sqlite" ? place.path : JSON.stringify(place),
+    statementScripts[location.kind],
+    location.kind === "sqlite" ? location.path : JSON.stringify(location),
     JSON.stringify(registrarMesh(mesh)),
   );
 
-/** Registrations that the store holds, read past whoever writes there. */
-export async function countRegistrations(place: StorePlace): Promise<number> {
-  if (place.kind === "postgres") {
-    return Number(await askPostgres(place.url, "SELECT count(*) FROM mesh.registrar_registration"));
+/** Registrations that the store holds, read on a connection of its own. */
+export async function countRegistrations(location: StoreLocation): Promise<number> {
+  if (location.kind === "postgres") {
+    return Number(await askPostgres(location.url, "SELECT count(*) FROM mesh.registrar_registration"));
   }
-  const db = new DatabaseSync(place.path, { timeout: 10_000 });
+  const db = new DatabaseSync(location.path, { timeout: 10_000 });
   const { n } = db.prepare("SELECT count(*) AS n FROM registrar_registration").get() ?? {};
   db.close();
   return Number(n);

@@ -4,8 +4,8 @@ import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { BenchBroker } from "../broker/bench-broker.ts";
 import type { BenchMesh } from "../broker/bench-meshes.ts";
+import type { StoreKind } from "../broker/store-location.ts";
 import { findStores, type StoreMaker } from "../broker/store-pair.ts";
-import type { StoreKind } from "../broker/store-place.ts";
 import { readMachineFacts } from "../method/machine.ts";
 import { cleanRounds, runRounds, type Segment } from "../method/rounds.ts";
 import { readCpuTimes } from "../method/steal.ts";
@@ -66,7 +66,7 @@ async function runRegistrar(settings: RunSettings): Promise<ScenarioReport> {
       `Every store has ${smallRows} registrations when a round begins.`,
     ],
     durability: [
-      "SQLite: WAL mode with synchronous=FULL on both sides; a registration's answer waits for the COMMIT of its rows and for that of its verdict, each shared by whoever came meanwhile.",
+      "SQLite: WAL mode with synchronous=FULL on both sides; a registration's answer waits for the COMMIT of its rows and for that of its verdict, each shared by the requests that came meanwhile.",
       "PostgreSQL: fsync and synchronous_commit on, on both sides; two commits for each registration. Retries flush nothing before they answer.",
     ],
     machine,
@@ -151,22 +151,22 @@ class RegistrarWorld {
     const noop = await make("noop");
     const retried = await make("retried");
     const { mesh } = raw;
-    const alone = await startStatements(settings, raw.place, mesh);
-    const service = await startService(settings, ours.place);
+    const alone = await startStatements(settings, raw.location, mesh);
+    const service = await startService(settings, ours.location);
     const noopScript = new URL("../broker/authenticated-noop.ts", import.meta.url);
     const served = await MeasuringProcess.start<"port", number>(
       settings.closing,
       noopScript,
-      JSON.stringify(noop.place),
+      JSON.stringify(noop.location),
     );
-    const broker = await BenchBroker.start(retried.place, folder, settings.closing);
+    const broker = await BenchBroker.start(retried.location, folder, settings.closing);
     const noopPort = await served.ask("port");
     this.#parties.set(kind, { mesh, alone, service, noopPort, retryPort: broker.port });
     this.#removals.push(
       () => broker.kill(),
       // Retries add nothing.
       async () => {
-        const stored = await countRegistrations(retried.place);
+        const stored = await countRegistrations(retried.location);
         if (stored !== smallRows) throw new Error(`${stored} registrations are stored after retries of ${smallRows}`);
       },
       () => served.stop(),

@@ -4,8 +4,8 @@ import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { BenchBroker } from "../broker/bench-broker.ts";
 import { addMeshes, wishMeshes } from "../broker/bench-meshes.ts";
+import type { StoreKind } from "../broker/store-location.ts";
 import { findStores, type MadeStore, type StoreMaker } from "../broker/store-pair.ts";
-import type { StoreKind } from "../broker/store-place.ts";
 import type { LatencyFigures } from "../load/latencies.ts";
 import { readMachineFacts } from "../method/machine.ts";
 import { summarise } from "../method/statistics.ts";
@@ -136,7 +136,7 @@ class ReplicaWorld {
 
   tell(kind: StoreKind): Promise<ReplicasResult> {
     const watching = this.#watching.get(kind);
-    if (watching === undefined) throw new Error(`nobody watches on ${kind}`);
+    if (watching === undefined) throw new Error(`no replica watches on ${kind}`);
     return watching.ask({ do: "tell" });
   }
 
@@ -147,9 +147,9 @@ class ReplicaWorld {
 
   /** A broker on the store; what is returned starts a process of replicas on it. */
   async #serve(settings: RunSettings, made: MadeStore, folder: string): Promise<() => Promise<Replicas>> {
-    const [mesh] = await addMeshes(made.place, wishMeshes("bench", 1));
+    const [mesh] = await addMeshes(made.location, wishMeshes("bench", 1));
     if (mesh === undefined) throw new Error("there is no mesh to commit to");
-    const broker = await BenchBroker.start(made.place, folder, settings.closing);
+    const broker = await BenchBroker.start(made.location, folder, settings.closing);
     this.#removals.push(made.remove, () => broker.kill());
     return async () => {
       const script = new URL("../spaces/replicas.ts", import.meta.url);

@@ -1,17 +1,17 @@
 // How many commits a space takes in process, beside the same rows written without a service: in a bare loop on SQLite, by
-// pgbench on PostgreSQL. And what a long history costs whoever reads the past.
+// pgbench on PostgreSQL. And what a long history costs a reader of the past.
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { addMeshes, wishMeshes } from "../broker/bench-meshes.ts";
+import type { StoreKind, StoreLocation } from "../broker/store-location.ts";
 import { findStores, type MadeStore, type StoreMaker } from "../broker/store-pair.ts";
-import type { StoreKind, StorePlace } from "../broker/store-place.ts";
 import { judgeBar } from "../method/bars.ts";
 import { readMachineFacts } from "../method/machine.ts";
 import type { Segment } from "../method/rounds.ts";
 import { runPgbench } from "../peers/pgbench.ts";
 import { MeasuringProcess } from "../processes/measuring-process.ts";
 import { formatRate } from "../report.ts";
-import type { BenchPlace } from "../spaces/bench-commit.ts";
+import type { BenchSpace } from "../spaces/bench-commit.ts";
 import type { CommitsOrder, CommitsResult, HistoryOrder } from "../spaces/in-process-commits.ts";
 import { preparePgbenchCommits } from "../spaces/pgbench-commits.ts";
 import type { Figures, RoundFigures } from "./accept-figures.ts";
@@ -142,14 +142,14 @@ class StoreSpaces {
     const ours = await stores.make(kind, folder, label);
     const bare = await stores.make(kind, folder, `${label}-bare`);
     const wishes = wishMeshes("bench", 1);
-    const meshes = await addMeshes(ours.place, wishes);
-    await addMeshes(bare.place, wishes, meshes);
+    const meshes = await addMeshes(ours.location, wishes);
+    await addMeshes(bare.location, wishes, meshes);
     const [mesh] = meshes;
     if (mesh === undefined) throw new Error("there is no mesh to commit to");
-    const bench: BenchPlace = { meshId: mesh.id, member: mesh.keys.ed25519.public_key };
+    const bench: BenchSpace = { meshId: mesh.id, member: mesh.keys.ed25519.public_key };
     const script = new URL("../spaces/in-process-commits.ts", import.meta.url);
-    const [place, who] = [JSON.stringify(ours.place), JSON.stringify(bench)];
-    const service: Service = await MeasuringProcess.start(settings.closing, script, place, who);
+    const [location, who] = [JSON.stringify(ours.location), JSON.stringify(bench)];
+    const service: Service = await MeasuringProcess.start(settings.closing, script, location, who);
     const { rows, stop } = await openRows(settings, bare, bench, folder);
     const remove = async () => {
       await Promise.all([service.stop(), stop()]);
@@ -159,13 +159,13 @@ class StoreSpaces {
   }
 }
 
-async function openRows(settings: RunSettings, { place }: MadeStore, bench: BenchPlace, folder: string) {
-  if (place.kind === "postgres") return openPgbench(place, bench, join(folder, "commits.sql"));
+async function openRows(settings: RunSettings, { location }: MadeStore, bench: BenchSpace, folder: string) {
+  if (location.kind === "postgres") return openPgbench(location, bench, join(folder, "commits.sql"));
   const script = new URL("../spaces/sqlite-commit-rows.ts", import.meta.url);
   const started = await MeasuringProcess.start<CommitsOrder, CommitsResult>(
     settings.closing,
     script,
-    place.path,
+    location.path,
     JSON.stringify(bench),
   );
   return {
@@ -175,7 +175,11 @@ async function openRows(settings: RunSettings, { place }: MadeStore, bench: Benc
   };
 }
 
-async function openPgbench({ url }: Extract<StorePlace, { kind: "postgres" }>, bench: BenchPlace, scriptPath: string) {
+async function openPgbench(
+  { url }: Extract<StoreLocation, { kind: "postgres" }>,
+  bench: BenchSpace,
+  scriptPath: string,
+) {
   await preparePgbenchCommits(url, scriptPath, bench, manySessions);
   const rows = async (sessions: Sessions, durationMs: number): Promise<Figures> => {
     const figures = await runPgbench(url, scriptPath, sessions, durationMs);

@@ -5,7 +5,7 @@ import type { EncodedCommit } from "@claudemesh/protocol/spaces/commit";
 export const benchSpace = "bench";
 export const patchesPerSnapshot = 10;
 
-export type BenchPlace = { readonly meshId: string; readonly member: string };
+export type BenchSpace = { readonly meshId: string; readonly member: string };
 
 export const benchDocument = {
   value: { title: "Write the page on spaces", owner: "nobody", state: "open", tags: ["docs", "spaces"], n: 0 },

@@ -10,10 +10,10 @@ import { openSession } from "@claudemesh/spaces/services/open-session";
 import { readEntity } from "@claudemesh/spaces/services/query";
 import { SessionTurns } from "@claudemesh/spaces/services/session-turns";
 import { createSpace } from "@claudemesh/spaces/services/spaces";
-import { openStore, type StorePlace } from "../broker/store-place.ts";
+import { openStore, type StoreLocation } from "../broker/store-location.ts";
 import { Latencies, type LatencyFigures } from "../load/latencies.ts";
 import { serveOrders } from "../processes/orders.ts";
-import { type BenchPlace, benchSpace, entityOf, patchField, setDocument } from "./bench-commit.ts";
+import { type BenchSpace, benchSpace, entityOf, patchField, setDocument } from "./bench-commit.ts";
 
 export type CommitsOrder = {
   readonly do: "commit";
@@ -38,10 +38,11 @@ export type CommitsResult = LatencyFigures & {
 
 type Session = { readonly sessionId: string; readonly sessionToken: string; localSeq: number };
 
-const [placeJson, benchJson] = process.argv.slice(2);
-if (placeJson === undefined || benchJson === undefined) throw new Error("give the store, and mesh and member, as JSON");
-const backend = await openStore(JSON.parse(placeJson) as StorePlace);
-const { meshId, member } = JSON.parse(benchJson) as BenchPlace;
+const [locationJson, benchJson] = process.argv.slice(2);
+if (locationJson === undefined || benchJson === undefined)
+  throw new Error("give the store, and mesh and member, as JSON");
+const backend = await openStore(JSON.parse(locationJson) as StoreLocation);
+const { meshId, member } = JSON.parse(benchJson) as BenchSpace;
 const space: SpaceRef = { meshId, spaceId: benchSpace };
 const ports: SpacePorts = {
   store: backend.spaces,

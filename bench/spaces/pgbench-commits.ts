@@ -2,7 +2,7 @@
 // each client with a session and an entity of its own, all of them on the row that holds the space's last seq.
 import { writeFileSync } from "node:fs";
 import { askPostgres } from "../broker/store-pair.ts";
-import { type BenchPlace, benchSpace, patchesPerSnapshot, rowTexts } from "./bench-commit.ts";
+import { type BenchSpace, benchSpace, patchesPerSnapshot, rowTexts } from "./bench-commit.ts";
 
 const quote = (text: string) => `'${text.replaceAll("'", "''")}'`;
 
@@ -10,7 +10,7 @@ const quote = (text: string) => `'${text.replaceAll("'", "''")}'`;
 export async function preparePgbenchCommits(
   url: string,
   scriptPath: string,
-  { meshId, member }: BenchPlace,
+  { meshId, member }: BenchSpace,
   clients: number,
 ): Promise<void> {
   const space = `'${meshId}', '${benchSpace}'`;
@@ -35,7 +35,7 @@ export async function preparePgbenchCommits(
       branch, seq, result, decided_at)
       SELECT ${space}, ${session}, seq, '${member}', decode(repeat('a5', 32), 'hex'), '', seq, ${quote(result)}, now()
       FROM next),
-    place AS (UPDATE mesh.space_session SET last_local_seq = next.seq, used_at = now() FROM next
+    location AS (UPDATE mesh.space_session SET last_local_seq = next.seq, used_at = now() FROM next
       WHERE ${here} AND session_id = ${session}),
     logged AS (INSERT INTO mesh.space_commit (mesh_id, space_id, seq, branch, session_id, local_seq, member_pubkey,
       original, resolution, committed_at)

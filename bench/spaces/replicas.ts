@@ -17,7 +17,7 @@ export type ReplicasOrder =
   | { readonly do: "transact"; readonly durationMs: number }
   /** So many connections, each with a session that watches one entity. */
   | { readonly do: "watch"; readonly watchers: number }
-  /** One commit to that entity, until the last watcher was told. */
+  /** One commit to that entity, until the last watcher has it. */
   | { readonly do: "tell" };
 
 export type ReplicasResult = {
@@ -36,9 +36,9 @@ const filled = new Map<ReplicaSize, Filled>();
 let connect: () => SpaceClient = () => {
   throw new Error("connect first");
 };
-let onTold: (n: number) => void = () => undefined;
+let onUpdate: (n: number) => void = () => undefined;
 let onNotified: () => void = () => undefined;
-let told = 0;
+let updates = 0;
 
 async function fill(size: ReplicaSize, entities: number): Promise<ReplicasResult> {
   const client = connect();
@@ -80,7 +80,7 @@ async function transactOnce(on: Filled | undefined, latencies: Latencies, turn: 
     const n = tx.get<typeof benchDocument>(id)?.value.n ?? 0;
     tx.patch(id, [{ op: "replace", path: "/value/n", value: n + turn + 1 }]);
   });
-  if (notifiedAtMs === 0) throw new Error("a transaction was not told of at once");
+  if (notifiedAtMs === 0) throw new Error("a transaction's own subscriber was not notified at once");
   latencies.add(notifiedAtMs - startedAtMs);
   await settled;
 }
@@ -94,7 +94,7 @@ async function watch(watchers: number): Promise<ReplicasResult> {
       const space = await client.space("watched", { create: true });
       await space.get(watched);
       space.subscribe(watched, (document) => {
-        onTold((document as { readonly value: { readonly n: number } } | undefined)?.value.n ?? -1);
+        onUpdate((document as { readonly value: { readonly n: number } } | undefined)?.value.n ?? -1);
       });
     }
   });
@@ -102,14 +102,14 @@ async function watch(watchers: number): Promise<ReplicasResult> {
   return {};
 }
 
-async function tell(): Promise<ReplicasResult> {
+async function update(): Promise<ReplicasResult> {
   const [first] = clients;
-  if (first === undefined) throw new Error("nobody watches");
+  if (first === undefined) throw new Error("no replica watches");
   const space = await first.space("watched");
-  const number = ++told;
-  const { promise: allTold, resolve } = Promise.withResolvers<void>();
+  const number = ++updates;
+  const { promise: allUpdated, resolve } = Promise.withResolvers<void>();
   let missing = clients.length;
-  onTold = (n) => {
+  onUpdate = (n) => {
     if (n !== number) return;
     missing -= 1;
     if (missing === 0) resolve();
@@ -117,7 +117,7 @@ async function tell(): Promise<ReplicasResult> {
   const startedAtMs = performance.now();
   await space.transact((tx) => tx.set(watched, { value: { n: number } }));
   const verdictMs = performance.now() - startedAtMs;
-  await allTold;
+  await allUpdated;
   return { verdictMs, lastSyncMs: performance.now() - startedAtMs };
 }
 
@@ -138,6 +138,6 @@ serveOrders<ReplicasOrder, ReplicasResult>((order) => {
     case "watch":
       return watch(order.watchers);
     case "tell":
-      return tell();
+      return update();
   }
 });

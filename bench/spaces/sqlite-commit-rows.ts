@@ -4,12 +4,12 @@ import process from "node:process";
 import { openDurableFile } from "../layers/durable-file.ts";
 import { Latencies } from "../load/latencies.ts";
 import { serveOrders } from "../processes/orders.ts";
-import { type BenchPlace, benchSpace, entityOf, patchesPerSnapshot, rowTexts, sessionIdOf } from "./bench-commit.ts";
+import { type BenchSpace, benchSpace, entityOf, patchesPerSnapshot, rowTexts, sessionIdOf } from "./bench-commit.ts";
 import type { CommitsOrder, CommitsResult } from "./in-process-commits.ts";
 
 const [path, benchJson] = process.argv.slice(2);
 if (path === undefined || benchJson === undefined) throw new Error("give the file's path, and mesh and member as JSON");
-const { meshId, member } = JSON.parse(benchJson) as BenchPlace;
+const { meshId, member } = JSON.parse(benchJson) as BenchSpace;
 const db = openDurableFile(path);
 
 const begin = db.prepare("BEGIN IMMEDIATE");

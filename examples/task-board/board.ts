@@ -1,4 +1,4 @@
-// A task board in a space: agents take tasks that nobody has, do them, and say so. No two agents ever have the same one.
+// A task board in a space: agents take tasks that are free, do them, and say so. No two agents ever have the same one.
 import type { Space } from "@claudemesh/client/space";
 
 export type Task = {
@@ -18,11 +18,11 @@ export async function fillBoard(space: Space, titles: readonly string[]): Promis
   });
 }
 
-/** Takes the first task that nobody has. Undefined: there is none left. */
+/** Takes the first task that is free. Undefined where there is none left. */
 export async function claimNext(space: Space, me: string): Promise<string | undefined> {
   for await (const { id } of space.list("task:")) {
     const { value: isMine } = await space.transact((tx) => {
-      // The list may be old by now. What is read here is not: if somebody is faster, this runs again and sees his name.
+      // The list may be old by now. What is read here is not: if another agent is faster, this runs again.
       if (tx.get<Task>(id)?.value.owner !== null) return false;
       tx.patch(id, [{ op: "replace", path: "/value/owner", value: me }]);
       return true;
@@ -32,7 +32,7 @@ export async function claimNext(space: Space, me: string): Promise<string | unde
   return undefined;
 }
 
-/** The task is done and everybody is told, or neither. */
+/** Marks the task as done and announces it to the others: both happen, or neither. */
 export async function finish(space: Space, me: string, id: string, { topic }: BoardOptions): Promise<void> {
   await space.transact((tx) => {
     const task = tx.get<Task>(id);

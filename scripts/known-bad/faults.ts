@@ -103,8 +103,8 @@ const messageFaults: readonly KnownBad[] = [
     ],
   },
   {
-    name: "b2-takes-back-whoever-claimed",
-    harm: "whoever loses a race for an id frees it, and the next try takes effect a second time",
+    name: "b2-takes-back-any-claim",
+    harm: "a send that loses a race for an id frees it, and the next try takes effect a second time",
     edits: [
       {
         file: postgresStatements,
@@ -439,7 +439,7 @@ const messageFaults: readonly KnownBad[] = [
   },
   {
     name: "done-rows-fill-the-outbox",
-    harm: "sends are refused for want of room that rows hold which nobody needs",
+    harm: "sends are refused for want of room that is held by rows which are no longer needed",
     edits: [
       {
         file: "packages/daemon/src/services/storage-gauge.ts",

@@ -1,7 +1,7 @@
 // Faults in what a reader of the inbox is given: each hides mail from a program that did nothing wrong.
 import type { KnownBad } from "./fault.ts";
 
-const readerPlace = "packages/daemon/src/core/reader-place.ts";
+const inboxReader = "packages/daemon/src/core/reader-place.ts";
 
 export const inboxFaults: readonly KnownBad[] = [
   {
@@ -9,7 +9,7 @@ export const inboxFaults: readonly KnownBad[] = [
     harm: "an answer that is lost on its way takes its messages with it",
     edits: [
       {
-        file: readerPlace,
+        file: inboxReader,
         find: "  return { ...place, offered: later(place.offered, upTo) };\n",
         replace: "  return { ...place, position: later(place.position, upTo), offered: later(place.offered, upTo) };\n",
       },
@@ -20,7 +20,7 @@ export const inboxFaults: readonly KnownBad[] = [
     harm: "a place from elsewhere passes over mail that no program has seen",
     edits: [
       {
-        file: readerPlace,
+        file: inboxReader,
         find: "  const reached = upTo < place.offered ? upTo : place.offered;\n",
         replace: "  const reached = upTo;\n",
       },

@@ -1,4 +1,4 @@
-// What breaks the proof of who is who: a broker that anybody can pose as, or a hello that is good elsewhere.
+// What breaks the proof of who is who: a broker that anything can pose as, or a hello that is good elsewhere.
 import type { KnownBad } from "./fault.ts";
 
 const connection = "packages/client/src/link/connection.ts";
@@ -7,7 +7,7 @@ const endedStatus = "packages/client/src/link/ended-status.ts";
 export const keyFaults: readonly KnownBad[] = [
   {
     name: "hello-not-checked-proof",
-    harm: "whoever names the broker's key, which every invite shows, is taken for the broker",
+    harm: "a server that names the broker's key, which every invite shows, is taken for the broker",
     edits: [
       {
         file: connection,
@@ -30,7 +30,7 @@ export const keyFaults: readonly KnownBad[] = [
   },
   {
     name: "hello-not-checked-features",
-    harm: "whoever is on the way announces what ends every daemon",
+    harm: "an attacker on the way announces what ends every daemon",
     edits: [
       {
         file: "packages/protocol/src/wire/signing.ts",
@@ -103,7 +103,7 @@ export const keyFaults: readonly KnownBad[] = [
   },
   {
     name: "secret-before-the-proof",
-    harm: "an invite whose broker was swapped gives its secret to whoever swapped it",
+    harm: "an invite whose broker was swapped gives its secret to the attacker who swapped it",
     edits: [
       {
         file: "packages/client/src/broker/prove-broker.ts",

@@ -15,7 +15,7 @@ export const memberFaults: readonly KnownBad[] = [
   },
   {
     name: "former-members-names-are-free",
-    harm: "mail for a member that was revoked goes to whoever takes its name",
+    harm: "mail for a member that was revoked goes to the next one that takes its name",
     edits: [
       {
         file: "packages/members/src/stores/sqlite/members-store.ts",
@@ -48,7 +48,7 @@ export const memberFaults: readonly KnownBad[] = [
   },
   {
     name: "forged-signals-are-heard",
-    harm: "anybody with access to Redis ends daemons' connections",
+    harm: "any client with access to Redis ends daemons' connections",
     edits: [
       {
         file: "packages/broker/src/signals/signal.ts",

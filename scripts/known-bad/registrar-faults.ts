@@ -108,7 +108,7 @@ export const registrarFaults: readonly KnownBad[] = [
   },
   {
     name: "lost-claim-locks-its-caller-out",
-    harm: "whoever lost the answer to a claim is told that another runs the effect",
+    harm: "a caller that lost the answer to its claim hears that another one runs the effect",
     edits: [
       {
         file: onceState,

@@ -128,7 +128,7 @@ export const sealingFaults: readonly KnownBad[] = [
   },
   {
     name: "another-key-named-where-a-message-is-looked-up",
-    harm: "whoever looks a stranger's message up reads the name of a member that one knows",
+    harm: "a caller that looks up a stranger's message reads the name of a member that it knows",
     edits: [
       {
         file: "packages/daemon/src/wire-operator.ts",

@@ -93,7 +93,7 @@ const verdicts: readonly KnownBad[] = [
 const sessions: readonly KnownBad[] = [
   {
     name: "token-not-rotated",
-    harm: "whoever held the session before goes on writing beside its new holder",
+    harm: "the former holder of a session goes on writing beside its new one",
     edits: [
       {
         file: openSession,
@@ -160,12 +160,12 @@ const validation: readonly KnownBad[] = [
   },
   {
     name: "moves-followed-one-step",
-    harm: "content that was moved twice is read where nobody looks for a conflict",
+    harm: "content that was moved twice is read where no conflict is looked for",
     edits: [{ file: pendingReads, find: "  for (const one of reads) {", replace: "  for (const one of [read]) {" }],
   },
   {
     name: "overlap-is-equality",
-    harm: "a whole document is replaced under somebody who read one field of it",
+    harm: "a whole document is replaced under a transaction that read one field of it",
     edits: [
       {
         file: "packages/protocol/src/spaces/touch.ts",
@@ -396,7 +396,7 @@ const replica: readonly KnownBad[] = [
     ],
   },
   {
-    name: "basis-of-what-nobody-tells",
+    name: "basis-of-what-is-not-reported",
     harm: "a read of an entity that is not watched passes over what others wrote meanwhile",
     edits: [
       {

@@ -83,8 +83,8 @@ function followFiles(program: BundledPackage, ownerOf: (module: string) => Bundl
       const here = dirname(relative(owner.folder, module));
       const code = readFileSync(module, "utf8").replace(lateLoad, "require($1)");
       return code.replace(fileUrl, (_, path: string) => {
-        const place = seenFromChunk(program, owner, posix.join(here, path));
-        return `new URL("${place}", import.meta.url)`;
+        const target = seenFromChunk(program, owner, posix.join(here, path));
+        return `new URL("${target}", import.meta.url)`;
       });
     },
   };

@@ -50,7 +50,7 @@ export function publishManifest(source: Manifest): Manifest {
   return exports === undefined ? published : { ...published, exports };
 }
 
-/** Something to run that nobody can import. */
+/** Something to run that cannot be imported. */
 export function isProgram({ bin, exports }: Manifest): boolean {
   return bin !== undefined && exports === undefined;
 }

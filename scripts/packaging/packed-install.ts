@@ -26,7 +26,7 @@ const commandTimeoutMs = 200_000;
 
 /**
  * Without `npm_config_globalconfig`: npm derives it from the Node it runs on, and beside the pinned one there is none, so
- * that whoever inherits it no longer knows the machine's registry and certificates.
+ * that a process which inherits it no longer knows the machine's registry and certificates.
  */
 export function userEnvironment(): NodeJS.ProcessEnv {
   const dropped =

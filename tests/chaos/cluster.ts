@@ -77,7 +77,7 @@ export class Cluster {
     return (await runJson<{ token: string }>(["mesh", "token"], { home: this.peers[0].home })).token;
   }
 
-  /** A full disk can end PostgreSQL for good: then whoever looks after it starts it again. */
+  /** A full disk can end PostgreSQL for good: then the operator starts it again. */
   async revivePostgres(): Promise<boolean> {
     const { postgres } = this.servers ?? {};
     if (postgres === undefined || (await answersQuery(postgres.port))) return false;
@@ -162,11 +162,11 @@ async function startServers(base: string, closing: Closing): Promise<Servers | u
   return { postgres, redis };
 }
 
-async function addPeers(place: Parameters<typeof enrolPeer>[1], closing: Closing): Promise<readonly [Peer, Peer]> {
-  const make = (name: string) => new Peer(name, join(place.cwd, name), mesh);
+async function addPeers(location: Parameters<typeof enrolPeer>[1], closing: Closing): Promise<readonly [Peer, Peer]> {
+  const make = (name: string) => new Peer(name, join(location.cwd, name), mesh);
   const [alice, bob] = [make("alice"), make("bob")];
-  await enrolPeer(alice, place, undefined);
-  await enrolPeer(bob, place, alice);
+  await enrolPeer(alice, location, undefined);
+  await enrolPeer(bob, location, alice);
   for (const peer of [alice, bob]) {
     closing.push(() => peer.kill());
     await peer.start();

@@ -16,7 +16,7 @@ export type LedgerWork = {
   /** Starts one more, and resolves when it is answered. */
   readonly step: (n: number) => Promise<void>;
   readonly answered: () => number;
-  /** Ends that nobody can know: allowed, counted, and never a second effect. */
+  /** Ends that cannot be known: allowed, counted, and never a second effect. */
   readonly uncertain: () => number;
   /** What was answered and is not there once. */
   readonly findings: () => Promise<string[]>;
@@ -35,7 +35,7 @@ export async function openLedger(cluster: Cluster): Promise<LedgerWork[]> {
   return [await openSpaceWork(call), openOnceWork(call), openRegistrarWork(call, owner)];
 }
 
-/** Until it is told to stop. What the work throws is for whoever waits. */
+/** Until `on` is false. What the work throws is for the caller. */
 export async function keepWorking(work: LedgerWork, load: { readonly on: boolean }): Promise<void> {
   for (let n = 1; load.on; n++) {
     await work.step(n);
@@ -57,7 +57,7 @@ async function askUntilAnswered<T>(call: BrokerCall, ...[operation, input]: Para
 
 type LogItem = { readonly seq: number; readonly sessionId: string; readonly localSeq: number };
 
-/** Every commit adds an entity that nobody else writes, and tells a topic of it. */
+/** Every commit adds an entity that no other caller writes, and announces it in a topic. */
 async function openSpaceWork(call: BrokerCall): Promise<LedgerWork> {
   await askUntilAnswered(call, "topic.create", { name: topic });
   await askUntilAnswered(call, "space.create", { name: space });

@@ -20,7 +20,7 @@ export type ChaosRun = {
   readonly ended_by_themselves: readonly string[];
   /** Calls that got their answer, by what was asked. */
   readonly answered: Readonly<Record<string, number>>;
-  /** Callers that gave up, whose message may be there once or not at all; and effects whose end nobody can know. */
+  /** Callers that gave up, whose message may be there once or not at all; and effects whose end cannot be known. */
   readonly unanswered: number;
   readonly uncertain: number;
   /** Empty: everything that was answered is there once, and everything balances. */
@@ -35,7 +35,7 @@ export type RunOptions = {
   readonly say: (line: string) => void;
   /** Hears in a line what this machine does not allow. */
   readonly leaveOut: (line: string) => void;
-  /** Grows with what has to be ended, for whoever interrupts the run. */
+  /** Grows with what has to be ended when the run is interrupted. */
   readonly closing: Closing;
 };
 

@@ -24,7 +24,7 @@ export type FuzzReport = {
 };
 
 const refusedByForm: ReadonlySet<number> = new Set([400, 405, 413, 414, 415, 431]);
-const lanes = 24;
+const workers = 24;
 /** An audit asks about every record there is: one of them is worth thousands of other requests. */
 const rare: Readonly<Record<string, number>> = { "GET /v1/audit": 0.002, "POST /v1/token/rotate": 0.05 };
 
@@ -54,7 +54,7 @@ class ApiFuzz {
   readonly #daemon: Peer;
   readonly #known: Known;
   readonly #random: Random;
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: lanes });
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: workers });
   readonly #statuses: Record<string, number> = {};
   readonly #reached = new Set<string>();
   readonly #failures: string[] = [];
@@ -87,13 +87,13 @@ class ApiFuzz {
     };
   }
 
-  /** Each lane draws its requests from the one seed; which lane gets which depends on the daemon's pace. */
+  /** Each worker draws its requests from the one seed; which worker gets which depends on the daemon's pace. */
   async #burst(count: number): Promise<void> {
     let left = count;
-    const lane = async () => {
+    const work = async () => {
       while (left-- > 0 && this.#failures.length < 20) await this.#one();
     };
-    await Promise.all(Array.from({ length: lanes }, lane));
+    await Promise.all(Array.from({ length: workers }, work));
   }
 
   async #one(): Promise<void> {

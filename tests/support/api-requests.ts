@@ -232,7 +232,7 @@ export function makeRequest(route: ApiRoute, kind: Kind, known: Known, random: R
     const fit = String(fitting(parameter.name, parameter.schema, known, random));
     return isBent && random.below(2) === 0 ? oddText(random) : fit;
   };
-  const named = (place: string) => route.parameters.filter((parameter) => parameter.in === place);
+  const named = (location: string) => route.parameters.filter((parameter) => parameter.in === location);
   let target = route.path;
   for (const parameter of named("path")) {
     const isQueue = route.path.startsWith("/v1/queue/") && !isBent;

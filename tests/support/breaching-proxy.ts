@@ -20,7 +20,7 @@ export type ProxiedAnswer = {
 
 export type Pass = (request: ProxiedRequest) => Promise<ProxiedAnswer>;
 
-/** Each direction: the frame's text as it goes on; undefined swallows it. `back` answers whoever spoke, `on` adds a frame. */
+/** Of one direction: the frame's text as it goes on; undefined drops it. `back` answers the sender, `on` adds a frame. */
 type FrameBreach = (
   frame: Record<string, unknown>,
   back: (frame: object) => void,

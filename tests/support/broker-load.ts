@@ -14,7 +14,7 @@ export type LoadSend = {
   readonly sender: TestMember;
   readonly destination: { readonly kind: string; readonly ref: string };
   readonly body: string;
-  /** What every 2xx for this id said. Undefined: nobody answered, and the caller has given up. */
+  /** What every 2xx for this id said. Undefined where no broker answered and the caller has given up. */
   answered: Answered | undefined;
 };
 

@@ -1,4 +1,4 @@
-// What is done to processes in a chaos run, one blow at a time. Which, to whom and when is decided by whoever strikes.
+// What is done to processes in a chaos run, one blow at a time. The run decides which, to what and when.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Random } from "./seed.ts";
 

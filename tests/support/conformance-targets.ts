@@ -48,7 +48,7 @@ export async function startBrokerTarget(more: BrokerFlags = {}): Promise<BrokerT
   };
 }
 
-/** A mesh with nobody in it but its owner, who has invited some. */
+/** A mesh that has no member but its owner, who has invited some. */
 export async function createMeshWithOwner(broker: BrokerTarget, inviteCount: number) {
   const keys = generateMemberKeys();
   const mesh = `mesh-${keys.ed25519.public_key.slice(0, 12)}`;
@@ -112,7 +112,7 @@ export async function startDaemonTarget(broker: BrokerTarget, link: string): Pro
   };
 }
 
-/** A port that nobody listens on. */
+/** A port that nothing listens on. */
 export async function findFreePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

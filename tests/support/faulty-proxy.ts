@@ -15,7 +15,7 @@ export type FaultyProxy = {
    * that contains the other marker, by which the server has done what it was asked for; without one at the first at all.
    */
   readonly breakAt: (marker: string, when: "before" | "after", answered?: string) => void;
-  /** Once, as above, but nobody notices: the message never arrives, and the connection stays. */
+  /** Once, as above, but unnoticed: the message never arrives, and the connection stays. */
   readonly swallowAt: (marker: string) => void;
   /** Connections that came, and messages at which it did as it was told. */
   readonly seen: { readonly connections: number; readonly strikes: number };

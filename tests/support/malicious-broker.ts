@@ -75,7 +75,7 @@ export class MaliciousBroker {
     for (const { pubkey, tell } of this.#callers) if (pubkey === to.pubkey) tell(frame);
   }
 
-  /** A message that nobody sent, or one that it has seen, told as the test says. */
+  /** A message that no member sent, or one that the broker has seen, changed as the test says. */
   push(to: MemberHome, message: Frame): void {
     this.tell(to, { type: "message", ...message });
   }

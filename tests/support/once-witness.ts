@@ -22,7 +22,7 @@ export class OnceWitness {
     }
     object(this.result !== undefined && this.result !== settlement.result, "a result changed");
     this.result = settlement.result;
-    object(type === "held", "somebody may run what is done");
+    object(type === "held", "a caller may run what is done");
   }
 
   /** Every permission but the last was taken back by an explicit word. */

@@ -1,5 +1,5 @@
-// A program that has taken a broker's port: it speaks the protocol as well as anybody can, with a key of its own, and does
-// to whoever connects what a test tells it to.
+// A program that has taken a broker's port: it speaks the protocol without a fault, with a key of its own, and does
+// to each daemon that connects what a test asks for.
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import type { AnnouncedFeatures } from "@claudemesh/protocol/features";
@@ -54,7 +54,7 @@ export class Victim {
     this.send({ type: "proof", protocol: 2, nonce: broker_nonce, broker_key, features, signature, ...change });
   }
 
-  /** Answers the hello as if it were a member's, whoever says it. */
+  /** Answers the hello as if it were a member's, no matter who says it. */
   async welcome(): Promise<void> {
     const { id, mesh_id, pubkey } = await this.next();
     const member = { pubkey, name: "alice", role: "owner" };

@@ -40,8 +40,8 @@ export async function startPrivatePostgres(
   const account = userInfo().uid === 0 ? findAccount("postgres") : undefined;
   if (userInfo().uid === 0 && account === undefined) return undefined;
   // A folder for temporary files that is ours alone would shut the other account out.
-  const place = base ?? (account === undefined ? tmpdir() : "/tmp");
-  const folder = mkdtempSync(join(place, "claudemesh-postgres-"));
+  const parent = base ?? (account === undefined ? tmpdir() : "/tmp");
+  const folder = mkdtempSync(join(parent, "claudemesh-postgres-"));
   if (account !== undefined) chownSync(folder, account.uid, account.gid);
   const data = join(folder, "data");
   const initArguments = ["--pgdata", data, "--username", "postgres", "--auth", "trust", "--no-sync", "-E", "UTF8"];

@@ -76,7 +76,7 @@ export class LongRunning<Ready> {
       this.#child.once("close", (code, signal) => resolve({ code, signal }));
     });
     this.ready = this.#firstReadyLine();
-    // Whoever kills a process on purpose before it is ready does not wait for its ready line.
+    // A test that kills a process on purpose before it is ready does not wait for its ready line.
     this.ready.catch(() => undefined);
   }
 

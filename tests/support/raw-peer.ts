@@ -65,7 +65,7 @@ export class RawPeer {
     return new RawPeer(socket, proof, [nonce, String(proof.nonce), meshId, String(proof.broker_key)]);
   }
 
-  /** A socket on which nothing has been said by anybody. */
+  /** A socket on which neither side has said anything. */
   static async open(url: string): Promise<RawPeer> {
     const socket = openSocket(url);
     await once(socket, "open");

@@ -37,7 +37,7 @@ export class ReplicaWorld {
     return replica;
   }
 
-  /** Nothing is on its way, nothing waits, everybody has heard everything. */
+  /** Nothing is on its way, nothing waits, and every replica has heard everything. */
   async rest(): Promise<void> {
     for (let quiet = 0, turns = 0; quiet < turnsOfRest; turns += 1) {
       if (turns > 20_000) throw new Error("the replicas do not come to rest");

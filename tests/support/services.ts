@@ -17,7 +17,7 @@ export interface Service {
 
 export interface TestDatabase {
   url: string;
-  /** Drops the database, with whoever is still connected, and lets go of the server. */
+  /** Drops the database, ends the connections that are still open to it, and lets go of the server. */
   drop(): Promise<void>;
 }
 
@@ -81,7 +81,7 @@ async function findService(
   const stop = async () => undefined;
   const named = search.environment[variable];
   if (named !== undefined && named !== "") {
-    // Whoever names a server means that one; falling back to another would test something else.
+    // A server that is named is the one to use; falling back to another would test something else.
     if (await search.usable(named)) return { url: named, origin: "environment", stop };
     throw new Error(`${variable} is set, but no usable ${label} answers there`);
   }

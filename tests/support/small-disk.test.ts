@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { skipUnlessRequired } from "./missing-part.ts";
 import { SmallDisk } from "./small-disk.ts";
 
-test("a small disk is full for everybody until it is freed, and gone when it is unmounted", async (context) => {
+test("a small disk is full for every process until it is freed, and gone when it is unmounted", async (context) => {
   const base = mkdtempSync(join(tmpdir(), "cm-disk-"));
   onTestFinished(() => rmSync(base, { recursive: true, force: true }));
   const disk = await SmallDisk.mount(join(base, "disk"), 1_048_576);

@@ -37,7 +37,7 @@ export class SmallDisk {
     });
   }
 
-  /** Until nothing more can be written: ENOSPC for everybody. */
+  /** Until nothing more can be written: ENOSPC for every process. */
   fill(): void {
     const file = openSync(this.#filler, "a");
     try {

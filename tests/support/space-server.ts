@@ -61,7 +61,7 @@ export class SpaceServer {
   readonly tokens = new Map<string, string>();
   /** What went wrong in here that no broker may do. */
   readonly failures: unknown[] = [];
-  /** While true, nobody hears of others' commits; what is missed comes in one frame. */
+  /** While true, no connection hears of others' commits; what is missed comes in one frame. */
   isSlow = false;
   /** Asked before every request; an answer takes the place of the real one. */
   refuse: (type: string, input: Input) => ServerReply | undefined = () => undefined;
@@ -125,7 +125,7 @@ export class SpaceServer {
     this.#ends.delete(end);
   }
 
-  /** One request after another, whoever asks: what is not about order is tested elsewhere. */
+  /** One request after another, from any connection: what is not about order is tested elsewhere. */
   handle(end: ServerEnd, type: string, input: Input, reply: (reply: ServerReply) => void): void {
     this.#turn = this.#turn.then(async () => {
       const answer = await this.#answer(end, type, input);
@@ -136,7 +136,7 @@ export class SpaceServer {
     });
   }
 
-  /** Everybody has heard everything. */
+  /** Every connection has heard everything. */
   async settle(): Promise<void> {
     this.isSlow = false;
     this.#turn = this.#turn.then(async () => {

@@ -1,5 +1,5 @@
-// A receiver of webhooks as somebody else would write it: a plain HTTP server that keeps what came and answers as it is
-// told. Verifies signatures with nothing but what docs/webhooks.md says.
+// A receiver of webhooks as a user would write it: a plain HTTP server that keeps what came and answers as a test asks.
+// Verifies signatures with nothing but what docs/webhooks.md says.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingHttpHeaders, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

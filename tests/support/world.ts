@@ -135,11 +135,11 @@ export class Peer {
   }
 }
 
-type MeshPlace = { readonly brokerUrl: string; readonly adminTokenFile: string; readonly cwd: string };
+type MeshLocation = { readonly brokerUrl: string; readonly adminTokenFile: string; readonly cwd: string };
 
-/** Whoever comes first creates the mesh; others are invited by its owner, to wherever that broker says it is. */
-export async function enrolPeer(peer: Peer, place: MeshPlace, owner: Peer | undefined): Promise<void> {
-  const { brokerUrl, adminTokenFile, cwd } = place;
+/** The first peer creates the mesh; the owner invites the others, to the address that the broker gives for itself. */
+export async function enrolPeer(peer: Peer, location: MeshLocation, owner: Peer | undefined): Promise<void> {
+  const { brokerUrl, adminTokenFile, cwd } = location;
   const create = ["mesh", "create", peer.mesh, "--broker", brokerUrl, "--admin-token-file", adminTokenFile];
   const enter =
     owner === undefined

@@ -204,7 +204,7 @@ async function isKnown(request: ProxiedRequest, pass: Pass): Promise<boolean> {
   return bodyOf(await pass({ ...request, method: "GET", path, headers, body: Buffer.alloc(0) })).fate !== "none";
 }
 
-/** Everyone reads with the token of who sent last. */
+/** Every member reads with the token of the one that sent last. */
 function readAsSender(): Breach {
   let sender = "";
   return {

@@ -42,7 +42,7 @@ const retries: readonly WrongServer[] = [
       ),
   },
   {
-    wrong: "whoever lost the answer to a claim is locked out",
+    wrong: "a caller that lost the answer to its claim is locked out",
     section: "0",
     caughtBy: ["0-once-claim"],
     breach: () => {
@@ -281,7 +281,7 @@ const once: readonly WrongServer[] = [
     breach: () => insteadOf("epoch_settled", isOnce("record"), 200, { epoch: 1, outcome: "done" }),
   },
   {
-    wrong: "anybody records",
+    wrong: "any caller records",
     section: "4.6",
     caughtBy: ["4.6-holder"],
     breach: () => insteadOf("forbidden", isOnce("record"), 200, { epoch: 1, outcome: "done" }),

@@ -55,7 +55,7 @@ export function consumeRefused(
   };
 }
 
-/** Whoever spends a budget hears of no pause. */
+/** A caller that spends its budget hears of no pause. */
 export const hideRetryAfter = (): Breach => ({
   down: (frame) => {
     const { retry_after_s: _retry, ...body } = (frame.body ?? {}) as Record<string, unknown>;

@@ -18,7 +18,7 @@ const forgive = (error: string, isMeant: (request: ProxiedRequest) => boolean = 
     () => accepted(),
   );
 
-/** Whichever token comes, the session's last one goes on: nobody ever loses a session. */
+/** Whichever token comes, the session's last one goes on: no caller ever loses a session. */
 function forgetTokens(): Breach {
   const lastTokens = new Map<unknown, unknown>();
   return {
@@ -368,7 +368,7 @@ const watching: readonly WrongServer[] = [
     breach: () => ({ down: (frame) => (frame.type === "sync" ? { ...frame, caughtUpLocalSeq: 99 } : frame) }),
   },
   {
-    wrong: "whoever comes back is not told what it has missed",
+    wrong: "a caller that comes back does not get what it has missed",
     section: "3.6",
     caughtBy: ["3.6-resume"],
     breach: () => ({

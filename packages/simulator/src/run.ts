@@ -28,7 +28,7 @@ export type RunReport = {
   /** Asked of a daemon that was there. */
   readonly operations: number;
   readonly faults: number;
-  /** By kind, those that found somebody to strike or not. */
+  /** By kind, whether or not they found something to strike. */
   readonly faultKinds: ReadonlyMap<string, number>;
   readonly events: number;
   readonly frames: number;
@@ -42,7 +42,7 @@ export type RunReport = {
   readonly lastLines: readonly string[];
 };
 
-/** How often somebody looks whether all is settled. */
+/** How often the run looks whether all is settled. */
 const lookMs = 5_000;
 
 export async function runPlan(plan: Plan, plants: Plants = {}): Promise<RunReport> {
@@ -171,7 +171,7 @@ class Run {
     await checkOrphans(world);
     await checkSpace(world, this.mesh);
     checkRegistrarAndOnce(this.mesh);
-    // An audit asks about every row there is: after each round one daemon's, at the end everybody's.
+    // An audit asks about every row there is: after each round one daemon's, at the end every daemon's.
     const isLast = round + 1 === this.#plan.settings.rounds;
     for (const number of world.daemons.keys()) {
       if (isLast || number === round % world.daemons.length) await this.#audit(number, untilMs);

@@ -45,7 +45,7 @@ export type AgentOperation =
       readonly fate: "works" | "dies_before" | "dies_after" | "declines" | "fails";
       readonly downMs: number;
     })
-  /** Somebody looks at keys whose fate is uncertain, finds out, and says so. */
+  /** An operator looks at keys whose fate is uncertain, finds out, and says so. */
   | (AskedOfAgent & { readonly kind: "resolve"; readonly pick: number });
 
 export type SpaceSend =

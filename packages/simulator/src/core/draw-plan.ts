@@ -34,7 +34,7 @@ function drawIncidents(settings: Settings): Incident[] {
   const random = streamOf(settings.seed, "incidents");
   const perHour = 1 + random.next() * 3;
   const moments = drawMoments(random, settings, perHour);
-  // What is open when everybody falls asleep is old when they wake.
+  // What is open when all processes fall asleep is old when they wake.
   for (const [round, days] of settings.leapDays.entries()) {
     const sleepMs = (round + busyShare) * roundMs(settings);
     if (days > 0) moments.push(...[60_000, 30_000, 10_000].map((beforeMs) => sleepMs - beforeMs));

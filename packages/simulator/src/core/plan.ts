@@ -23,7 +23,7 @@ export type Settings = {
   readonly requestTimeoutMs: number;
   /** What the broker does with a daemon's older connection when it comes again. */
   readonly connectionPolicy: "prefer_newest" | "allow_concurrent";
-  /** Between rounds, in days; 0: none. Time passes while everybody sleeps. */
+  /** Between rounds, in days; 0: none. Time passes while all processes sleep. */
   readonly leapDays: readonly number[];
   /** How far each host's wall clock is off, the broker's first. */
   readonly skewMs: readonly number[];
@@ -58,7 +58,7 @@ export type Fault =
       readonly commits: number;
     })
   | (Lasting & { readonly kind: "partition" })
-  /** Nothing arrives in one direction, and nobody is told. */
+  /** Nothing arrives in one direction, and neither side notices. */
   | (Lasting & { readonly kind: "half_open"; readonly direction: "up" | "down" })
   | (Lasting & { readonly kind: "loss"; readonly rate: number })
   | (Lasting & { readonly kind: "duplication"; readonly rate: number })

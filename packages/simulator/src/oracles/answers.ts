@@ -16,7 +16,7 @@ export class Answers {
   readonly #senders: readonly string[];
   readonly #acked = new Map<string, AckedSend>();
   readonly #new = new Set<string>();
-  /** Ids under which somebody tried to say something else, so that a refusal is no surprise. */
+  /** Ids under which a caller tried to say something else, so that a refusal is no surprise. */
   readonly contested = new Set<string>();
   /** What may stand in an inbox under an id. */
   readonly #bodies = new Map<string, Set<string>>();

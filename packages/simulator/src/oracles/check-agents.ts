@@ -12,7 +12,7 @@ import { Violation } from "./violation.ts";
 
 type Documents = ReadonlyMap<string, EntityDocument>;
 
-/** Undefined: everybody shows what is there, nothing waits for a verdict, no registration for its verification. */
+/** Undefined where every agent shows what is there and no commit or registration waits for its outcome. */
 export function describeUnsettled(world: World, watch: MeshWatch): string | undefined {
   const truth = watch.spaces.model.stateAt("", watch.spaces.model.lastSeq);
   for (const agent of world.agents) {

@@ -182,7 +182,7 @@ function checkInbox(number: number, { inbox, pubkey }: DaemonActor, answers: Ans
     }
     const expected = answers.bodiesOf(id);
     const text = Buffer.from(body).toString();
-    // A send without an id of its own whose answer was lost has one that nobody knows.
+    // A send without an id of its own whose answer was lost has one that no one knows.
     if (unreadable !== 0 || (expected.size > 0 && !expected.has(text))) {
       throw new Violation("inbox_wrong", `daemon-${number} has ${id} with other content: ${text.slice(0, 60)}`);
     }

@@ -1,5 +1,5 @@
-// What the broker has ever committed, noted from its disk after each commit and before anybody was told. Retention may
-// remove rows later; the ledger forgets nothing.
+// What the broker has ever committed, noted from its disk after each commit and before anything else hears of it.
+// Retention may remove rows later; the ledger forgets nothing.
 import type { Disk } from "../world/disk.ts";
 import { Violation } from "./violation.ts";
 

@@ -1,4 +1,4 @@
-// Shows the ledgers of spaces, registrar and once what they judge: rows as soon as they are committed and before anybody
+// Shows the ledgers of spaces, registrar and once what they judge: rows as soon as they are committed, before any caller
 // hears of them, and answers as they leave a broker. What they object to is reported; nothing here disturbs a run.
 import type { OnceEpoch, OnceSettlement } from "@claudemesh/protocol/registrar/once-state";
 import { spaceName } from "../core/plan.ts";

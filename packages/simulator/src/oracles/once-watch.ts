@@ -1,11 +1,11 @@
-// Keys of `once` as the store has them, as callers are told of them, and as the world outside has felt them: an effect
-// happens at most once, a result never changes, and nobody runs while another may have run.
+// Keys of `once` as the store has them, as callers hear of them, and as the world outside has felt them: an effect
+// happens at most once, a result never changes, and no caller runs while another may have run.
 import type { OnceEpoch } from "@claudemesh/protocol/registrar/once-state";
 import { OnceWitness } from "../../../../tests/support/once-witness.ts";
 import type { EdgeAnswer } from "./session-watch.ts";
 import { Violation } from "./violation.ts";
 
-/** Where effects happen. It remembers them, and refuses an epoch that somebody has declared over. */
+/** Where effects happen. It remembers them, and refuses an epoch that was declared over. */
 class Outside {
   readonly #performed = new Map<string, number[]>();
   readonly #fenced = new Map<string, number>();

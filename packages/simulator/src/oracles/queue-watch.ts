@@ -1,4 +1,4 @@
-// What consumers of queues were told: what is acknowledged stays so, and nobody is handed what another still holds.
+// What consumers of queues were answered: what is acknowledged stays so, and none gets what another still holds.
 import type { Answer } from "../world/daemon.ts";
 import type { Disk } from "../world/disk.ts";
 import { Violation } from "./violation.ts";

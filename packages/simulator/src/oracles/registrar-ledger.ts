@@ -108,7 +108,7 @@ export class RegistrarLedger {
     }
   }
 
-  /** Somebody asks; the result takes the answer. */
+  /** Called when an agent asks; the result takes the answer. */
   asking(call: string, key: string | undefined): (answer: EdgeAnswer) => void {
     const wasConsumed = key !== undefined && this.#model.consumed.has(key);
     return (answer) => {

@@ -31,7 +31,7 @@ export class SessionWatch {
     return this.#given.has(`${sessionId}/${localSeq}`);
   }
 
-  /** Somebody opens a session; the result takes the answer. */
+  /** Called when an agent opens a session; the result takes the answer. */
   opening(): (answer: EdgeAnswer) => void {
     const askedAt = ++this.#moment;
     return ({ status, body }) => {
@@ -49,7 +49,7 @@ export class SessionWatch {
     };
   }
 
-  /** Somebody writes under a localSeq. */
+  /** Called when an agent writes under a localSeq. */
   writing(
     writer: { readonly sessionId: string; readonly sessionToken: string; readonly localSeq: number },
     payload: string,

@@ -7,7 +7,7 @@ import { type ClientCommit, type EncodedCommit, readCommit } from "@claudemesh/p
 import { NaiveSpace, type ObservedRead } from "../../../../tests/support/naive-space.ts";
 import { Violation } from "./violation.ts";
 
-/** One submission of a transaction, known by its mark: a number that it writes and nobody else does. */
+/** One submission of a transaction, known by its mark: a number that no other transaction writes. */
 export type Attempt = {
   readonly transaction: number;
   readonly branch: string;
@@ -39,7 +39,7 @@ export class SpaceLedger {
   readonly #accepted = new Map<number, number>();
   readonly #rejected = new Set<number>();
   readonly #transactions = new Map<number, number>();
-  readonly #places = new Set<string>();
+  readonly #commitIds = new Set<string>();
   readonly #sends = new Map<string, number>();
   readonly tally = { commits: 0, throughPending: 0, merges: 0, branches: 0, sends: 0 };
 
@@ -68,9 +68,9 @@ export class SpaceLedger {
   note(row: LogRow, isStored: (sender: string, clientMessageId: string) => boolean): void {
     const { seq, branch, session_id, local_seq } = row;
     if (seq !== this.model.lastSeq + 1) refuse(`seq ${seq} came after ${this.model.lastSeq}`);
-    const place = `${session_id}/${local_seq}`;
-    if (this.#places.has(place)) refuse(`${place} was accepted twice`);
-    this.#places.add(place);
+    const commit = `${session_id}/${local_seq}`;
+    if (this.#commitIds.has(commit)) refuse(`${commit} was accepted twice`);
+    this.#commitIds.add(commit);
     this.tally.commits += 1;
     const original = parseOwnJsonText(row.original) as unknown as EncodedCommit | Lifecycle;
     if ("cmd" in original) this.#noteBranch(original, seq);
@@ -94,7 +94,7 @@ export class SpaceLedger {
     if (!model.liveBranches.includes(branch)) refuse(`seq ${seq} is on "${branch}", which is no live branch`);
     this.#checkReads(seq, commit, branch);
     for (const { localSeq } of commit.reads.pending) {
-      if (!this.#places.has(`${session_id}/${localSeq}`)) refuse(`seq ${seq} rests on ${localSeq}, not accepted`);
+      if (!this.#commitIds.has(`${session_id}/${localSeq}`)) refuse(`seq ${seq} rests on ${localSeq}, not accepted`);
     }
     if (!model.fits(branch, commit.operations)) refuse(`seq ${seq} has a patch that does not fit`);
     if (commit.reads.pending.length > 0) this.tally.throughPending += 1;

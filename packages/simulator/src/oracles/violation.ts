@@ -7,7 +7,7 @@ export type OracleName =
   | "id_answered_twice"
   /** What a 201 or 200 named is not in the broker's history as it said. */
   | "stored_send_lost"
-  /** One id, or one message that nobody allowed to be doubled, is in history twice. */
+  /** One id, or one message that was not allowed to be doubled, is in history twice. */
   | "committed_twice"
   /** A row of history appeared below one that was seen, or a reader missed one. */
   | "history_order"
@@ -31,7 +31,7 @@ export type OracleName =
   | "sends_torn"
   /** A transaction was told something else than what became of it, or got two verdicts. */
   | "verdict_wrong"
-  /** Somebody wrote with a token that another open had made worthless. */
+  /** A caller wrote with a token that another open had made worthless. */
   | "session_stolen"
   /** A replica, its subscribers or the broker show another state than what was accepted makes. */
   | "state_wrong"
@@ -43,7 +43,7 @@ export type OracleName =
   | "once_broken"
   /** After all faults have ended, something did not come to its end. */
   | "not_settled"
-  /** A bug: an answer that says internal_error, or an exception that nobody expected. */
+  /** A bug: an answer that says internal_error, or an exception that was not expected. */
   | "internal_error";
 
 export class Violation extends Error {

@@ -1,13 +1,13 @@
-// Traps in the place of everything that would let the real world into a run: clocks, chance, timers, sockets. Whoever
+// Traps instead of everything that would let the real world into a run: clocks, chance, timers, sockets. The code that
 // steps into one is named. For tests, around a run; the simulator's own loop has its way round before they are set.
 import crypto from "node:crypto";
 import { syncBuiltinESMExports } from "node:module";
 import net from "node:net";
 import timersPromises from "node:timers/promises";
 
-type Place = { readonly name: string; readonly holder: object; readonly key: string };
+type Trap = { readonly name: string; readonly holder: object; readonly key: string };
 
-const places: readonly Place[] = [
+const traps: readonly Trap[] = [
   { name: "Date.now", holder: Date, key: "now" },
   { name: "Math.random", holder: Math, key: "random" },
   { name: "performance.now", holder: performance, key: "now" },
@@ -25,8 +25,8 @@ const places: readonly Place[] = [
 /** Runs it with traps all around; returns what stepped into them. */
 export async function amongTraps<T>(run: () => Promise<T>): Promise<{ result: T; sprung: readonly string[] }> {
   const sprung: string[] = [];
-  const real = places.map(({ holder, key }) => Object.getOwnPropertyDescriptor(holder, key));
-  for (const { name, holder, key } of places) {
+  const real = traps.map(({ holder, key }) => Object.getOwnPropertyDescriptor(holder, key));
+  for (const { name, holder, key } of traps) {
     const value = () => {
       sprung.push(name);
       throw new Error(`a simulated run reached for the real ${name}`);
@@ -37,7 +37,7 @@ export async function amongTraps<T>(run: () => Promise<T>): Promise<{ result: T;
   try {
     return { result: await run(), sprung };
   } finally {
-    for (const [index, { holder, key }] of places.entries()) {
+    for (const [index, { holder, key }] of traps.entries()) {
       const descriptor = real[index];
       if (descriptor !== undefined) Object.defineProperty(holder, key, descriptor);
     }

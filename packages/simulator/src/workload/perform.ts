@@ -27,7 +27,7 @@ export class Workload {
   readonly #agents: AgentWork;
   /** Operations under way. */
   open = 0;
-  /** Operations that were asked of somebody who was there. */
+  /** Operations that were asked of a process that was up. */
   done = 0;
   readonly outcomes = new Map<string, number>();
 

@@ -1,5 +1,5 @@
 // Approvals and registrations as owner and agents make them: exact retries, collisions, misuse of keys and nonces, and
-// compensation of what did not pass. Approvals travel from the owner to whoever registers by word of mouth.
+// compensation of what did not pass. Approvals travel from the owner to the agents outside of the mesh.
 import { createHash } from "node:crypto";
 import type { Authorization, RegisterRequest } from "@claudemesh/client/registrar";
 import type { AgentOperation } from "../core/agent-operations.ts";
@@ -17,7 +17,7 @@ const recent = 30;
 export class RegistrarWork {
   readonly #world: World;
   readonly #watch: MeshWatch;
-  /** What was asked for, by whomever. */
+  /** What was asked for, by any agent. */
   readonly #asked: RegisterRequest[] = [];
 
   constructor(world: World, watch: MeshWatch) {

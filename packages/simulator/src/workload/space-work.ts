@@ -49,7 +49,7 @@ export class SpaceWork {
         this.#transactOn({ ...operation, agent, salt: operation.salt + 1_000 * agent, sends: [] }),
       ),
     );
-    // What the others met is theirs to tell; a violation is everybody's.
+    // The answers that the others got are not reported here, but a violation is, no matter which of them met it.
     for (const end of ends) if (end.type === "error") codeOfEnd(end.error);
     return ends[operation.agent] ?? { type: "away" };
   }
@@ -94,7 +94,7 @@ export class SpaceWork {
     } catch (error) {
       if (error instanceof Violation || mark === undefined) throw error;
       const { details, code } = error as SpaceError;
-      // Nobody else writes under this session's numbers.
+      // No other connection writes under this session's numbers.
       if (code === "replay_mismatch_error") {
         throw new Violation("verdict_wrong", `transaction ${transaction} met another under its own number`);
       }

@@ -65,7 +65,7 @@ export class AgentActor {
     return this.#setup.keys.ed25519.public_key;
   }
 
-  /** Undefined: nobody is there. */
+  /** Undefined while the agent is down. */
   get process(): AgentProcess | undefined {
     return this.#process?.life.alive === true ? this.#process : undefined;
   }
@@ -184,7 +184,7 @@ export class AgentProcess {
     });
   }
 
-  /** The same wire; what goes over it is remembered, so that somebody can send it again. */
+  /** The same wire; what goes over it is remembered, so that it can be sent again. */
   #heard(wire: SpaceWire): SpaceWire {
     return {
       ...wire,

@@ -209,7 +209,7 @@ function openSimulatedRegistrar(
         name: "simulated",
         verify: async (row) => {
           await new Promise<void>((resolve) => life.setTimer(life.chance.random() ** 4 * verifyMs, resolve));
-          if (scheduler.nowMs < verifier.silentUntilMs) return { type: "inconclusive", reason: "nobody answers" };
+          if (scheduler.nowMs < verifier.silentUntilMs) return { type: "inconclusive", reason: "no answer" };
           const fails = failingRun.test(String(row.run_id));
           return fails ? { type: "failed", reason: "this run does not pass" } : { type: "passed" };
         },

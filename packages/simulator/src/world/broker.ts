@@ -37,7 +37,7 @@ const inputs = compileInputs();
 const regularMs = 600_000;
 const indexMs = 60_000;
 const registrarMs = 30_000;
-/** As often as a broker looks for commits, and beside another for deliveries, that nobody told it of. */
+/** How often a broker looks for commits, and beside another one for deliveries, that no signal announced to it. */
 const lookMs = 15_000;
 const restartMs = 2_000;
 
@@ -87,7 +87,7 @@ export class BrokerActor {
       .catch(host.surroundings.onBug);
   }
 
-  /** A disk that refuses what a start reads or writes ends the start; somebody starts it again. */
+  /** A disk that refuses what a start reads or writes ends the start; the operator starts it again. */
   #startAgain(life: Life, why: string): void {
     const { host } = this.#setup;
     if (!life.alive) return;

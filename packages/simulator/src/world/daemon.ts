@@ -1,5 +1,5 @@
 // A daemon as an actor: the real wiring of all its services over disks that survive it. Only its link, its clock and
-// its chance are simulated. Local programs call the routes of its API directly; whoever waits when it dies is never
+// its chance are simulated. Local programs call the routes of its API directly; one that waits when it dies is never
 // answered. A planted fault may stand between it and its link or its stores.
 import type { MeshConfig } from "@claudemesh/client/home";
 import type { MemberKeys } from "@claudemesh/client/keys";
@@ -40,7 +40,7 @@ export type DaemonSetup = {
 };
 
 export type Answer = { readonly status: number; readonly body: Readonly<Record<string, unknown>> };
-/** `away`: nobody was there to ask. `unanswered`: it died first, and anything may be true. */
+/** `away`: the daemon was not up. `unanswered`: it died first, and anything may be true. */
 export type CallEnd = Answer | "away" | "unanswered";
 
 export type Call = {
@@ -139,7 +139,7 @@ export class DaemonActor {
         },
         (error: unknown) => {
           if (!(error instanceof StorageError)) throw error;
-          // A disk that refuses the first write ends the start; somebody starts it again.
+          // A disk that refuses the first write ends the start; the operator starts it again.
           host.note(`start failed: ${error.kind}`);
           life.end();
           host.surroundings.scheduler.after(restartMs, () => {

@@ -27,8 +27,8 @@ export class Disk extends Sqlite {
   }
 
   /**
-   * Tells after each commit, before anybody else hears of it, which rows of the table were written: by what the SQL
-   * expression over `row` gives for them. What was rolled back may be among them.
+   * Reports after each commit, before any other listener hears of it, which rows of the table were written. A row is
+   * reported by what the SQL expression over `row` gives for it. What was rolled back may be among them.
    */
   onWritten(table: string, expression: string, listener: (keys: readonly string[]) => void): void {
     this.#touched ??= this.#trackTouched();
@@ -88,7 +88,7 @@ export class Disk extends Sqlite {
   }
 }
 
-/** In memory: its one connection is the disk, whoever uses it. */
+/** In memory: all its users share one connection, which is the disk. */
 export async function createDisk(name: string, migrations: readonly Migration[]): Promise<Disk> {
   const disk = new Disk(openSqlite({ path: ":memory:" }).connection, name);
   await migrateSqlite(disk, migrations);

@@ -1,5 +1,5 @@
 // Everything that happens in a run, line by line, as one hash: two runs are the same run when their hashes are equal.
-// The last lines are kept for whoever has to look at a failure.
+// The last lines are kept to be shown with a failure.
 import { createHash } from "node:crypto";
 
 export class EventLog {

@@ -54,7 +54,7 @@ export function strike(world: World, fault: Fault, endMs: number): void {
   }
 }
 
-/** From here on nothing goes wrong. Connections that are broken stay so until somebody notices. */
+/** From here on nothing goes wrong. Connections that are broken stay so until a side notices. */
 export function heal(world: World): void {
   world.log.add(world.scheduler.nowMs, "all faults end");
   world.redis.troubledUntilMs = 0;

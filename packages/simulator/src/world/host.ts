@@ -13,7 +13,7 @@ export type Surroundings = {
   readonly scheduler: Scheduler;
   readonly log: EventLog;
   readonly seed: number;
-  /** How long everybody has slept between rounds, all in all. */
+  /** How long all processes have slept between rounds, all in all. */
   readonly leaptMs: () => number;
   /** Something failed in a way that nothing here makes happen. */
   readonly onBug: (error: unknown) => void;

@@ -23,7 +23,7 @@ const connectTimeoutMs = 10_000;
 const pingIdleMs = 30_000;
 const backoff = { minMs: 500, maxMs: 60_000 };
 const helloId = 0;
-/** Nothing is signed in the simulator, where nobody but the mesh's brokers can be dialled. */
+/** Nothing is signed in the simulator, where nothing but the mesh's brokers can be dialled. */
 const brokerKey = "0b".repeat(32);
 
 type Open = { readonly settle: (outcome: LinkOutcome) => void; readonly timer: Timer };
@@ -106,7 +106,8 @@ class SimulatedLink implements Link {
     }
     const { features, ...hello } = body as HelloReplyBody & { features: AnnouncedFeatures };
     const negotiated = negotiate(features);
-    if (!negotiated.ok) throw new Error(`the simulated broker announces what nobody takes: ${negotiated.detail}`);
+    if (!negotiated.ok)
+      throw new Error(`the simulated broker announces what the link does not take: ${negotiated.detail}`);
     this.#connectTimer?.cancel();
     this.#failures = 0;
     this.#become({ state: "online", hello, features: negotiated.features, brokerKey });

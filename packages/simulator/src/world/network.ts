@@ -79,7 +79,7 @@ export class Network {
     });
   }
 
-  /** Whoever is there; of several any, as a name with several addresses has it. */
+  /** The process that listens there; any one of several, as with a name that has several addresses. */
   get listener(): Listener | undefined {
     const { length } = this.#listeners;
     return length > 1 ? this.random.pick(this.#listeners) : this.#listeners[0];
@@ -99,7 +99,7 @@ export class Network {
   }
 }
 
-/** Nothing follows from these but that somebody is there. */
+/** These frames show that the other side is there, and nothing else. */
 function isPing({ type }: Frame): boolean {
   return type === "ping" || type === "pong";
 }
@@ -144,7 +144,7 @@ export class Connection {
   knock(): void {
     const { scheduler } = this.#network.surroundings;
     const nowMs = scheduler.nowMs;
-    // Nobody answers while the way is blocked, and the one who knocks gives up by its own clock.
+    // There is no answer while the way is blocked, and the caller gives up by its own clock.
     if (this.#wire.blockedUntil("up", nowMs) !== undefined) return;
     scheduler.after(this.#network.delayMs(this.#wire, nowMs, this.#pace), () => {
       const { listener } = this.#network;
@@ -206,8 +206,8 @@ export class Connection {
   }
 
   /**
-   * Sends are doubled by those who try again, over this connection or the next; a second copy that nobody waits for
-   * would be another promise than a stream's, and a refusal would mean nothing.
+   * Sends are doubled by senders that try again, over this connection or the next. A second copy that no request waits
+   * for would break what a stream promises, and a refusal of it would mean nothing.
    */
   #carry(direction: Direction, to: Side, mayDouble: boolean, arrive: () => void): void {
     const { random, surroundings } = this.#network;

@@ -35,7 +35,7 @@ export class SignalBus {
     }
   }
 
-  /** Nothing is heard until then, and whoever listens is told that it has begun anew. */
+  /** Nothing is heard until then; after that each listener hears that the bus has begun anew. */
   leave(untilMs: number): void {
     this.#awayUntilMs = untilMs;
     for (const { life, onListening } of this.#listeners) this.#surroundings.scheduler.at(untilMs, onListening, life);

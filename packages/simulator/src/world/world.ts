@@ -66,10 +66,10 @@ export class World {
     return at(this.brokers, 0);
   }
 
-  /** Time passes and everybody sleeps through it. */
+  /** Time passes and all processes sleep through it. */
   leap(byMs: number): void {
     this.#leaptMs += byMs;
-    this.log.add(this.scheduler.nowMs, `everybody sleeps for ${byMs} ms`);
+    this.log.add(this.scheduler.nowMs, `all processes sleep for ${byMs} ms`);
   }
 
   actorOn(host: number): Actor {
@@ -179,11 +179,11 @@ async function found(
     await store.join(id, secretHash, member, nowMs);
   }
   const messages = createSqliteMessagesStore(disk, commit, settings.rateLimit);
-  await foundPlaces(messages, id, nowMs, daemons);
+  await createTopicsAndQueues(messages, id, nowMs, daemons);
   return mesh;
 }
 
-async function foundPlaces(
+async function createTopicsAndQueues(
   { topics, queues }: MessagesStore,
   meshId: string,
   nowMs: number,

@@ -8,27 +8,27 @@ import { openBackend } from "@claudemesh/broker/testing/open-backend";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";
 import type { Failpoints } from "@claudemesh/storage/failpoints";
 
-export type StorePlace =
+export type StoreLocation =
   | { readonly kind: "sqlite"; readonly path: string }
   | { readonly kind: "postgres"; readonly url: string; readonly redisUrl: string };
 
-export type StoreKind = StorePlace["kind"];
+export type StoreKind = StoreLocation["kind"];
 
 /** On, and never in the way. */
 export const raisedLimit = "100000000/60s";
 
 /** For a broker on the rows that another process has open: of a SQLite file a copy, since one process at a time has it. */
-export function placeForBroker(place: StorePlace): StorePlace {
-  if (place.kind === "postgres") return place;
-  const path = `${place.path}-served.db`;
-  copyFileSync(place.path, path);
+export function locationForBroker(location: StoreLocation): StoreLocation {
+  if (location.kind === "postgres") return location;
+  const path = `${location.path}-served.db`;
+  copyFileSync(location.path, path);
   return { kind: "sqlite", path };
 }
 
 /** The flags of `broker serve` that name this store. */
-export function storeFlags(place: StorePlace): Readonly<Record<string, string>> {
-  if (place.kind === "sqlite") return { store: `sqlite:${place.path}` };
-  return { store: place.url, redis: place.redisUrl };
+export function storeFlags(location: StoreLocation): Readonly<Record<string, string>> {
+  if (location.kind === "sqlite") return { store: `sqlite:${location.path}` };
+  return { store: location.url, redis: location.redisUrl };
 }
 
 const noFailpoints: Failpoints<FailpointName> = {
@@ -44,7 +44,7 @@ function silentLog(): BackendSurroundings["log"] {
   return levels as unknown as BackendSurroundings["log"];
 }
 
-export function openStore(place: StorePlace): Promise<Backend> {
-  const config = readBrokerConfig({ ...storeFlags(place), "rate-limit": raisedLimit }, {}, undefined);
+export function openStore(location: StoreLocation): Promise<Backend> {
+  const config = readBrokerConfig({ ...storeFlags(location), "rate-limit": raisedLimit }, {}, undefined);
   return openBackend({ config, failpoints: noFailpoints, log: silentLog() });
 }
