@@ -10,7 +10,7 @@ interface CollectedFile {
   readonly projectName?: string;
 }
 
-/** Broader than what the projects include on purpose: whoever writes one of these means it to run. */
+/** Broader than what the projects include on purpose: a file with one of these names is meant to run. */
 function looksLikeTest(path: string): boolean {
   return /[._](?:test|spec)s?\.[mc]?[jt]sx?$/.test(path) || /(^|\/)__tests__\//.test(path);
 }

@@ -23,10 +23,10 @@ async function run(root: string): Promise<CheckReport> {
   }
   const answer = JSON.parse(output.stdout) as KnipAnswer;
   const problems = answer.issues.map(({ type, file, line, symbol }) => {
-    const place = line === undefined ? file : `${file}:${line}`;
+    const location = line === undefined ? file : `${file}:${line}`;
     return type === "files"
       ? `${file} ${meanings[type]}`
-      : `${place} ${symbol} ${meanings[type] ?? `is refused: ${type}`}`;
+      : `${location} ${symbol} ${meanings[type] ?? `is refused: ${type}`}`;
   });
   for (const { file, entry } of answer.missingEntries) problems.push(`${file} lists ${entry}, which does not exist`);
   if (output.exitCode !== 0 && problems.length === 0) problems.push(describeFailure("knip", output));

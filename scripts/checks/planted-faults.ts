@@ -267,6 +267,28 @@ const words: readonly PlantedFault[] = [
     files: { "packages/broker/src/http-utils.ts": "export const port = 80;\n" },
     says: /http-utils\.ts: a name should say what is inside/,
   },
+  {
+    fault: "a page that calls a program a person",
+    files: { "docs/person.md": "Two agents ask.\nWho".concat("ever is first gets it.\n") },
+    says: /docs\/person\.md:2 "Whoever": programs and members are not people/,
+  },
+  {
+    fault: "a comment that calls a program a person",
+    files: {
+      "tests/support/person.ts": "/**\n * A caller gets h".concat("is answer.\n */\nexport const answer = 1;\n"),
+    },
+    says: /tests\/support\/person\.ts:2 "his": a program is "it"/,
+  },
+  {
+    fault: "a test title that calls a program a person",
+    files: { "tests/person.test.ts": 'it("tells no'.concat('body", () => undefined);\n') },
+    says: /tests\/person\.test\.ts:1 "nobody"/,
+  },
+  {
+    fault: "an identifier with a word that means too much",
+    files: { "scripts/words.ts": "const read".concat("Place = 1;\nconst free", "Hands = 2;\n") },
+    says: /scripts\/words\.ts:1 "readPlace": [\s\S]*scripts\/words\.ts:2 "freeHands": /,
+  },
 ];
 
 const sound = { version: "1.0.0", integrity: `sha512-${"A".repeat(86)}==` };

@@ -166,7 +166,7 @@ export function createPlantedWorkspace(): PlantedWorkspace {
   const checks = join(repository, "scripts", "checks");
   cpSync(checks, join(root, "scripts", "checks"), {
     recursive: true,
-    filter: (source) => !source.startsWith(join(checks, "planted-")),
+    filter: (source) => !source.startsWith(join(checks, "planted-")) && !source.endsWith(".test.ts"),
   });
   // Headers name decisions of the repository, which this workspace does not have.
   const copied = [

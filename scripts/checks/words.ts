@@ -1,8 +1,9 @@
-// The words check: what must not stay behind in any text of the repository, in file names and in file contents. The
-// patterns are written so that this file does not match itself.
+// The words check: what must not stay behind in any text of the repository, in file names and in file contents, and
+// what is not plain English (plain-words.ts). The patterns are written so that this file does not match itself.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Check, CheckReport } from "./check-report.ts";
+import { findUnplainWords } from "./plain-words.ts";
 import { isJavaScript, isText, isTypeScript, listFiles } from "./source-tree.ts";
 
 interface Ban {
@@ -37,18 +38,18 @@ async function run(root: string): Promise<CheckReport> {
   const texts = files.filter((path) => isText(path));
   for (const path of texts) {
     const active = bans.filter(({ only }) => only === undefined || only(path));
-    readFileSync(join(root, path), "utf8")
-      .split("\n")
-      .forEach((line, index) => {
-        const ban = active.find(({ pattern }) => pattern.test(line));
-        if (ban !== undefined) problems.push(`${path}:${index + 1} "${line.trim().slice(0, 80)}": ${ban.reason}`);
-      });
+    const text = readFileSync(join(root, path), "utf8");
+    for (const [index, line] of text.split("\n").entries()) {
+      const ban = active.find(({ pattern }) => pattern.test(line));
+      if (ban !== undefined) problems.push(`${path}:${index + 1} "${line.trim().slice(0, 80)}": ${ban.reason}`);
+    }
+    problems.push(...findUnplainWords(path, text));
   }
   return { examined: texts.length, unit: "files", problems };
 }
 
 export const wordsCheck: Check = {
   name: "words",
-  proves: "no unfinished work, machine path, focused or skipped test, or name that says nothing stayed behind",
+  proves: "no unfinished work, machine path, focused or skipped test, empty name or unplain word stayed behind",
   run,
 };
