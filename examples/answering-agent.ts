@@ -1,6 +1,6 @@
 // An agent that follows its inbox and answers direct messages: node examples/answering-agent.ts --state agent.cursor
 // It goes on where it stopped, whatever stopped it. A message may be handled twice, when the agent dies between answering
-// and writing down its place; the answer's id is made from the question's, so it is one answer all the same.
+// and writing down its cursor; the answer's id is made from the question's, so it is one answer all the same.
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { bodyOf, type InboxItem } from "@claudemesh/client/daemon";
@@ -37,7 +37,7 @@ function think(text: string): string {
   return `you wrote ${text.length} characters: ${text.toUpperCase()}`;
 }
 
-/** In one step, so that a crash leaves the old place or the new one. */
+/** In one step, so that a crash leaves the old cursor or the new one. */
 function remember(cursor: string): void {
   writeFileSync(`${values.state}.new`, cursor);
   renameSync(`${values.state}.new`, values.state);

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-/** Answers like a daemon on a socket in its home, and ends on SIGINT unless told to be stubborn. */
+/** Answers like a daemon on a socket in its home, and ends on SIGINT unless it is made stubborn. */
 const standIn = `
   import { appendFileSync, mkdirSync } from "node:fs";
   import { createServer } from "node:http";

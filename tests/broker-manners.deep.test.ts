@@ -1,5 +1,5 @@
-// A broker process under orders and under load: it stops in order when it is told to, and its log keeps what it was
-// told to itself.
+// A broker process under orders and under load: it stops in order when it gets a signal, and its log does not show what
+// it was sent.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -47,13 +47,13 @@ describe("SIGTERM", () => {
     await owner.call("POST", "/webhooks", { id: "ci", url: receiver.url });
     const destination = { kind: "topic", ref: "builds" };
     await owner.call("POST", "/messages", { client_message_id: "m0", destination, body: "x" });
-    // A webhook whose receiver never answers is in hand as well.
+    // A webhook whose receiver never answers has a request under way as well.
     await expect.poll(() => receiver.received.length, { timeout: 10_000 }).toBe(1);
     const peer = await owner.connect("client");
     const idle = await RawPeer.dial(owner.url);
     const overSocket = peer.request("send", { client_message_id: "m1", destination, body: "x" });
     const overHttp = owner.call("POST", "/messages", { client_message_id: "m2", destination, body: "x" });
-    // Both left before this one, so that the broker has them in hand when it answers.
+    // Both left before this one, so that the broker has them under way when it answers.
     expect((await fetch(`${owner.url}/healthz`)).status).toBe(200);
     const began = performance.now();
     process.kill(broker.pid, "SIGTERM");

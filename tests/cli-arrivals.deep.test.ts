@@ -87,7 +87,7 @@ describe("in a mesh with one daemon", () => {
     await send("fifth");
     const parsed = () =>
       events.lines.map((line) => JSON.parse(line) as { event: string; id: string; data: { body?: string } });
-    await until("the message is told", async () => parsed().some(({ event }) => event === "message"));
+    await until("the message is shown", async () => parsed().some(({ event }) => event === "message"));
     const all = parsed();
     expect(all[0]).toMatchObject({ event: "broker_status", data: { state: "online" } });
     expect(all.filter(({ event }) => event === "outbox").length).toBeGreaterThan(1);
@@ -98,7 +98,7 @@ describe("in a mesh with one daemon", () => {
       resumed.lines
         .map((line) => JSON.parse(line) as { event: string; data: { body?: string } })
         .flatMap(({ event, data }) => (event === "message" ? [data.body] : []));
-    await until("both are told", async () => bodies().length >= 2);
+    await until("both are shown", async () => bodies().length >= 2);
     expect(bodies()).toEqual(["fifth", "sixth"]);
     expect(await resumed.end()).toBe(0);
   });

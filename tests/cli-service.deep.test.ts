@@ -75,7 +75,7 @@ describe.runIf(process.platform === "linux")("on a Linux without a running syste
     expect(await runJson(args, { home, env })).toMatchObject({ file: "absent" });
   });
 
-  test("people are told what was written and what is left to do", async () => {
+  test("its output says what was written and what is left to do", async () => {
     const installed = await runCli(["daemon", "install-service"], { home, env });
     expect(installed).toMatchObject({ code: 0, stderr: "" });
     expect(installed.stdout).toMatch(/^Wrote .*claudemesh-acme\.service\n/);

@@ -75,7 +75,7 @@ describe("a member that wants another one's place", () => {
       await expect(join(name)).rejects.toMatchObject({ code: "name_taken" });
   });
 
-  test("may use up an id that it guesses, and the one whose id it was to be is told", async () => {
+  test("may use up an id that it guesses, and the sender whose id it was to be learns of it", async () => {
     const { alice, mallory } = await start();
     await mallory.peer.request("topic.create", { name: "news" });
     const destination = { kind: "topic", ref: "news" };
@@ -130,7 +130,7 @@ describe("a member that wants another one's place", () => {
 });
 
 describe("a member that takes what all share", () => {
-  test("may hold a key of once and a queue's messages, and others are told by whom the key is held", async () => {
+  test("may hold a key of once and a queue's messages, and others learn which member holds the key", async () => {
     const { broker, alice, mallory } = await start();
     const claim = { key: "deploy", claim_id: "c-1", inputs_fingerprint: "5f".repeat(32), lease_s: 60 };
     expect((await mallory.peer.request("once.claim", claim)).status).toBe(201);

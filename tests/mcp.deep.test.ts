@@ -114,7 +114,7 @@ describe("claudemesh mcp", () => {
     await expect(agent.callTool(malformed)).rejects.toMatchObject({ code: -32602 });
   });
 
-  test("lets agents share state: one waits for what the other commits, and a stale change is told what is there", async () => {
+  test("lets agents share state: one waits for what the other commits, and a stale change is answered with what is there", async () => {
     expect((await runCli(["space", "create", "plan"], { home: alice.home })).code).toBe(0);
     const [writer, watcher] = await Promise.all([agentOf(alice), agentOf(bob)]);
     const claim = (owner: string, seq: number, request_id: string) => ({

@@ -132,7 +132,7 @@ describe("claudemesh once", () => {
     expect(traced()).toEqual(["ran"]);
   });
 
-  test("does not wait where it is told not to: exit code 4", async () => {
+  test("does not wait with --no-wait: exit code 4", async () => {
     const go = join(world.folder, `go-${runs}`);
     const command = leavesTrace(`while [ ! -e ${go} ]; do sleep 0.05; done`);
     const running = startOnce(alice, [], command);

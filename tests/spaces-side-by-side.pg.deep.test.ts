@@ -22,7 +22,7 @@ type Body = Readonly<Record<string, unknown>>;
 
 describe.skipIf(redis === undefined)("brokers side by side", () => {
   const urls = { databaseUrl: database?.url ?? "", redisUrl: redis?.url ?? "" };
-  // Long enough that nothing but a signal can wake who watches, and short enough that looking makes up for one.
+  // Long enough that nothing but a signal can wake a watcher, and short enough that looking makes up for one.
   const signalled = new Brokers({ ...urls, flags: ["--delivery-sweep-seconds", "86400"] });
   const looking = new Brokers({ ...urls, flags: ["--delivery-sweep-seconds", "1"] });
   let [a, b]: BrokerProcess[] = [];
@@ -82,7 +82,7 @@ describe.skipIf(redis === undefined)("brokers side by side", () => {
     }
   }
 
-  test("who watches on one broker is told what the other commits, in order, without looking for it", async () => {
+  test("a watcher on one broker gets what the other one commits, in order, without looking for it", async () => {
     const { alice, bob } = await makeSpace();
     const { peer } = await watchAt(bob, b, "watch");
     const session = await openAt(alice, a, "write");
@@ -101,7 +101,7 @@ describe.skipIf(redis === undefined)("brokers side by side", () => {
     expect(await commit(bob, taken, 1)).toMatchObject({ status: 200, body: { seq: 1 } });
   });
 
-  test("commits of one space through both brokers have each its own seq, and both are told all of them", async () => {
+  test("commits of one space through both brokers have each its own seq, and watchers on both get all of them", async () => {
     const { alice, bob } = await makeSpace();
     const watchers = [await watchAt(alice, a, "wa"), await watchAt(bob, b, "wb")];
     const sessions = [await openAt(alice, a, "ca"), await openAt(bob, b, "cb")];
@@ -153,7 +153,7 @@ describe.skipIf(redis === undefined)("brokers side by side", () => {
     expect(items.every(({ invocationRef }) => invocationRef !== null)).toBe(true);
   });
 
-  test("what no signal told is found by looking, while Redis is away", async () => {
+  test("commits that no signal announced are found by looking, while Redis is away", async () => {
     const [c, d] = await Promise.all([looking.add(), looking.add()]);
     const { alice, bob } = await makeSpace(looking, c);
     const { peer, held } = await watchAt(bob, d, "watch");

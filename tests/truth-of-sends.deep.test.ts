@@ -1,4 +1,4 @@
-// What a sender is told, with real processes: what cannot arrive is refused at once, what waits says why, what died can be
+// What a sender learns, with real processes: what cannot arrive is refused at once, what waits says why, what died can be
 // let go, and a former member hears it from every command.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runCli, runJson } from "./support/process.ts";

@@ -102,7 +102,7 @@ test.runIf(canMakeHosts || process.env.CLAUDEMESH_REQUIRE_SERVICES === "1")(
 );
 
 test.runIf(canMakeHosts || process.env.CLAUDEMESH_REQUIRE_SERVICES === "1")(
-  "a broker that shows another certificate than the invite names is told nothing",
+  "a broker that shows another certificate than the invite names hears nothing",
   async () => {
     const [alice, bob] = [on("first", "alice"), on("second", "bob")];
     await keep(new LongRunning(["up", "--share", "--name", "alice"], alice)).ready;

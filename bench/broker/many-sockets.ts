@@ -1,5 +1,5 @@
 // The process that holds many members' sockets open: they acknowledge what is pushed to them, as daemons do, and nothing
-// else. One of them may send, and it is told how long it took until the last acknowledgement was answered.
+// else. One of them may send, and it hears how long it took until the last acknowledgement was answered.
 import type { MemberKeys } from "@claudemesh/client/keys";
 import { createClientIds } from "../load/client-ids.ts";
 import { serveOrders } from "../processes/orders.ts";

@@ -60,7 +60,7 @@ async function sendAtRate(order: PairOrder): Promise<PairResult> {
   }
 }
 
-/** Few callers, who send what is due; a send that finds all of them busy has been waiting since it was due. */
+/** Few callers, which send what is due; a send that finds all of them busy has been waiting since it was due. */
 async function keepRate(
   { perSecond, durationMs }: PairOrder,
   startedAtMs: number,

@@ -1,4 +1,4 @@
-// Workers who take jobs and settle them, one round after the other, for a given time or until there are none left.
+// Workers that take jobs and settle them, one round after the other, for a given time or until there are none left.
 import { Latencies, type LatencyFigures } from "./latencies.ts";
 
 export type JobsOrder =

@@ -12,7 +12,7 @@ export type PeerRow = {
   readonly name: string;
   readonly version: string;
   readonly durability: string;
-  /** Per operation, counted beside the timed segments or told in a word. */
+  /** Per operation, counted beside the timed segments, or a word where there is no count. */
   readonly flushes: string;
 };
 

@@ -1,4 +1,4 @@
-// The rounds of a scenario, run as its settings ask and told one by one.
+// The rounds of a scenario, run as its settings ask and reported one by one.
 import { cleanRounds, type RoundOutcome, type RoundPlan, runRounds } from "../method/rounds.ts";
 import { readCpuTimes } from "../method/steal.ts";
 import { describeRound } from "../report.ts";

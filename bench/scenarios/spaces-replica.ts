@@ -1,5 +1,5 @@
 // What a replica's size costs its user: the time from a transaction's call to its notification, over few and over many
-// entities. And how long it takes until the last of many watchers of one entity has been told of a commit.
+// entities. And how long it takes until the last of many watchers of one entity has been notified of a commit.
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { BenchBroker } from "../broker/bench-broker.ts";

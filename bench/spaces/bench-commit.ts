@@ -1,5 +1,5 @@
 // The commit that all of the spaces' benchmark makes: one field read and replaced in a small document. Also what its rows
-// hold, for those who write the same rows without a service.
+// hold, for callers that write the same rows without a service.
 import type { EncodedCommit } from "@claudemesh/protocol/spaces/commit";
 
 export const benchSpace = "bench";

@@ -236,7 +236,7 @@ const messageFaults: readonly KnownBad[] = [
   },
   {
     name: "mentions-forgotten",
-    harm: "who was mentioned is never told, though the message is stored",
+    harm: "a member that was mentioned never hears of it, though the message is stored",
     edits: [{ file: sqliteAccept, find: lastInsert, replace: "  const { brokerMessageId" }],
   },
   {

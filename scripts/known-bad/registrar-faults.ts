@@ -74,7 +74,7 @@ export const registrarFaults: readonly KnownBad[] = [
   },
   {
     name: "registrar-replay-without-compare",
-    harm: "another request under a key that is taken is told that it was registered",
+    harm: "another request under a key that is taken gets the answer that it was registered",
     edits: [
       {
         file: phaseOne,

@@ -1,4 +1,4 @@
-// Known faults of spaces: sessions, verdicts, validation, branches and merges, and what a connection is told.
+// Known faults of spaces: sessions, verdicts, validation, branches and merges, and what a connection is sent.
 import type { KnownBad } from "./fault.ts";
 
 const pendingReads = "packages/protocol/src/spaces/pending-reads.ts";
@@ -56,7 +56,7 @@ const verdicts: readonly KnownBad[] = [
   rejectionOnlyInMemory,
   {
     name: "space-replay-without-compare",
-    harm: "another commit under the same localSeq is told that it was accepted, and is lost",
+    harm: "another commit under the same localSeq gets the answer that it was accepted, and is lost",
     edits: [
       {
         file: "packages/spaces/src/core/verdict.ts",
@@ -124,7 +124,7 @@ const sessions: readonly KnownBad[] = [
   },
   {
     name: "takeover-unannounced",
-    harm: "the session's old holder goes on waiting for what it will never be told",
+    harm: "the session's old holder goes on waiting for what it will never be sent",
     edits: [
       {
         file: openSession,

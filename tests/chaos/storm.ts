@@ -1,5 +1,5 @@
 // The blows of a chaos run: which there are for a cluster, and one after the other for as long as it lasts. One seed
-// decides which, whom and for how long; when each falls follows from the load.
+// decides which, of which process and for how long; when each falls follows from the load.
 import { setTimeout as sleep } from "node:timers/promises";
 import { blowChances, blows, type Victim } from "../support/chaos-blows.ts";
 import { type Load, letAnswer } from "../support/chaos-load.ts";

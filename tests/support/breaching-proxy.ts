@@ -29,11 +29,11 @@ type FrameBreach = (
 
 export type Breach = {
   readonly http?: (request: ProxiedRequest, pass: Pass) => Promise<ProxiedAnswer>;
-  /** From who dialled. */
+  /** From the side that dialled. */
   readonly up?: FrameBreach;
   /** From the server. */
   readonly down?: FrameBreach;
-  /** The code with which who dialled sees the connection end. */
+  /** The code with which the side that dialled sees the connection end. */
   readonly closeCode?: (code: number) => number;
   /** The code with which the server sees it end. */
   readonly closeCodeUp?: (code: number) => number;
@@ -41,7 +41,7 @@ export type Breach = {
 
 export type BreachingProxy = { readonly url: string; readonly stop: () => Promise<void> };
 
-/** `onSocket`: the breach of one connection, where each has its own; `hangUp` closes it towards who dialled. */
+/** `onSocket`: the breach of one connection, where each has its own; `hangUp` closes it towards the side that dialled. */
 export async function startBreachingProxy(
   target: () => string,
   breach: Breach & { readonly onSocket?: (hangUp: (code: number) => void) => Breach },

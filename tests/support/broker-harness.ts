@@ -139,7 +139,7 @@ export function readAdminToken(broker: RunningBroker): string {
   return readFileSync(broker.adminTokenFile, "utf8").trim();
 }
 
-/** Creates a mesh; its owner is whom this returns. */
+/** Creates a mesh and returns its owner. */
 export async function createTestMesh(broker: RunningBroker, mesh = "acme", name = "alice"): Promise<TestMember> {
   const keys = createPeerKeys();
   const signed = createMeshBytes({ name: mesh, owner_name: name, owner_pubkey: keys.pubkey });

@@ -1,5 +1,5 @@
 // A mesh under load on brokers side by side: members that send through whichever broker answers, and receivers that
-// stay connected to whichever lives. Both write down what they were told, for the audit.
+// stay connected to whichever lives. Both write down the answers that they got, for the audit.
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";

@@ -63,7 +63,7 @@ export class Brokers {
   }
 }
 
-/** Creates a mesh through one of them; its owner is whom this returns. */
+/** Creates a mesh through one of them and returns its owner. */
 export function createMeshOn(brokers: Brokers, broker: BrokerProcess, mesh: string): Promise<TestMember> {
   return createMeshAt(brokers.adminToken, broker, mesh);
 }

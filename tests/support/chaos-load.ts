@@ -1,4 +1,4 @@
-// Programs that send to each other through their daemons for as long as a chaos run lasts, and rest when they are told to.
+// Programs that send to each other through their daemons as long as a chaos run lasts, and rest when it asks them to.
 import type { Random } from "./seed.ts";
 import { type Sent, sendUntilAnswered } from "./senders.ts";
 import { type Peer, until } from "./world.ts";

@@ -17,14 +17,14 @@ export type FaultyProxy = {
   readonly breakAt: (marker: string, when: "before" | "after", answered?: string) => void;
   /** Once, as above, but unnoticed: the message never arrives, and the connection stays. */
   readonly swallowAt: (marker: string) => void;
-  /** Connections that came, and messages at which it did as it was told. */
+  /** Connections that came, and messages at which it made a fault. */
   readonly seen: { readonly connections: number; readonly strikes: number };
   readonly stop: () => void;
 };
 
 type Fault = { readonly marker: string; readonly when: "before" | "after" | "never"; readonly answered: string };
 
-/** `route`: where each new connection goes, for several servers behind one address; to the target unless told. */
+/** `route`: where each new connection goes, for several servers behind one address; without it, to the target. */
 export async function startFaultyProxy(targetUrl: string, route = () => targetUrl): Promise<FaultyProxy> {
   const sockets = new Set<Socket>();
   let silent = false;

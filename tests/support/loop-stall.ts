@@ -16,7 +16,7 @@ let wanted = false;
 const ask = () => new Promise((resolve, reject) => {
   http.get(url + "/healthz", { agent }, (answer) => answer.resume().on("end", resolve)).on("error", reject);
 });
-// Told when the question on its way is answered: what holds up that answer is part of the work that has just been done.
+// On a message, reports when the question on its way is answered: what holds up that answer is part of the work before.
 parentPort.on("message", () => { wanted = true; });
 (async () => {
   for (;;) {

@@ -28,7 +28,7 @@ export type Consumed = {
   readonly effect: number;
   readonly owner: number;
   state: ModelState;
-  /** Known once an answer has told it. */
+  /** Known from the first answer that holds it. */
   registrationId: string | undefined;
 };
 

@@ -1,4 +1,4 @@
-// One who only listens to what callers of a `once` key are told, and objects where two answers cannot both be true
+// A witness hears all answers that callers of a `once` key get, and objects where two of them cannot both be true
 // (REG-9, REG-11): an epoch has one claim, a result never changes, and only a not_done lets another run.
 import type { OnceEpoch } from "@claudemesh/protocol/registrar/once-state";
 

@@ -17,7 +17,7 @@ export interface PrivateServer {
 }
 
 export interface PostgresStart {
-  /** Where its folder is made; the temporary folder unless told. */
+  /** Where its folder is made; the temporary folder where it is left out. */
   base?: string;
   /** As `-c` takes them, after those that make a test fast. */
   settings?: string[];

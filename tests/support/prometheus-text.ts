@@ -1,5 +1,5 @@
 // A strict reader of Prometheus's text format, version 0.0.4: what it takes, a Prometheus server takes. Throws where a
-// line is not of the format, a family is told twice or mixed with another, or a sample has no family.
+// line is not of the format, a family comes twice or is mixed with another, or a sample has no family.
 
 export type MetricFamily = {
   readonly type: string;
@@ -29,7 +29,7 @@ export function readPrometheusText(text: string): Map<string, MetricFamily> {
     if (word === "HELP") {
       help = { name, text: rest };
     } else if (word === "TYPE") {
-      if (families.has(name)) throw new Error(`${name} is told twice`);
+      if (families.has(name)) throw new Error(`${name} comes twice`);
       if (help?.name !== name || help.text.trim() === "") throw new Error(`${name} has no help before its type`);
       if (!types.has(rest)) throw new Error(`${rest} is no type`);
       current = { name, family: { type: rest, help: help.text, samples: [] } };

@@ -75,7 +75,7 @@ async function pass(turns: number): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** What a subscriber believes to be there, from what it was told alone. */
+/** What a subscriber believes to be there, from its notifications alone. */
 function follow(space: Space): Map<string, EntityDocument | undefined> {
   const shown = new Map<string, EntityDocument | undefined>();
   for (const id of followedIds) space.subscribe(id, (document) => shown.set(id, document));
@@ -163,15 +163,14 @@ async function judge(
   for (const { seq, original, sessionId } of await world.server.log()) {
     const { localSeq, reads, operations } = readCommit(original as EncodedCommit);
     const transaction = bySession.get(`${sessionId}/${localSeq}`);
-    if (transaction === undefined) throw new Error(`seq ${seq} was accepted, and its transaction was not told`);
+    if (transaction === undefined) throw new Error(`seq ${seq} was accepted, and its transaction did not hear of it`);
     bySession.delete(`${sessionId}/${localSeq}`);
     checkSeen(seq, transaction.seen, documents, operations);
     for (const operation of operations) applyTo(documents, operation);
     tally.accepted += 1;
     if (reads.pending.length > 0) tally.throughPending += 1;
   }
-  if (bySession.size > 0)
-    throw new Error("a transaction was told that it was accepted, and the log has no such commit");
+  if (bySession.size > 0) throw new Error("a transaction heard that it was accepted, and the log has no such commit");
   for (const [index, { space }] of replicas.entries()) {
     for (const id of entityIds) {
       const isRight = fabricEqual(await space.get(id), documents.get(id));
@@ -179,7 +178,7 @@ async function judge(
     }
     for (const id of followedIds) {
       if (!fabricEqual(shown[index]?.get(id), documents.get(id))) {
-        throw new Error(`subscribers of replica ${index} were told of another ${id} than the space holds`);
+        throw new Error(`subscribers of replica ${index} were notified of another ${id} than the space holds`);
       }
     }
   }

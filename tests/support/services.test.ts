@@ -42,7 +42,7 @@ describe("looking for a service", () => {
     expect(found).toMatchObject({ url: "postgres://default", origin: "default port" });
   });
 
-  test("starts a server where none answers, and stops it when told", async () => {
+  test("starts a server where none answers, and stops it when asked", async () => {
     let stopped = false;
     const stop = async () => {
       stopped = true;

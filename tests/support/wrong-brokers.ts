@@ -80,7 +80,7 @@ const identity: readonly WrongServer[] = [
       }),
   },
   {
-    wrong: "who does not own an id is told which message has it",
+    wrong: "a member that does not own an id learns which message has it",
     section: "1.2",
     caughtBy: ["1.2-owner"],
     breach: () =>
@@ -324,7 +324,7 @@ const talking: readonly WrongServer[] = [
     }),
   },
   {
-    wrong: "a daemon that is replaced is not told why",
+    wrong: "a daemon that is replaced does not hear why",
     section: "1.10",
     caughtBy: ["1.10-prefer-newest"],
     breach: () => ({ closeCode: (code) => (code === 4003 ? 1000 : code) }),

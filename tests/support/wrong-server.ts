@@ -1,4 +1,4 @@
-// A server that breaks one rule: ours behind a proxy that bends a single thing. What is wrong with whom is in the lists
+// A server that breaks one rule: ours behind a proxy that bends a single thing. What is wrong with each is in the lists
 // beside this file; here is how things are bent.
 import { type Breach, bodyOf, type ProxiedAnswer, type ProxiedRequest, withBody } from "./breaching-proxy.ts";
 

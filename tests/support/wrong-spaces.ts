@@ -50,7 +50,7 @@ const retries: readonly WrongServer[] = [
     },
   },
   {
-    wrong: "the retry of a commit is told another seq",
+    wrong: "the retry of a commit gets another seq",
     section: "0",
     caughtBy: ["0-commit", "0-commit-with-sends"],
     breach: () =>
@@ -120,7 +120,7 @@ const valuesAndSessions: readonly WrongServer[] = [
     breach: forgetTokens,
   },
   {
-    wrong: "the older connection is told of another session",
+    wrong: "the older connection hears of another session",
     section: "3.2",
     caughtBy: ["3.2-revoked-push"],
     breach: () => ({ down: (frame) => (frame.type === "session.revoked" ? { ...frame, sessionId: "other" } : frame) }),
@@ -351,7 +351,7 @@ const watching: readonly WrongServer[] = [
     breach: () => ({ up: (frame) => (frame.type === "space.watch" ? { ...frame, seenSeq: 0 } : frame) }),
   },
   {
-    wrong: "what was deleted is not told",
+    wrong: "what was deleted is not reported",
     section: "3.5",
     caughtBy: ["3.5-seen-seq", "3.5-order"],
     breach: () => ({

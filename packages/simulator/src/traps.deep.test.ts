@@ -1,4 +1,4 @@
-// That nothing real gets into a run: traps stand in the place of every clock, chance, timer and socket.
+// That nothing real gets into a run: traps replace every clock, chance, timer and socket.
 import type { Link } from "@claudemesh/client/link-contract";
 import { expect, test } from "vitest";
 import { drawPlan } from "./core/draw-plan.ts";

@@ -1,5 +1,5 @@
-// Chance from one seed. Each use draws from a stream of its own, named by what it is for, so that drawing more in one
-// place changes nothing in another.
+// Chance from one seed. Each use draws from a stream of its own, named by what it is for, so that drawing more for one
+// use changes nothing in another.
 import { hash } from "node:crypto";
 import { createRandom, type Random } from "../../../../tests/support/seed.ts";
 

@@ -1,4 +1,4 @@
-// What callers were told, and whether two answers about the same thing can both be true. Only what was answered counts:
+// The answers that callers got, and whether two of them about the same thing can both be true. Only answers count:
 // a call without an answer may have done its work or not.
 import type { Answer } from "../world/daemon.ts";
 import type { HistoryLedger } from "./history-ledger.ts";

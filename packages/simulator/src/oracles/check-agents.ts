@@ -43,7 +43,7 @@ function problemOf({ process }: AgentActor, truth: Documents): string | undefine
   for (const id of entityIds) {
     if (!fabricEqual(space.peek(id), truth.get(id))) return `its replica shows another ${id} than was accepted`;
     if (process.shown.has(id) && !fabricEqual(process.shown.get(id), truth.get(id))) {
-      return `its subscribers were told of another ${id} than was accepted`;
+      return `its subscribers were notified of another ${id} than was accepted`;
     }
   }
   return undefined;

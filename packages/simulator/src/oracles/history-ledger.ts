@@ -27,7 +27,7 @@ export class HistoryLedger {
   /** By sender and id: once an id's time at the broker is over, another member may use it. */
   readonly #byId = new Map<string, Committed>();
   #last = 0;
-  /** Told of each. */
+  /** Called with each commit that is noted. */
   onNoted: (committed: Committed) => void = () => undefined;
   readonly #onViolation: (violation: Violation) => void;
 

@@ -22,7 +22,7 @@ const epoch = (number: number, settlement?: OnceEpoch["settlement"], claimId = `
 const done = (result: string) => ({ how: "recorded", by: "h", atMs: 1, result }) as const;
 const notDone = { how: "resolved_not_done", by: "x", atMs: 1 } as const;
 
-test("a key that is done once and told of as it is has nothing wrong with it", () => {
+test("there is nothing wrong with a key that is done once and reported as it is", () => {
   watch.noteStored("k", [epoch(1)]);
   watch.heard("once.claim", "k", { claim_id: "c1" }, { status: 201, body: { epoch: 1 } });
   watch.outside.perform("k", 1);

@@ -79,12 +79,12 @@ export class OnceWatch {
       broken(`${key}: epoch ${epoch} was settled, and is not stored so`);
   }
 
-  /** A caller was told that this came of the key. */
+  /** Called when a caller gets the answer that this came of the key. */
   checkResult(key: string, result: unknown): void {
     const stored = this.#epochs.get(key)?.find(({ settlement }) => settlement !== undefined && "result" in settlement);
     const text =
       stored?.settlement !== undefined && "result" in stored.settlement ? stored.settlement.result : undefined;
-    if (text !== JSON.stringify(result)) broken(`${key} is ${text}, and a caller was told ${JSON.stringify(result)}`);
+    if (text !== JSON.stringify(result)) broken(`${key} is ${text}, and a caller got ${JSON.stringify(result)}`);
   }
 
   /** Between rounds, or at the end: what is settled tells what happened outside. */

@@ -1,4 +1,4 @@
-// What brokers answer to those who write to the space, as it leaves them: one verdict for each (session, localSeq), for
+// What brokers answer to commits to the space, as it leaves them: one verdict for each (session, localSeq), for
 // ever the same, and nothing for a token that was known to be an old one when the request came.
 import { isDeepStrictEqual } from "node:util";
 import { Violation } from "./violation.ts";
@@ -17,7 +17,7 @@ const verdictCodes: readonly unknown[] = [
   "send_rejected_error",
   "patch_error",
 ];
-/** What may be answered in the place of a verdict that is there. */
+/** What may be answered instead of a verdict that is there. */
 const passing: readonly unknown[] = ["session_revoked_error", "session_not_found", "unauthorized", "rate_limited"];
 
 export class SessionWatch {

@@ -47,11 +47,11 @@ export class SpaceLedger {
     this.#attempts.set(mark, attempt);
   }
 
-  /** Its author was told that it was not accepted. */
+  /** Called when the author of a transaction hears that it was not accepted. */
   reject(mark: number): void {
     const seq = this.#accepted.get(mark);
     if (seq !== undefined)
-      throw new Violation("verdict_wrong", `seq ${seq} was accepted, and its author told otherwise`);
+      throw new Violation("verdict_wrong", `seq ${seq} was accepted, and its author heard otherwise`);
     this.#rejected.add(mark);
   }
 

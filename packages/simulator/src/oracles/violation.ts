@@ -29,7 +29,7 @@ export type OracleName =
   | "not_serializable"
   /** A commit was accepted without a message that it carries, or a message without its commit. */
   | "sends_torn"
-  /** A transaction was told something else than what became of it, or got two verdicts. */
+  /** A transaction heard something else than what became of it, or got two verdicts. */
   | "verdict_wrong"
   /** A caller wrote with a token that another open had made worthless. */
   | "session_stolen"
@@ -39,7 +39,7 @@ export type OracleName =
   | "registered_wrongly"
   /** A refusal of the registrar is in no audit. */
   | "refusal_unaudited"
-  /** An effect happened twice, or a key of once was told of in two ways. */
+  /** An effect happened twice, or a key of once was answered in two ways. */
   | "once_broken"
   /** After all faults have ended, something did not come to its end. */
   | "not_settled"

@@ -18,7 +18,7 @@ const inTransaction = (plant: (tx: SpaceTransaction) => Partial<SpaceTransaction
 
 const original = "SELECT original FROM space_commit WHERE session_id = ? AND local_seq = ?";
 
-/** What was decided under this number, in the place of what comes now. */
+/** What was decided under this number, instead of what comes now. */
 function asDecided(input: Input, disk: Disk): Input {
   const { commit, sessionId } = input as { readonly commit: Input; readonly sessionId: string };
   const row = disk.sql<{ original: string }>(original).get(sessionId, Number(commit.localSeq));
@@ -58,7 +58,7 @@ export const knownBadAgents: readonly KnownBad[] = [
     },
   },
   {
-    what: "a rejection is told and not written",
+    what: "a rejection is reported and not written",
     named: ["verdict_wrong"],
     plants: inTransaction(() => ({ writeRejected: () => ready(() => undefined) })),
   },

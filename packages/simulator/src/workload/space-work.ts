@@ -1,5 +1,5 @@
 // Transactions, branches, merges, takeovers and reads of the past on the shared space, as programs make them with the
-// SDK; and what those who made them saw and were told.
+// SDK; and what their callers saw and heard.
 import type { BranchHandle, Space, SpaceError, Tx } from "@claudemesh/client/space";
 import { applyOperation } from "@claudemesh/protocol/spaces/apply";
 import type { EntityDocument } from "@claudemesh/protocol/spaces/entity";
@@ -89,7 +89,7 @@ export class SpaceWork {
       const { seq } = await handle.transact(build, { retries: operation.retries });
       const accepted = mark === undefined ? undefined : spaces.seqOf(mark);
       if (accepted !== seq) {
-        throw new Violation("verdict_wrong", `transaction ${transaction} was told ${seq} and is ${accepted}`);
+        throw new Violation("verdict_wrong", `transaction ${transaction} was answered ${seq} and is ${accepted}`);
       }
     } catch (error) {
       if (error instanceof Violation || mark === undefined) throw error;
@@ -181,7 +181,7 @@ export class SpaceWork {
     });
   }
 
-  /** Only what was decided: who still waits for a verdict must not be overtaken by a copy. */
+  /** Only what was decided: a commit that still waits for its verdict must not be overtaken by a copy. */
   replay({ agent, pick, altered }: Of<"replay">): Promise<AgentEnd<string>> {
     return this.#withSpace(agent, async (_, { session, sent, call }) => {
       const { sessions } = this.#watch;

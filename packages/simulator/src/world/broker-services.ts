@@ -36,7 +36,7 @@ import type { Disk } from "./disk.ts";
 import type { Life } from "./host.ts";
 import type { SignalBus } from "./signal-bus.ts";
 
-/** What a planted fault may put in the place of what is right. */
+/** What a planted fault may replace. */
 export type StorePlants = {
   readonly broker?: (stores: MessagesStore, disk: Disk) => MessagesStore;
   readonly spaces?: (store: SpacesStore, disk: Disk) => SpacesStore;

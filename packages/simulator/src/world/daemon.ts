@@ -22,7 +22,7 @@ import type { Host } from "./host.ts";
 import { openSimulatedLink } from "./link.ts";
 import type { Network, Wire } from "./network.ts";
 
-/** What a planted fault may put in the place of what is right. */
+/** What a planted fault may replace. */
 export type DaemonPlant = {
   readonly stores?: (stores: DaemonStores, outbox: Disk) => DaemonStores;
   readonly link?: (link: Link) => Link;
@@ -60,7 +60,7 @@ export class DaemonActor {
   readonly #lost: Disk[] = [];
   #api: LocalApi | undefined;
   readonly #waiting = new Set<() => void>();
-  /** Told of every inbox disk that takes the place of another. */
+  /** Called with every inbox disk that replaces another. */
   onNewInbox: (disk: Disk) => void = quiet;
   /** Why it ended by itself, where it did. */
   fatal: string | undefined;

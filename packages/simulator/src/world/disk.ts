@@ -8,7 +8,7 @@ import type { CommitPhase } from "../core/plan.ts";
 
 export type DiskFault = {
   readonly phase: CommitPhase;
-  /** Called at the place; the transaction then fails with this. */
+  /** Called at this point; the transaction then fails with this. */
   readonly strike: () => StorageError;
   /** So many commits go well, then so many do not. */
   skip: number;
@@ -46,7 +46,7 @@ export class Disk extends Sqlite {
     });
   }
 
-  /** After each commit, behind those who were told of its rows before. */
+  /** Called after each commit, behind the listeners to its rows. */
   onCommitted(listener: () => void): void {
     this.#listeners.push(listener);
   }

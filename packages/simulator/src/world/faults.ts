@@ -7,7 +7,7 @@ import type { Actor, World } from "./world.ts";
 
 type DiskFaultOf = Extract<Fault, { kind: "crash_at_commit" | "disk_error" }>;
 
-/** How long a process lives that was told of a failure after the fact. */
+/** How long a process lives on that heard of a failure after the fact. */
 const failedFlushMs = 50;
 const restartMs = 1_000;
 

@@ -117,7 +117,7 @@ export class Life implements Owner {
     return this.host.surroundings.scheduler.after(Math.max(delayMs, 0.01), callback, this);
   }
 
-  /** Tells who has to know that nothing comes from here any more. */
+  /** Calls the listener once nothing comes from here any more. */
   onEnd(tell: () => void): void {
     this.#ending.push(tell);
   }

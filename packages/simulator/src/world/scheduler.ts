@@ -17,7 +17,7 @@ type Event = {
   cancelled: boolean;
 };
 
-// Before any test can put a trap in its place.
+// Taken before any test can replace it by a trap.
 const realImmediate = setImmediate;
 /** Promises that are ready, and those that follow from them, are done when the real loop comes round. */
 const settled = () => new Promise<void>((resolve) => realImmediate(resolve));
