@@ -113,9 +113,9 @@ describe("without a daemon", () => {
   });
 
   test("who is not there is not found, and what is no id is refused", async () => {
-    const nobody = await asAlice("@nobody", "x", "--id", "nobody-1");
-    expect(nobody.code).toBe(5);
-    expect(JSON.parse(nobody.stdout)).toMatchObject({ error: "destination_not_found" });
+    const refused = await asAlice("@nobody", "x", "--id", "nobody-1");
+    expect(refused.code).toBe(5);
+    expect(JSON.parse(refused.stdout)).toMatchObject({ error: "destination_not_found" });
     const bad = await asAlice("@bob", "x", "--id", "has space");
     expect(bad.code).toBe(2);
     expect(JSON.parse(bad.stdout)).toMatchObject({ error: "invalid_client_message_id" });

@@ -45,8 +45,8 @@ describe("claudemesh daemon up", () => {
       `broker = "http://127.0.0.1:1"\nbrokers = ["${world.brokerUrl}"]`,
     );
     writeFileSync(config, text);
-    const nobody = await up(alice.home);
-    expect(nobody).toMatchObject({ code: 0, value: { broker: { state: "offline", reason: "unreachable" } } });
+    const offline = await up(alice.home);
+    expect(offline).toMatchObject({ code: 0, value: { broker: { state: "offline", reason: "unreachable" } } });
     const vain = await runCli(["daemon", "reconnect", "--json"], { home: alice.home });
     expect(vain.code).toBe(3);
     await runCli(["daemon", "down"], { home: alice.home });

@@ -145,7 +145,7 @@ describe("claudemesh mcp", () => {
     const agent = await agentOf(alice);
     const unknown = await call(agent, "send", { to: "@bob", message: "x", colour: "red" });
     expect(unknown).toMatchObject({ isError: true, value: { error: "unknown_field", field: "colour" } });
-    const nobody = await call(agent, "send", { to: "dm:zz", message: "x" });
-    expect(nobody).toMatchObject({ isError: true, value: { error: "invalid_address" } });
+    const invalid = await call(agent, "send", { to: "dm:zz", message: "x" });
+    expect(invalid).toMatchObject({ isError: true, value: { error: "invalid_address" } });
   });
 });

@@ -25,7 +25,7 @@ export class BenchDaemon {
   }
 
   static async start(home: string, closing: Closing): Promise<BenchDaemon> {
-    await expectNobodyAt(awayPort);
+    await expectNothingAt(awayPort);
     const paths = meshPaths(home, mesh);
     ensureMeshDir(paths);
     writeKeyFile(paths.keypair, generateMemberKeys());
@@ -57,7 +57,7 @@ export class BenchDaemon {
   }
 }
 
-function expectNobodyAt(port: number): Promise<void> {
+function expectNothingAt(port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: "127.0.0.1", port });
     socket.once("connect", () => {

@@ -15,7 +15,7 @@ it("names the line and the word, in comments of both kinds", () => {
 });
 
 it("refuses a banned word that is one of an identifier's words", () => {
-  const names = ["place", "toldUpTo", "#lanes", "readPlaces", "HANDS", "free_hand", "LanesOfSpace"];
+  const names = ["place", "toldUpTo", "#lanes", "readPlaces", "HANDS", "free_hand", "LanesOfSpace", "toNobody"];
   for (const name of names) expect(inSource(`f(${name})`)).toEqual([`1 "${name}"`]);
 });
 

@@ -56,7 +56,7 @@ function* findInSource(source: string): Generator<readonly [line: number, proble
   for (const { type, text, at } of readSourceWords(source)) {
     if (type === "identifier") {
       const words = nounsOf(text);
-      const ban = identifierBans.find(({ pattern }) => words.some((word) => pattern.test(word)));
+      const ban = [...identifierBans, ...proseBans].find(({ pattern }) => words.some((word) => pattern.test(word)));
       if (ban !== undefined) yield [lineAt(source, at), `"${text}": ${ban.reason}`];
       continue;
     }

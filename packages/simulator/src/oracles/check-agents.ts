@@ -26,7 +26,7 @@ export function describeUnsettled(world: World, watch: MeshWatch): string | unde
     const newest = watch.once.newestOf(key);
     return newest !== undefined && newest.settlement === undefined && newest.leaseUntilMs > nowMs;
   });
-  return running === undefined ? undefined : `the lease of ${running} goes on and nobody runs it`;
+  return running === undefined ? undefined : `the lease of ${running} goes on and no agent runs it`;
 }
 
 /** A lease that was given by a clock that was ahead ends when the others have come there. */
@@ -37,7 +37,7 @@ function furthestNowMs({ brokers }: World): number {
 
 function problemOf({ process }: AgentActor, truth: Documents): string | undefined {
   const space = process?.space;
-  if (process === undefined || !process.isOnline) return "nobody is there";
+  if (process === undefined || !process.isOnline) return "it is not connected";
   if (space === undefined) return "the space was never opened";
   if (space.pending > 0) return `${space.pending} commits have no verdict`;
   for (const id of entityIds) {

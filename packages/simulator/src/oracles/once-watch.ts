@@ -71,7 +71,7 @@ export class OnceWatch {
     const { epoch, result } = body as { readonly epoch?: number; readonly result?: unknown };
     const stored = this.#epochs.get(key)?.find((each) => each.epoch === epoch);
     if (call === "once.claim" && status === 201 && stored?.claimId !== input.claim_id) {
-      broken(`${key}: epoch ${epoch} was given to ${input.claim_id} and is ${stored?.claimId ?? "nobody"}'s`);
+      broken(`${key}: epoch ${epoch} was given to ${input.claim_id} and belongs to ${stored?.claimId ?? "no claim"}`);
     }
     if (call === "once.claim" && status === 200) this.checkResult(key, result);
     const isSettled = call === "once.record" || call === "once.resolve";

@@ -113,7 +113,7 @@ export const knownBadMessages: readonly KnownBad[] = [
     })),
   },
   {
-    what: "a delivery is settled for everybody when one receiver acknowledges it",
+    what: "a delivery is settled for all receivers when one acknowledges it",
     named: ["delivery_lost", "audit_unbalanced"],
     plants: inBroker((stores, disk) => ({
       ...stores,
