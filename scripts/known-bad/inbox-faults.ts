@@ -1,7 +1,7 @@
 // Faults in what a reader of the inbox is given: each hides mail from a program that did nothing wrong.
 import type { KnownBad } from "./fault.ts";
 
-const inboxReader = "packages/daemon/src/core/reader-place.ts";
+const inboxReader = "packages/daemon/src/core/reader-progress.ts";
 
 export const inboxFaults: readonly KnownBad[] = [
   {
@@ -10,18 +10,18 @@ export const inboxFaults: readonly KnownBad[] = [
     edits: [
       {
         file: inboxReader,
-        find: "  return { ...place, offered: later(place.offered, upTo) };\n",
-        replace: "  return { ...place, position: later(place.position, upTo), offered: later(place.offered, upTo) };\n",
+        find: "  return { ...progress, offered: later(progress.offered, upTo) };\n",
+        replace: "  return { ...progress, position: later(progress.position, upTo), offered: later(progress.offered, upTo) };\n",
       },
     ],
   },
   {
     name: "reader-acknowledges-what-it-was-not-offered",
-    harm: "a place from elsewhere passes over mail that no program has seen",
+    harm: "an id from elsewhere passes over mail that no program has seen",
     edits: [
       {
         file: inboxReader,
-        find: "  const reached = upTo < place.offered ? upTo : place.offered;\n",
+        find: "  const reached = upTo < progress.offered ? upTo : progress.offered;\n",
         replace: "  const reached = upTo;\n",
       },
     ],

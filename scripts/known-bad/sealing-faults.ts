@@ -65,7 +65,7 @@ export const sealingFaults: readonly KnownBad[] = [
     harm: "the broker reads the meta of direct messages",
     edits: [
       {
-        file: "packages/daemon/src/core/send-frame.ts",
+        file: "packages/daemon/src/core/outbox-row.ts",
         find: '  const canonicalMeta = version === "3" ? "" : row.canonicalMeta;\n',
         replace: "  const { canonicalMeta } = row;\n",
       },
@@ -131,9 +131,9 @@ export const sealingFaults: readonly KnownBad[] = [
     harm: "a caller that looks up a stranger's message reads the name of a member that it knows",
     edits: [
       {
-        file: "packages/daemon/src/wire-operator.ts",
+        file: "packages/daemon/src/wiring/wire-operator.ts",
         find: "wiring.nameOf(pubkey, remembered) ?? (pubkey",
-        replace: "accept.directory.nameOf(pubkey) ?? (pubkey",
+        replace: "enqueue.directory.nameOf(pubkey) ?? (pubkey",
       },
     ],
   },

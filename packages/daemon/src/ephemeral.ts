@@ -1,5 +1,6 @@
-// A member for a while: keys in memory alone, data in a folder that goes away at the end. The rest of the mesh's folder
-// is used as always, so that commands find the socket; what stood in config.toml before is put back.
+// A member for one run of a daemon: its keys are in memory alone, and its data is in a folder that is removed at the end.
+// The rest of the mesh's folder is used as always, so that commands find the socket. What config.toml said before is put
+// back.
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -16,9 +17,10 @@ import { generateMemberKeys, type MemberKeys } from "@claudemesh/client/keys";
 import { createPrivateFile, replacePrivateFile } from "@claudemesh/client/private-files";
 import type { Invite } from "@claudemesh/protocol/wire/invite";
 import { acquireInstanceLock } from "@claudemesh/storage/instance-lock";
-import type { OutboxStore } from "./ports.ts";
+import type { OutboxStore, Timer } from "./ports.ts";
 import type { ReleaseStack } from "./release-stack.ts";
 import { StartRefused } from "./start-refused.ts";
+import type { SystemClock } from "./system-clock.ts";
 
 export type EphemeralOrder = {
   readonly invite: Invite;
@@ -31,7 +33,7 @@ const folderPrefix = "ephemeral-";
 /** Inside the data folder: what config.toml said before, where it said something. */
 const configBefore = "config.before";
 
-/** The lock comes first: an invite is good once, and must not be spent on a start that is refused. */
+/** Takes the lock first: an invite is good once, and must not be spent on a start that is refused. */
 export async function openEphemeralMember(
   order: EphemeralOrder,
   paths: MeshPaths,
@@ -62,14 +64,14 @@ export async function openEphemeralMember(
   return { mesh, keys, paths: { ...paths, ...data } };
 }
 
-/** What ephemeral daemons left that were killed. Called with the lock held. */
+/** Removes what ephemeral daemons left behind that were killed. Called with the lock held. */
 export function removeLeftovers(paths: MeshPaths): void {
   for (const name of readdirSync(paths.dir)) {
     if (name.startsWith(folderPrefix)) removeFolder(paths, join(paths.dir, name));
   }
 }
 
-/** A home that has joined in the meantime keeps its config.toml. The folder goes last: until then all can be repeated. */
+/** A home that has joined in the meantime keeps its config.toml. The folder goes last, so that all of this can be repeated. */
 function removeFolder(paths: MeshPaths, folder: string): void {
   if (!existsSync(paths.keypair)) {
     const before = join(folder, configBefore);
@@ -85,21 +87,39 @@ function keysInTheWay(paths: MeshPaths): StartRefused {
   return new StartRefused("keys_in_the_way", message);
 }
 
-const drainGraceMs = 1_000;
-const lookMs = 20;
+/** Timers stand still while the machine sleeps, so the clock is read at least this often. */
+const clockReadMs = 60_000;
 
-export type Farewell = {
-  /** There is no next start that could send what is left, so the end waits a moment for it. */
+/** Calls `onEnd` once the time to live is over. Time that the machine slept counts. */
+export function endAfter(clock: SystemClock, ttlMs: number, onEnd: () => void): Timer {
+  const endMs = clock.nowMs() + ttlMs;
+  let timer: Timer | undefined;
+  const check = () => {
+    clock.noticeSleep();
+    const leftMs = endMs - clock.nowMs();
+    if (leftMs <= 0) onEnd();
+    else timer = clock.setTimer(Math.min(leftMs, clockReadMs), check);
+  };
+  check();
+  return { cancel: () => timer?.cancel() };
+}
+
+const drainGraceMs = 1_000;
+const countEveryMs = 20;
+
+/** Whether an ephemeral daemon sent everything that it accepted. What it did not send is lost with its keys. */
+export type ShutdownReport = {
+  /** Waits a moment for the drain, because no next start could send what is left. */
   readonly waitForDrain: () => Promise<void>;
-  /** Looks once more, before the outbox is closed. */
+  /** Counts the unsent messages for the last time. To be called before the outbox is closed. */
   readonly countUnsent: () => void;
-  /** What could not be sent is gone, and that is no success. */
+  /** Makes the end a failure where messages were lost. */
   readonly amend: <End extends { readonly message: string }>(end: End) => End | LossyEnd;
 };
 
 type LossyEnd = { readonly reason: "messages_discarded"; readonly exitCode: 1; readonly message: string };
 
-export function createFarewell(outbox: Pick<OutboxStore, "counts">): Farewell {
+export function createShutdownReport(outbox: Pick<OutboxStore, "counts">): ShutdownReport {
   const unsentNow = () => {
     const { pending, inflight } = outbox.counts();
     return pending + inflight;
@@ -107,7 +127,9 @@ export function createFarewell(outbox: Pick<OutboxStore, "counts">): Farewell {
   let unsent = 0;
   return {
     waitForDrain: async () => {
-      for (let waitedMs = 0; waitedMs < drainGraceMs && unsentNow() > 0; waitedMs += lookMs) await sleep(lookMs);
+      for (let waitedMs = 0; waitedMs < drainGraceMs && unsentNow() > 0; waitedMs += countEveryMs) {
+        await sleep(countEveryMs);
+      }
     },
     countUnsent: () => {
       unsent = unsentNow();

@@ -1,6 +1,6 @@
 // Starts one daemon and stops it again: takes the folder's lock, opens the stores, wires the services, listens. No
 // rules here; each is in the service it belongs to.
-import { existsSync, statfsSync } from "node:fs";
+import { existsSync, readFileSync, statfsSync } from "node:fs";
 import process from "node:process";
 import type { BrokerTrust } from "@claudemesh/client/broker-trust";
 import { type MeshConfig, type MeshPaths, meshPaths } from "@claudemesh/client/home";
@@ -15,7 +15,7 @@ import { isInClear } from "@claudemesh/protocol/wire/in-clear";
 import { StorageError } from "@claudemesh/storage/errors";
 import { type DaemonConfig, type DaemonSettings, readDaemonConfig } from "./config.ts";
 import type { HostFacts } from "./core/host-fingerprint.ts";
-import { createFarewell, type EphemeralOrder } from "./ephemeral.ts";
+import { createShutdownReport, type EphemeralOrder, endAfter } from "./ephemeral.ts";
 import { containerSigns, isInContainer } from "./files/container.ts";
 import { openLocalTokens } from "./files/local-token.ts";
 import { openLogFile } from "./files/log-file.ts";
@@ -28,13 +28,11 @@ import { ReleaseStack } from "./release-stack.ts";
 import type { LinkEvents } from "./services/broker-link.ts";
 import { confirmHost } from "./services/confirm-host.ts";
 import { LiveSettings } from "./services/live-settings.ts";
-import { endAfter } from "./services/time-to-live.ts";
 import { StartRefused } from "./start-refused.ts";
 import { openStores } from "./stores/sqlite/open-stores.ts";
 import { createSystemClock, type SystemClock } from "./system-clock.ts";
 import { startLocalServer } from "./transport/server.ts";
-import { packageVersion } from "./version.ts";
-import { wireServices } from "./wire-services.ts";
+import { wireServices } from "./wiring/wire-services.ts";
 
 export type StartOptions = {
   readonly home: string;
@@ -69,6 +67,12 @@ const requestGraceMs = 2_000;
 
 /** A disk that fails one read may not fail the next, and until a start is through it has changed nothing that counts. */
 const startTriesMax = 3;
+
+/** The version of this package. */
+function packageVersion(): string {
+  const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { version: string }).version;
+}
 
 /** Rejects with StartRefused, or with what the home has to say about the mesh's name. */
 export async function startDaemon(options: StartOptions): Promise<RunningDaemon> {
@@ -112,8 +116,8 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
   const stores = await openStores(paths, clock, failpoints, log);
   resources.push(() => stores.close());
   refuseNewerSchema(paths.schemaVersion, stores.schema);
-  const farewell = ephemeral === undefined ? undefined : createFarewell(stores.outbox);
-  resources.push(() => farewell?.countUnsent());
+  const shutdownReport = ephemeral === undefined ? undefined : createShutdownReport(stores.outbox);
+  resources.push(() => shutdownReport?.countUnsent());
 
   const where = { brokers: readKnownBrokers(paths, mesh), trust: trustOf(paths, mesh, log) };
   const { promise: exiting, resolve: exit } = Promise.withResolvers<DaemonExit>();
@@ -131,13 +135,13 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
     onBrokers: (urls) => keepBrokers(paths, urls, log),
   });
   resources.push(() => services.stop());
-  resources.push(() => farewell?.waitForDrain());
+  resources.push(() => shutdownReport?.waitForDrain());
   const tokens = openLocalTokens(paths.localToken, clock);
-  const place = { folder: paths.dir, brokerUrl: () => services.brokerUrl() ?? mesh.broker };
+  const findings = { folder: paths.dir, brokerUrl: () => services.brokerUrl() ?? mesh.broker };
   const server = await startLocalServer({
     config: config.ipc,
     settings,
-    api: services.localApi({ version, rotateToken: tokens.rotate, reload: () => settings.reload(), place }),
+    api: services.localApi({ version, rotateToken: tokens.rotate, reload: () => settings.reload(), findings }),
     tokens,
     socketPath: paths.sock,
     tcpEnabled: config.ipc.tcpEnabled ?? !isInContainer(containerSigns(options.env)),
@@ -161,7 +165,7 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
     // While the folder is still ours: the next daemon writes its own.
     noteEnd(end);
     await resources.releaseAll();
-    return farewell?.amend(end) ?? end;
+    return shutdownReport?.amend(end) ?? end;
   });
   return {
     socket: paths.sock,

@@ -2,6 +2,7 @@
 // is shown. States and transitions are the protocol's; performing them is the store's.
 import type { OutboxItem } from "@claudemesh/client/daemon";
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
+import { type AcceptRequest, writeAcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import type { Destination } from "@claudemesh/protocol/messages/addresses";
 import type { EnvelopeVersion, Meta, Priority } from "@claudemesh/protocol/messages/envelope";
 import { fateOf } from "@claudemesh/protocol/messages/fate";
@@ -49,6 +50,14 @@ export function firstTryOf(row: NewOutboxRow): ClaimedRow {
   const { id, clientMessageId, destination, priority, canonicalMeta, replyToId, envelopeVersion, payload } = row;
   const content = { destination, priority, canonicalMeta, replyToId, envelopeVersion, payload };
   return { id, clientMessageId, attempts: 0, unanswered: 0, ...content, enqueuedAt: row.enqueuedAt };
+}
+
+/** A row as the broker is asked to accept it. The broker recomputes the wire fingerprint from exactly this. */
+export function sendFrame(row: ClaimedRow): AcceptRequest {
+  const { clientMessageId, envelopeVersion: version, destination, priority, replyToId, payload: body } = row;
+  // The meta of version "3" is inside the sealed payload, and in no frame.
+  const canonicalMeta = version === "3" ? "" : row.canonicalMeta;
+  return writeAcceptRequest(clientMessageId, { version, destination, priority, replyToId, canonicalMeta, body });
 }
 
 /**

@@ -17,8 +17,7 @@ import {
   stepDrain,
 } from "../core/drain-state.ts";
 import { createLogLimiter, isWorthALine } from "../core/log-limiter.ts";
-import { type ClaimedRow, firstTryOf, type NewOutboxRow } from "../core/outbox-row.ts";
-import { sendFrame } from "../core/send-frame.ts";
+import { type ClaimedRow, firstTryOf, type NewOutboxRow, sendFrame } from "../core/outbox-row.ts";
 import { endTry, readAcceptance, type TryEnd } from "../core/try-end.ts";
 import type { BrokerLink, Clock, Log, OutboxStore, Timer } from "../ports.ts";
 

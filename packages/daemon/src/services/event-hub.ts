@@ -3,8 +3,7 @@
 import type { LinkStatus } from "@claudemesh/client/link-contract";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { writeStrictJson } from "@claudemesh/protocol/json";
-import { firstPosition, readLastEventId } from "../core/event-id.ts";
-import type { EventKind } from "../core/event-text.ts";
+import { type EventKind, firstPosition, readLastEventId } from "../core/event-text.ts";
 import type { InboxRecord } from "../core/inbox-message.ts";
 import type { Clock, InboxStore, Log, Timer, WatchOutbox } from "../ports.ts";
 import { type EventSink, EventStream } from "./event-stream.ts";

@@ -1,8 +1,14 @@
 // One reader of events. Messages are never held for it: they are read from the inbox when it has taken the last ones,
 // so that what it gets is what is stored, in its order, without a gap. Other events happen only now; they wait for a
 // slow reader up to a bound. A reader that takes nothing while more than that happens is told where to resume, and left.
-import { eventIdAfter } from "../core/event-id.ts";
-import { type EventKind, encodeEvent, encodeEventText, heartbeatText, openingText } from "../core/event-text.ts";
+import {
+  type EventKind,
+  encodeEvent,
+  encodeEventText,
+  eventIdAfter,
+  heartbeatText,
+  openingText,
+} from "../core/event-text.ts";
 import type { InboxRecord } from "../core/inbox-message.ts";
 import type { Clock, InboxStore, Log, Timer } from "../ports.ts";
 

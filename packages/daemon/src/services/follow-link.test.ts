@@ -15,7 +15,7 @@ test("a parameter that has its default because it made no sense is a warning, an
     rebuild: { run: done },
     events: { brokerStatus: () => undefined },
     noticeSleep: () => undefined,
-    membership: { heed: () => undefined },
+    membership: { applyLinkStatus: () => undefined },
     destinations: { forgetAll: () => undefined },
     log,
   } as unknown as FollowPorts;

@@ -23,7 +23,7 @@ export type FollowPorts = {
   readonly pins: Pick<PeerPins, "describe">;
   /** As it is shown: no name that is pinned to another key. */
   readonly nameOf: (pubkey: string) => string | undefined;
-  readonly membership: Pick<Membership, "heed">;
+  readonly membership: Pick<Membership, "applyLinkStatus">;
   readonly destinations: Pick<DestinationDirectory, "forget" | "forgetAll">;
   readonly drain: Pick<Drain, "linkUp" | "linkDown">;
   readonly expiry: Pick<Expiry, "sweep" | "settleUnknownFates">;
@@ -52,7 +52,7 @@ export function followLink(ports: FollowPorts): LinkFollower {
   };
   return {
     onStatus: (status) => {
-      ports.membership.heed(status);
+      ports.membership.applyLinkStatus(status);
       ports.events.brokerStatus(status);
       switch (status.state) {
         case "connecting":

@@ -31,10 +31,10 @@ it("ends when the broker says so, is told once, and stays ended after a restart"
   const { clock, log, open } = await setUp();
   const membership = open();
   const at = clock.nowMs();
-  membership.heed(offline("member_revoked"));
+  membership.applyLinkStatus(offline("member_revoked"));
   await settle();
   await clock.advance(60_000);
-  membership.heed(offline("member_revoked"));
+  membership.applyLinkStatus(offline("member_revoked"));
   await settle();
   for (const each of [membership, open()]) {
     expect(each.ended).toEqual({ at });
@@ -48,8 +48,8 @@ it("ends when the broker says so, is told once, and stays ended after a restart"
 it("is not ended by a broker that is away or refuses without that reason", async () => {
   const { open } = await setUp();
   const membership = open();
-  membership.heed(offline("unreachable"));
-  membership.heed(offline("unauthorized"));
+  membership.applyLinkStatus(offline("unreachable"));
+  membership.applyLinkStatus(offline("unauthorized"));
   membership.require();
   expect(membership.ended).toBeUndefined();
 });
@@ -57,10 +57,10 @@ it("is not ended by a broker that is away or refuses without that reason", async
 it("is there again after a hello that succeeds, also after a restart", async () => {
   const { open } = await setUp();
   const membership = open();
-  membership.heed(offline("member_revoked"));
-  membership.heed(offline("unreachable"));
+  membership.applyLinkStatus(offline("member_revoked"));
+  membership.applyLinkStatus(offline("unreachable"));
   expect(membership.ended).toBeDefined();
-  membership.heed(online);
+  membership.applyLinkStatus(online);
   membership.require();
   await settle();
   expect(open().ended).toBeUndefined();

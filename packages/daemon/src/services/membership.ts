@@ -37,7 +37,7 @@ export class Membership {
   }
 
   /** Only the link's own word counts: that the broker is away says nothing about the member. */
-  heed(status: LinkStatus): void {
+  applyLinkStatus(status: LinkStatus): void {
     if (status.state === "online" && this.#ended !== undefined) this.#change(undefined);
     const isEnd = status.state === "offline" && status.reason === "member_revoked";
     if (isEnd && this.#ended === undefined) {

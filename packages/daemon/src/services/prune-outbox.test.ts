@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ManualClock } from "../testing/manual-clock.ts";
 import { newRow, openTestStores, recordingLog } from "../testing/test-stores.ts";
-import { pruneOutbox } from "./prune-outbox.ts";
+import { pruneOutbox } from "./retention.ts";
 
 const dayMs = 86_400_000;
 const acceptance = { brokerMessageId: "b", historyId: 3, historyAvailable: true };

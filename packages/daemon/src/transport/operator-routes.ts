@@ -1,4 +1,6 @@
-// Routes for whoever looks after messages: where one is, marking one as read, requeueing and pruning outbox rows.
+// Routes for an operator: where a message is, marking one as read, requeueing, dismissing and pruning outbox rows, and the
+// audit.
+import type { AuditReport } from "@claudemesh/client/daemon";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import {
@@ -11,8 +13,8 @@ import { type RequeueRequest, requeueRequestSchema } from "@claudemesh/protocol/
 import type { InboxEntries } from "../ports.ts";
 import { type DismissPorts, dismissRow } from "../services/dismiss.ts";
 import { type FindMessagePorts, findMessage } from "../services/find-message.ts";
-import { type PrunePorts, pruneOutbox } from "../services/prune-outbox.ts";
 import { type RequeuePorts, requeueRow } from "../services/requeue.ts";
+import { type PrunePorts, pruneOutbox } from "../services/retention.ts";
 import { noBody, noQuery } from "./queries.ts";
 import { type Answer, ok, type Route } from "./route.ts";
 
@@ -21,6 +23,7 @@ export type OperatorApi = {
   readonly dismiss: DismissPorts;
   readonly prune: PrunePorts;
   readonly messages: FindMessagePorts;
+  readonly audit: () => Promise<AuditReport>;
   readonly marks: { readonly entries: Pick<InboxEntries, "markRead">; readonly nowMs: () => number };
 };
 
@@ -68,6 +71,13 @@ export const operatorRoutes: readonly Route<OperatorApi>[] = [
     summary: "Mark a message as read",
     schema: { querystring: noQuery, params: idParams, body: noBody },
     handle: (api, { params }) => markRead(api.marks, idOf(params)),
+  },
+  {
+    method: "GET",
+    url: "/v1/audit",
+    summary: "Do the records balance, layer by layer?",
+    schema: { querystring: noQuery },
+    handle: async ({ audit }) => ok({ ...(await audit()) }),
   },
 ];
 

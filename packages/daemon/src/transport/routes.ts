@@ -3,7 +3,6 @@
 import type { HttpServerOptions } from "@claudemesh/http/server";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { toMeshError } from "../storage-failure.ts";
-import { type AuditApi, auditRoutes } from "./audit-route.ts";
 import { type BrokerApi, brokerRoutes } from "./broker-routes.ts";
 import { type ControlApi, controlRoutes } from "./control-routes.ts";
 import { type InboxApi, inboxRoutes } from "./inbox-routes.ts";
@@ -14,13 +13,12 @@ import { type PinApi, pinRoutes } from "./pin-routes.ts";
 import { noQuery } from "./queries.ts";
 import { type Answer, type OnRefused, ok, type Route, type TextAnswer } from "./route.ts";
 
-export type LocalApi = MessageApi & InboxApi & OperatorApi & AuditApi & BrokerApi & PinApi & ControlApi;
+export type LocalApi = MessageApi & InboxApi & OperatorApi & BrokerApi & PinApi & ControlApi;
 
 export const routes: readonly Route<LocalApi>[] = [
   ...messageRoutes,
   ...inboxRoutes,
   ...operatorRoutes,
-  ...auditRoutes,
   ...brokerRoutes,
   ...pinRoutes,
   ...controlRoutes,

@@ -1,13 +1,13 @@
-// Programs that read the inbox and how far each has come, beside the messages themselves: a position means nothing without
-// them, and both are copied, restored and lost together.
+// How far each named reader of the inbox has come. It is stored in the database of the messages, because a position means
+// nothing without them: both are copied, restored and lost together.
 import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import { acknowledge, beforeAll, offer, type ReaderPlace } from "../../core/reader-place.ts";
+import { acknowledge, beforeAll, offer, type ReaderProgress } from "../../core/reader-progress.ts";
 import type { InboxReaders, ReaderAsk, ReaderPage } from "../../ports.ts";
 import { countUnread, listRows, listRowsBefore, unreadOnly } from "./inbox-reading.ts";
 import { selectLastId } from "./inbox-store.ts";
 
-/** Names are chosen by callers, so that there could be any number; the one that was not used for longest is forgotten. */
+/** Callers choose the names, so there could be any number; the reader that was unused for the longest time is forgotten. */
 const readersMax = 1_024;
 
 export function createSqliteInboxReaders(commit: GroupCommit): InboxReaders {
@@ -15,16 +15,16 @@ export function createSqliteInboxReaders(commit: GroupCommit): InboxReaders {
 }
 
 function takeNext(tx: Sqlite, { reader, acknowledge: upTo, limit }: ReaderAsk, nowMs: number): ReaderPage {
-  const known = selectPlace(tx, reader);
-  const before = known ?? placeOfNewest(tx, limit);
+  const stored = selectProgress(tx, reader);
+  const before = stored ?? progressAtNewest(tx, limit);
   const reached = acknowledge(before, upTo);
   const { items } = listRows(tx, unreadOnly, { after: reached.position, limit });
   const last = items.at(-1)?.id ?? reached.position;
   const after = offer(reached, last);
-  if (known === undefined) makeRoom(tx);
-  // The position of a new reader too: what it is offered first has to be there again when the answer is lost.
-  if (known === undefined || after.position !== known.position || after.offered !== known.offered) {
-    putPlace(tx, reader, after, nowMs);
+  if (stored === undefined) makeRoom(tx);
+  // The progress of a new reader is stored too: if the answer is lost, it has to be offered the same messages again.
+  if (stored === undefined || after.position !== stored.position || after.offered !== stored.offered) {
+    putProgress(tx, reader, after, nowMs);
   }
   return {
     items,
@@ -36,8 +36,8 @@ function takeNext(tx: Sqlite, { reader, acknowledge: upTo, limit }: ReaderAsk, n
   };
 }
 
-/** Right before the newest page of what is unread, so that a full inbox does not hide what has just arrived. */
-function placeOfNewest(tx: Sqlite, limit: number): ReaderPlace {
+/** A new reader begins right before the newest page of unread messages, so that a full inbox hides nothing new. */
+function progressAtNewest(tx: Sqlite, limit: number): ReaderProgress {
   const first = listRowsBefore(tx, unreadOnly, { before: undefined, limit }).items[0]?.id;
   const position = (first === undefined ? selectLastId(tx) : selectIdBefore(tx, first)) ?? beforeAll;
   return { startsAt: first ?? position, position, offered: position };
@@ -47,15 +47,15 @@ function selectIdBefore(tx: Sqlite, id: string): string | undefined {
   return tx.sql<{ id: string }>("SELECT id FROM inbox_message WHERE id < ? ORDER BY id DESC LIMIT 1").get(id)?.id;
 }
 
-type PlaceRow = { readonly starts_at: string; readonly position: string; readonly offered: string };
+type ProgressRow = { readonly starts_at: string; readonly position: string; readonly offered: string };
 
-function selectPlace(tx: Sqlite, name: string): ReaderPlace | undefined {
-  const select = tx.sql<PlaceRow>("SELECT starts_at, position, offered FROM inbox_reader WHERE name = ?");
+function selectProgress(tx: Sqlite, name: string): ReaderProgress | undefined {
+  const select = tx.sql<ProgressRow>("SELECT starts_at, position, offered FROM inbox_reader WHERE name = ?");
   const row = select.get(name);
   return row === undefined ? undefined : { startsAt: row.starts_at, position: row.position, offered: row.offered };
 }
 
-function putPlace(tx: Sqlite, name: string, { startsAt, position, offered }: ReaderPlace, nowMs: number): void {
+function putProgress(tx: Sqlite, name: string, { startsAt, position, offered }: ReaderProgress, nowMs: number): void {
   tx.sql(
     `INSERT INTO inbox_reader (name, starts_at, position, offered, used_at) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (name) DO UPDATE SET position = excluded.position, offered = excluded.offered, used_at = excluded.used_at`,

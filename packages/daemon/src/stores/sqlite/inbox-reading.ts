@@ -3,9 +3,8 @@
 import { limits } from "@claudemesh/protocol/messages/limits";
 import type { Sqlite, SqliteValue } from "@claudemesh/storage/sqlite";
 import type { InboxRecord } from "../../core/inbox-message.ts";
-import { toSearchExpression } from "../../core/search-terms.ts";
 import type { InboxFilter, InboxNews, Page, PageBefore, PageOfNewest, PageQuery } from "../../ports.ts";
-import { findMatches } from "./inbox-search.ts";
+import { findMatches, toSearchExpression } from "./inbox-search.ts";
 import { lowestUlidAt } from "./time-ordered-ids.ts";
 
 const pageBytesMax = 4 * 1_048_576;

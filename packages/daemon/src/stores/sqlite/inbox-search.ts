@@ -1,5 +1,5 @@
-// The full-text index over the inbox's readable bodies: kept in the same transaction as the row that it is about, asked
-// by number. What a query text means is in core/search-terms.ts.
+// The full-text index over the readable bodies of the inbox. It changes in the same transaction as the row that it
+// indexes, and answers with the numbers of rows.
 import { textOf } from "@claudemesh/protocol/wire/history-item";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 
@@ -13,6 +13,25 @@ export function indexBody(tx: Sqlite, seq: number, unreadable: boolean, body: Ui
 /** Nothing happens where the message was never indexed. */
 export function unindexBody(tx: Sqlite, seq: number): void {
   tx.sql("DELETE FROM inbox_search WHERE rowid = ?").run(seq);
+}
+
+/**
+ * What a person typed into a search, as an expression of the full-text index. Every word is quoted, so that no text is an
+ * error and no word an operator; a word that ends in * stands for all words that begin so. Undefined where there is no word.
+ */
+export function toSearchExpression(text: string): string | undefined {
+  const words = text.split(/[\s\0]+/u).filter((word) => word.replaceAll("*", "") !== "");
+  if (words.length === 0) return undefined;
+  return words.map(quoteWord).join(" ");
+}
+
+function quoteWord(word: string): string {
+  const isPrefix = word.endsWith("*");
+  // Step by step: an expression for the stars at the end starts again at every star before it.
+  let end = word.length;
+  while (word[end - 1] === "*") end -= 1;
+  const quoted = `"${word.slice(0, end).replaceAll('"', '""')}"`;
+  return isPrefix ? `${quoted}*` : quoted;
 }
 
 /** Numbers of the messages that have all the words, in the order of arrival. */

@@ -1,12 +1,12 @@
 import type { LinkStatus } from "@claudemesh/client/link-contract";
 import { describe, expect, it } from "vitest";
 import { recordingLog } from "../testing/test-stores.ts";
-import { createRegularWork } from "./regular-work.ts";
+import { runRound } from "./periodic-tasks.ts";
 
 function setUp(state: "online" | "connecting", rebuild: () => Promise<boolean> = async () => true) {
   const done: string[] = [];
   const log = recordingLog();
-  const work = createRegularWork({
+  const ports = {
     noticeSleep: () => done.push("noticed"),
     expiry: {
       sweep: async () => {
@@ -20,30 +20,30 @@ function setUp(state: "online" | "connecting", rebuild: () => Promise<boolean> =
       },
     },
     linkStatus: () => ({ state }) as LinkStatus,
-    keepHouse: async () => {
-      done.push("kept house");
+    applyRetention: async () => {
+      done.push("applied retention");
     },
     log,
-  });
-  return { done, log, beat: (number: number) => work(number, () => false) };
+  };
+  return { done, log, run: (round: number) => runRound(ports, round, () => false) };
 }
 
-describe("a beat", () => {
-  it("goes on with a rebuild that stopped while the link stayed up", async () => {
-    const { beat, done } = setUp("online");
-    await beat(1);
+describe("a round of the periodic tasks", () => {
+  it("resumes a rebuild that stopped while the link stayed up", async () => {
+    const { run, done } = setUp("online");
+    await run(1);
     expect(done).toEqual(["noticed", "rebuilt", "swept"]);
   });
 
-  it("asks for nothing while the broker is away, and puts old rows away now and then", async () => {
-    const { beat, done } = setUp("connecting");
-    await beat(60);
-    expect(done).toEqual(["noticed", "swept", "kept house"]);
+  it("asks for nothing while the broker is away, and applies retention once in sixty rounds", async () => {
+    const { run, done } = setUp("connecting");
+    await run(60);
+    expect(done).toEqual(["noticed", "swept", "applied retention"]);
   });
 
   it("ends old rows although a rebuild fails", async () => {
-    const { beat, done, log } = setUp("online", () => Promise.reject(new Error("the disk refuses")));
-    await beat(1);
+    const { run, done, log } = setUp("online", () => Promise.reject(new Error("the disk refuses")));
+    await run(1);
     expect(done).toContain("swept");
     expect(log.events()).toEqual(["background_failed"]);
   });

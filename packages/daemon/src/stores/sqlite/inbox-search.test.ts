@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { toSearchExpression } from "./search-terms.ts";
+import { toSearchExpression } from "./inbox-search.ts";
 
 test.each([
   ["build*", '"build"*'],

@@ -1,20 +1,20 @@
-// Puts together what looks at the daemon from outside: events, counters, metrics, what was negotiated, and questions to
-// the broker. Nothing is decided here.
-import { showInboxItem } from "./core/inbox-message.ts";
-import { mayBeStoredTwice } from "./core/outbox-row.ts";
-import type { BrokerLink, Clock, Log } from "./ports.ts";
-import { createAskBroker } from "./services/ask-broker.ts";
-import { countDelivery, countTry, createDaemonCounters } from "./services/daemon-counters.ts";
-import type { DestinationDirectory } from "./services/destination-directory.ts";
-import type { DrainPorts } from "./services/drain.ts";
-import { EventHub } from "./services/event-hub.ts";
-import type { Membership } from "./services/membership.ts";
-import type { NegotiatedLimits } from "./services/negotiated-limits.ts";
-import type { NameOf, PeerPins } from "./services/peer-pins.ts";
-import type { StoredDelivery } from "./services/receive.ts";
-import type { StorageGauge } from "./services/storage-gauge.ts";
-import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
-import type { LocalApi } from "./transport/routes.ts";
+// Puts together what shows the daemon to other programs: events, counters, metrics, what was negotiated, and questions
+// that the daemon passes on to the broker. Nothing is decided here.
+import { showInboxItem } from "../core/inbox-message.ts";
+import { mayBeStoredTwice } from "../core/outbox-row.ts";
+import type { BrokerLink, Clock, Log } from "../ports.ts";
+import { createAskBroker } from "../services/ask-broker.ts";
+import { countDelivery, countTry, createDaemonCounters } from "../services/daemon-counters.ts";
+import type { DestinationDirectory } from "../services/destination-directory.ts";
+import type { DrainPorts } from "../services/drain.ts";
+import { EventHub } from "../services/event-hub.ts";
+import type { Membership } from "../services/membership.ts";
+import type { NegotiatedLimits } from "../services/negotiated-limits.ts";
+import type { NameOf, PeerPins } from "../services/peer-pins.ts";
+import type { StoredDelivery } from "../services/receive.ts";
+import type { StorageGauge } from "../services/storage-gauge.ts";
+import type { DaemonStores } from "../stores/sqlite/open-stores.ts";
+import type { LocalApi } from "../transport/routes.ts";
 
 export type ControlWiringOptions = {
   readonly mesh: { readonly name: string };
@@ -34,7 +34,7 @@ export type ControlWiringOptions = {
 
 export type Control = {
   readonly events: EventHub;
-  readonly draining: Required<Pick<DrainPorts, "onTryEnd" | "onStoredAnew">>;
+  readonly drainEvents: Required<Pick<DrainPorts, "onTryEnd" | "onStoredAnew">>;
   readonly onDespiteForgotten: () => void;
   readonly onStored: (delivery: StoredDelivery) => void;
   readonly onNotOurBroker: () => void;
@@ -58,10 +58,10 @@ export function wireControl(options: ControlWiringOptions): Control {
   });
   return {
     events,
-    draining: {
+    drainEvents: {
       onTryEnd: (end, { destination }) => {
         countTry(counters, end);
-        // Whatever was believed of it, the next send asks.
+        // What was known of the destination is outdated, so the next send asks the broker.
         if (end.next === "dead") destinations.forget(destination);
       },
       onStoredAnew: (row) => {

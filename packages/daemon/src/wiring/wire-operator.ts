@@ -1,20 +1,19 @@
-// Puts together what operators of the local API need: requeue, dismiss, prune, read marks, where a message is, and the audit.
+// Puts together what the routes for operators need: requeue, dismiss, prune, read marks, where a message is, and the audit.
 import type { Sealer } from "@claudemesh/client/seal";
-import type { WayNow } from "./core/message-notes.ts";
-import type { BrokerLink, Clock, Log } from "./ports.ts";
-import { createAudit } from "./services/audit.ts";
-import type { EnqueuePorts } from "./services/enqueue-send.ts";
-import type { NegotiatedLimits } from "./services/negotiated-limits.ts";
-import type { NameOf } from "./services/peer-pins.ts";
-import { requireReachable } from "./services/resolve-destination.ts";
-import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
-import type { AuditApi } from "./transport/audit-route.ts";
-import type { OperatorApi } from "./transport/operator-routes.ts";
+import type { WayNow } from "../core/message-notes.ts";
+import type { BrokerLink, Clock, Log } from "../ports.ts";
+import { createAudit } from "../services/audit.ts";
+import type { EnqueuePorts } from "../services/enqueue-send.ts";
+import type { NegotiatedLimits } from "../services/negotiated-limits.ts";
+import type { NameOf } from "../services/peer-pins.ts";
+import { requireReachable } from "../services/resolve-destination.ts";
+import type { DaemonStores } from "../stores/sqlite/open-stores.ts";
+import type { OperatorApi } from "../transport/operator-routes.ts";
 
 export type OperatorWiring = {
   readonly stores: DaemonStores;
   readonly enqueue: EnqueuePorts;
-  /** A pending row that was enqueued then is due. */
+  /** A pending row with this time of enqueueing has become due. */
   readonly onDue: (enqueuedAt: number) => void;
   readonly sealer: Sealer;
   readonly link: BrokerLink;
@@ -28,12 +27,12 @@ export type OperatorWiring = {
   readonly onDespiteForgotten: () => void;
 };
 
-export function wireOperator(wiring: OperatorWiring): OperatorApi & AuditApi {
+export function wireOperator(wiring: OperatorWiring): OperatorApi {
   const { stores, enqueue, onDue, sealer, link, limits, clock, log, ownName, requestTimeoutMs, way } = wiring;
   const { onDespiteForgotten } = wiring;
   const { outbox, requeues, dismissals, entries, search, auditing } = stores;
   const { ownPubkey, gauge, nextClientMessageId } = enqueue;
-  // A member who was never connected has no list to find its own name in.
+  // A daemon that never connected has no list of members, and still knows its own name.
   const nameOf: NameOf = (pubkey, remembered) =>
     wiring.nameOf(pubkey, remembered) ?? (pubkey === ownPubkey ? ownName : undefined);
   return {

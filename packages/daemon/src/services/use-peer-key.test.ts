@@ -1,8 +1,8 @@
 // A send without a daemon keeps to the same pins as the daemon, in both directions (MSG-33).
 import { describe, expect, it } from "vitest";
-import { usePeerKey } from "./read-peer-pins.ts";
-import { settle } from "./testing/scripted-link.ts";
-import { startTestDaemon, temporaryHome } from "./testing/test-daemon.ts";
+import { settle } from "../testing/scripted-link.ts";
+import { startTestDaemon, temporaryHome } from "../testing/test-daemon.ts";
+import { usePeerKey } from "./use-peer-key.ts";
 
 const [bobKey, otherKey] = ["ab".repeat(32), "cd".repeat(32)];
 const changed = expect.objectContaining({ code: "peer_key_changed" });

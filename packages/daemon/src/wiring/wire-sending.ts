@@ -1,24 +1,24 @@
 // Puts together what queueing a send needs. Nothing is decided here.
 import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { createUlidGenerator } from "@claudemesh/protocol/ids";
-import type { WayNow } from "./core/message-notes.ts";
-import type { Chance, Clock } from "./ports.ts";
-import type { ManagedBrokerLink } from "./services/broker-link.ts";
-import type { Drain } from "./services/drain.ts";
-import type { EnqueuePorts, WayFacts } from "./services/enqueue-send.ts";
-import type { Expiry } from "./services/expire.ts";
-import type { Membership } from "./services/membership.ts";
-import type { DaemonStores } from "./stores/sqlite/open-stores.ts";
+import type { WayNow } from "../core/message-notes.ts";
+import type { Chance, Clock } from "../ports.ts";
+import type { ManagedBrokerLink } from "../services/broker-link.ts";
+import type { Drain } from "../services/drain.ts";
+import type { EnqueuePorts, WayFacts } from "../services/enqueue-send.ts";
+import type { Expiry } from "../services/expire.ts";
+import type { Membership } from "../services/membership.ts";
+import type { NegotiatedLimits } from "../services/negotiated-limits.ts";
+import type { DaemonStores } from "../stores/sqlite/open-stores.ts";
 import type { OperatorWiring } from "./wire-operator.ts";
 
-type Reached = Pick<
+export type SendingWiring = Pick<
   EnqueuePorts,
-  "ownPubkey" | "directory" | "pins" | "destinations" | "membership" | "outbox" | "gauge" | "sealer" | "inlineBytes"
->;
-
-export type SendingWiring = Reached & {
-  readonly link: ManagedBrokerLink;
+  "ownPubkey" | "directory" | "pins" | "destinations" | "outbox" | "gauge" | "sealer"
+> & {
   readonly membership: Membership;
+  readonly link: ManagedBrokerLink;
+  readonly limits: NegotiatedLimits;
   readonly drain: Drain;
   readonly expiry: Expiry;
   readonly clock: Pick<Clock, "nowMs">;
@@ -26,14 +26,13 @@ export type SendingWiring = Reached & {
   readonly stores: Pick<DaemonStores, "nextOutboxId">;
 };
 
-export type Sending = { readonly enqueue: EnqueuePorts } & Pick<OperatorWiring, "onDue">;
+export type Sending = { readonly enqueue: EnqueuePorts } & Pick<OperatorWiring, "onDue" | "way">;
 
 export function wireSending(wiring: SendingWiring): Sending {
-  const { drain, expiry, clock, randomBytes, stores, ...reached } = wiring;
+  const { limits, drain, expiry, clock, randomBytes, stores } = wiring;
   const enqueue: EnqueuePorts = {
-    ...reached,
-    drain,
-    expiry,
+    ...wiring,
+    inlineBytes: limits.inlineBytes,
     way: () => wayOf(wiring),
     sha256: nodeSha256,
     nowMs: clock.nowMs,
@@ -45,13 +44,13 @@ export function wireSending(wiring: SendingWiring): Sending {
     expiry.stored(enqueuedAt);
     drain.wake();
   };
-  return { enqueue, onDue };
+  return { enqueue, onDue, way: () => wayNow(wiring) };
 }
 
-type WayPorts = Pick<SendingWiring, "link" | "drain"> & { readonly membership: Pick<Membership, "ended"> };
+type WayPorts = Pick<SendingWiring, "link" | "drain" | "membership">;
 
-/** What stands between a row and the broker; of a former member, nothing but that. */
-export function wayNow({ link, drain, membership }: WayPorts): WayNow {
+/** What stands between a row and the broker. For a former member only the end of its membership matters. */
+function wayNow({ link, drain, membership }: WayPorts): WayNow {
   const membershipEndedAt = membership.ended?.at;
   if (membershipEndedAt !== undefined) return { membershipEndedAt };
   return link.status().state === "online" ? { rateLimited: drain.rateLimited } : { brokerAway: true };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ManualClock } from "../testing/manual-clock.ts";
-import { endAfter } from "./time-to-live.ts";
+import { endAfter } from "./ephemeral.ts";
+import { ManualClock } from "./testing/manual-clock.ts";
 
 const hourMs = 3_600_000;
 

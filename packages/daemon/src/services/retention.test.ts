@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { ManualClock } from "../testing/manual-clock.ts";
 import { newRow, openTestStores, recordingLog } from "../testing/test-stores.ts";
-import { keepHouse } from "./housekeeping.ts";
 import { resumeOutbox } from "./resume-outbox.ts";
+import { runRetention } from "./retention.ts";
 
 const dayMs = 86_400_000;
 
@@ -43,7 +43,7 @@ async function setUp() {
   return { clock, stores, log, insert, arrive };
 }
 
-describe("housekeeping", () => {
+describe("retention", () => {
   it("replaces done rows by tombstones after their time, and removes nothing else", async () => {
     const { clock, stores, log, insert } = await setUp();
     const done = { broker_message_id: "b", history_id: 1, status: "done" };
@@ -53,10 +53,10 @@ describe("housekeeping", () => {
     const young = await insert({ ...done, delivered_at: clock.nowMs() });
     const retention = { doneRetentionDays: 30, inboxRetentionDays: undefined };
     const ports = { outbox: stores.outbox, inbox: stores.inbox, clock, log };
-    await keepHouse(ports, retention, () => false);
+    await runRetention(ports, retention, () => false);
     expect(stores.outboxDb.sql("SELECT count(*) AS n FROM outbox_tombstone").get()).toEqual({ n: 0 });
     clock.advance(1);
-    await keepHouse(ports, retention, () => false);
+    await runRetention(ports, retention, () => false);
     expect(stores.outboxDb.sql("SELECT count(*) AS n FROM outbox_tombstone").get()).toEqual({ n: 300 });
     const left = stores.outbox.list(undefined, { after: undefined, limit: 1_000 }).items.map(({ id }) => id);
     expect(left).toEqual([...others, young].map(({ id }) => id));
@@ -70,9 +70,9 @@ describe("housekeeping", () => {
     await arrive(2);
     const ports = { outbox: stores.outbox, inbox: stores.inbox, clock, log };
     const ids = () => stores.inboxDb.sql<{ history_id: number }>("SELECT history_id FROM inbox").all();
-    await keepHouse(ports, { doneRetentionDays: 30, inboxRetentionDays: undefined }, () => false);
+    await runRetention(ports, { doneRetentionDays: 30, inboxRetentionDays: undefined }, () => false);
     expect(ids()).toHaveLength(2);
-    await keepHouse(ports, { doneRetentionDays: 30, inboxRetentionDays: 7 }, () => false);
+    await runRetention(ports, { doneRetentionDays: 30, inboxRetentionDays: 7 }, () => false);
     expect(ids()).toEqual([{ history_id: 2 }]);
   });
 
@@ -81,7 +81,7 @@ describe("housekeeping", () => {
     await insert({ status: "done", broker_message_id: "b", history_id: 1, delivered_at: clock.nowMs() });
     clock.advance(31 * dayMs);
     const ports = { outbox: stores.outbox, inbox: stores.inbox, clock, log };
-    await keepHouse(ports, { doneRetentionDays: 30, inboxRetentionDays: undefined }, () => true);
+    await runRetention(ports, { doneRetentionDays: 30, inboxRetentionDays: undefined }, () => true);
     expect(stores.outboxDb.sql("SELECT count(*) AS n FROM outbox").get()).toEqual({ n: 1 });
   });
 });

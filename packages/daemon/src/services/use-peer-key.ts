@@ -1,11 +1,11 @@
-// Pinned names for a command that sends without a daemon: the same store, read and written in its absence, so that what was
-// pinned by one way holds for the other.
+// Pinned names for a command that sends without a daemon. It reads and writes the daemon's own store, so that a key that
+// was pinned by one way holds for the other.
 import type { MeshPaths } from "@claudemesh/client/home";
 import { openSqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
-import { keyChanged } from "./core/peer-pin.ts";
-import { outboxMigrations } from "./stores/sqlite/open-databases.ts";
-import { loadPins, putPin } from "./stores/sqlite/peer-pins-store.ts";
+import { keyChanged } from "../core/peer-pin.ts";
+import { outboxMigrations } from "../stores/sqlite/open-databases.ts";
+import { loadPins, putPin } from "../stores/sqlite/peer-pins-store.ts";
 
 /** Throws `peer_key_changed` where the name is pinned to another key; the first use pins. */
 export async function usePeerKey(paths: Pick<MeshPaths, "outboxDb">, name: string, pubkey: string): Promise<void> {
