@@ -20,7 +20,7 @@ export type DaemonConfig = {
   /** Between tries to connect to a broker. */
   readonly reconnect: { readonly backoff: BackoffBounds };
   readonly ipc: {
-    /** Undefined: on, except in a container. */
+    /** Where this is undefined, TCP is on, except in a container. */
     readonly tcpEnabled: boolean | undefined;
     readonly maxInFlight: number;
     readonly maxStreams: number;
@@ -29,7 +29,7 @@ export type DaemonConfig = {
     readonly publicHealthCheck: boolean;
   };
   readonly inbox: {
-    /** Undefined: for ever. */
+    /** Messages are kept for ever where this is undefined. */
     readonly retentionDays: number | undefined;
   };
   readonly clone: {

@@ -17,7 +17,7 @@ import type {
   StoredSend,
 } from "./core/outbox-row.ts";
 import type { PeerPin } from "./core/peer-pin.ts";
-import type { RequeueOrder, RequeueOutcome, RequeueTarget, StoredContent } from "./core/requeue.ts";
+import type { HoldBackOutcome, RequeueOrder, RequeueOutcome, RequeueTarget, StoredContent } from "./core/requeue.ts";
 import type { Acceptance, TryEnd } from "./core/try-end.ts";
 
 /** A moment that only moves forward while the process lives, whatever happens to the wall clock. */
@@ -146,10 +146,10 @@ export type RequeueStore = {
   readonly find: (id: string) => RequeueTarget | undefined;
   readonly content: (id: string) => StoredContent | undefined;
   readonly isConsumed: (clientMessageId: string) => boolean;
-  /** Retires the old row and inserts the new one, durably and both, or changes nothing. Undefined: no such row. */
-  readonly requeue: (order: RequeueOrder) => Promise<RequeueOutcome | undefined>;
-  /** Lets no try of a pending row begin before the moment, and returns when it was due; undefined: nothing changed. */
-  readonly holdBack: (id: string, untilMs: number) => Promise<number | undefined>;
+  /** Retires the old row and inserts the new one, both durably, or changes nothing. */
+  readonly requeue: (order: RequeueOrder) => Promise<RequeueOutcome>;
+  /** Lets no try of a pending row begin before the moment. */
+  readonly holdBack: (id: string, untilMs: number) => Promise<HoldBackOutcome>;
   /** A pending row is due at this moment at the latest. */
   readonly bringForward: (id: string, dueAtMs: number) => Promise<void>;
 };
@@ -165,8 +165,8 @@ export type DismissStore = {
 export type InboxFilter = {
   readonly since: number | undefined;
   readonly topic: string | undefined;
-  /** Undefined: everybody; empty: nobody. */
-  readonly senders: readonly string[] | undefined;
+  /** Messages of any sender, or those of these public keys; none where the list is empty. */
+  readonly senders: "any" | readonly string[];
   /** True: only what is not marked as read. */
   readonly unread?: boolean;
 };
@@ -200,7 +200,7 @@ export type InboxStore = {
   readonly unreadable: () => number;
   /** Replaces the oldest messages received before the moment by tombstones. Returns how many. */
   readonly removeReceivedBefore: (moment: number, nowMs: number, limit: number) => Promise<number>;
-  /** Where the rebuild from history has come to; undefined: none is due. */
+  /** The history id that the rebuild has reached. Undefined where no rebuild is due. */
   readonly rebuildAfter: () => number | undefined;
   readonly setRebuildAfter: (historyId: number | undefined) => Promise<void>;
 };
@@ -209,7 +209,7 @@ export type InboxStore = {
 export type InboxEntries = {
   /** By inbox id, else by client message id, which is that of its latest message. */
   readonly find: (id: string) => InboxEntry | undefined;
-  /** Sets the mark once, durably; a mark that is there stays. Undefined: no such message. */
+  /** Sets the mark once, durably; a mark that is there stays. Undefined where there is no such message. */
   readonly markRead: (id: string, nowMs: number) => Promise<InboxEntry | undefined>;
 };
 

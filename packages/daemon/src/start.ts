@@ -54,7 +54,7 @@ export type DaemonExit = { readonly reason: string; readonly exitCode: 0 | 1; re
 
 export type RunningDaemon = {
   readonly socket: string;
-  /** Undefined: Unix socket only. */
+  /** Undefined where the daemon listens on its Unix socket only. */
   readonly httpPort: number | undefined;
   /** Stops accepting, finishes the open transaction, leaves rows for the next start. Within 5 s; again is harmless. */
   readonly stop: () => Promise<void>;

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import {
   AuditLedger,
   type FateWord,
+  type FoundState,
   judgeAbsent,
   judgeDirectSend,
   judgeInboxRow,
@@ -11,7 +12,6 @@ import {
   judgeRow,
   judgeTombstone,
   type OutboxSnapshot,
-  type StateWord,
   type Verdict,
 } from "./audit.ts";
 import type { Delivery, MessageState } from "./message-state.ts";
@@ -31,13 +31,14 @@ const row: OutboxRecord = {
 };
 const committed = { fate: "committed", brokerMessageId: "b-1", historyId: 7, historyAvailable: true } as const;
 const absent: FateWord = { fate: "not_committed" };
+const notFound = { type: "not_found" } as const;
 const delivery = (state: Delivery["state"], recipientPubkey = bob): Delivery => ({
   recipientPubkey,
   state,
   settledAt: undefined,
 });
 
-function stateOf(all: readonly Delivery[], given: Partial<MessageState> = {}): NonNullable<StateWord> {
+function stateOf(all: readonly Delivery[], given: Partial<MessageState> = {}): FoundState {
   const count = (state: Delivery["state"]) => all.filter((each) => each.state === state).length;
   const destination = { kind: "dm", ref: bob } as const;
   const state: MessageState = {
@@ -46,7 +47,7 @@ function stateOf(all: readonly Delivery[], given: Partial<MessageState> = {}): N
     message: { clientMessageId: "c-1", historyId: 7, destination, senderPubkey: "aa" },
     ...given,
   };
-  return { state, all };
+  return { type: "found", state, all };
 }
 
 function reportOf(...verdicts: readonly Verdict[]) {
@@ -93,10 +94,10 @@ describe("records that fit", () => {
   });
 
   it.each<readonly [string, Verdict, object]>([
-    ["an id that the broker may have forgotten", judgeRow(row, absent, undefined, true), { past_dedupe_window: 1 }],
+    ["an id that the broker may have forgotten", judgeRow(row, absent, notFound, true), { past_dedupe_window: 1 }],
     [
       "a message that retention removed",
-      judgeRow(row, { ...committed, historyAvailable: false }, undefined, false),
+      judgeRow(row, { ...committed, historyAvailable: false }, notFound, false),
       { removed_by_retention: 1 },
     ],
     [
@@ -115,7 +116,7 @@ describe("records that fit", () => {
 
   it.each<readonly [string, Verdict, object]>([
     ["an ack on its way", judgeInboxRow(inboxRow, done, delivery("unsettled")), { unsettled: 1 }],
-    ["a message that the broker has no longer", judgeInboxRow(inboxRow, undefined, undefined), { gone_from_broker: 1 }],
+    ["a message that the broker has no longer", judgeInboxRow(inboxRow, notFound, undefined), { gone_from_broker: 1 }],
     ["a restored row", judgeInboxRow({ ...inboxRow, restored: true }, done, undefined), { restored: 1 }],
   ])("have a class in the inbox for %s", (_, verdict, classes) => {
     expect(reportOf(verdict)).toEqual({ classes: { inbox: classes }, named: [], balanced: true });
@@ -125,8 +126,8 @@ describe("records that fit", () => {
     const dead = { ...row, status: "dead" } as const;
     const open = { ...row, status: "pending", broker_message_id: null } as const;
     const verdicts = [
-      judgeRow(open, absent, undefined, false),
-      judgeRow(dead, absent, undefined, false),
+      judgeRow(open, absent, notFound, false),
+      judgeRow(dead, absent, notFound, false),
       judgeAbsent("c-1", delivery("unsettled")),
       judgeAbsent("c-1", undefined),
     ];
@@ -154,10 +155,10 @@ describe("a record that does not fit", () => {
     ["a tombstone without a dedupe record", "broker c-1", judgeTombstone(pruned, absent)],
     ["a tombstone of another message", "broker c-1", judgeTombstone({ ...pruned, historyId: 8 }, committed)],
     ["a stored row without ids", "outbox c-1", judgeRow({ ...row, history_id: null }, committed, done, false)],
-    ["no dedupe record", "broker c-1", judgeRow(row, absent, undefined, false)],
+    ["no dedupe record", "broker c-1", judgeRow(row, absent, notFound, false)],
     ["another broker id", "broker c-1", judgeRow(row, { ...committed, brokerMessageId: "b-2" }, done, false)],
     ["another history id", "broker c-1", judgeRow(row, { ...committed, historyId: 8 }, done, false)],
-    ["no message", "broker c-1", judgeRow(row, committed, undefined, false)],
+    ["no message", "broker c-1", judgeRow(row, committed, notFound, false)],
     ["another's history row", "broker c-1", judgeRow(row, committed, stateOf([], { message: other }), false)],
     ["a refused row that is stored", "broker c-1", judgeRow({ ...row, status: "dead" }, committed, done, false)],
     [
@@ -165,7 +166,7 @@ describe("a record that does not fit", () => {
       "broker c-1",
       judgeRow({ ...row, status: "aborted", unanswered: 1, fenced: 1 }, committed, done, false),
     ],
-    ["a direct message to nobody", "deliveries c-1", judgeRow(row, committed, stateOf([]), false)],
+    ["a direct message without recipient", "deliveries c-1", judgeRow(row, committed, stateOf([]), false)],
     [
       "a direct message to another",
       "deliveries c-1",
@@ -181,7 +182,7 @@ describe("a record that does not fit", () => {
         false,
       ),
     ],
-    ["no place in the queue", "deliveries c-1", judgeRow(queue, committed, stateOf([]), false)],
+    ["not in the queue", "deliveries c-1", judgeRow(queue, committed, stateOf([]), false)],
     ["a settled delivery without a row", "inbox c-1", judgeAbsent("c-1", delivery("delivered"))],
     ["a row without delivery", "inbox c-1", judgeInboxRow(inboxRow, done, undefined)],
     [

@@ -50,8 +50,13 @@ export type FateWord =
     }
   | { readonly fate: "not_committed" };
 
-/** `all`: every page of its deliveries. Undefined: the broker has no such message, or not for this member. */
-export type StateWord = { readonly state: MessageState; readonly all: readonly Delivery[] } | undefined;
+/**
+ * What the broker says of one message. `all` holds every page of its deliveries. `not_found`: the broker has no such
+ * message, or none that this member may see. `not_asked`: there is no message to ask about.
+ */
+export type StateWord = FoundState | { readonly type: "not_found" } | { readonly type: "not_asked" };
+
+export type FoundState = { readonly type: "found"; readonly state: MessageState; readonly all: readonly Delivery[] };
 
 export type InboxAuditRow = {
   readonly id: string;
@@ -128,7 +133,7 @@ function judgeStored(row: OutboxRecord, fate: FateWord, state: StateWord, isTooO
     const theirs = `${fate.brokerMessageId} with history id ${fate.historyId}`;
     return misfit("broker", "different", id, `the broker's dedupe record says message ${theirs}`);
   }
-  if (state === undefined) {
+  if (state.type !== "found") {
     if (!fate.historyAvailable) return inClass("broker", "removed_by_retention");
     return misfit("broker", "missing", id, "the broker has its dedupe record, and no message or no history row");
   }
@@ -162,7 +167,7 @@ function judgeUnstored(row: OutboxRecord, fate: FateWord): Verdict {
   return misfit("broker", "not_expected", row.client_message_id, what);
 }
 
-function judgeDeliveries(row: OutboxRecord, { state, all }: NonNullable<StateWord>): Verdict {
+function judgeDeliveries(row: OutboxRecord, { state, all }: FoundState): Verdict {
   const layer = "deliveries";
   const id = row.client_message_id;
   const { unsettled, delivered: settled, expired } = state.counts;
@@ -198,7 +203,7 @@ export const judgeRemovedSend = (): Verdict => inClass("broker", "row_removed");
 /** `own`: the broker's delivery of the message to this member, where there is one. */
 export function judgeInboxRow(row: InboxAuditRow, state: StateWord, own: Delivery | undefined): Verdict {
   // The message may be gone by retention; whether it was lost instead, only its sender's audit can tell.
-  if (state === undefined) return inClass("inbox", "gone_from_broker");
+  if (state.type !== "found") return inClass("inbox", "gone_from_broker");
   const { message } = state.state;
   const isSame = message?.clientMessageId === row.clientMessageId && message.historyId === row.historyId;
   if (message !== undefined && !isSame) {

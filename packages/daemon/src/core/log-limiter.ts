@@ -1,34 +1,34 @@
-// Keeps one failing thing from filling the log: so many lines per interval, then silence, then the number of lines
-// that were left out.
+// Keeps one failing thing from filling the log: at most so many entries per interval, and the next entry after that says
+// how many were left out.
 
-export type LogLimiter = {
-  /** Undefined: stay silent. Otherwise how many lines were left out since the last one. */
-  readonly admit: (nowMs: number) => { readonly leftOut: number } | undefined;
-};
+/** `leftOut` is how many entries were left out since the last one that was written. */
+export type LogAdmission = { readonly type: "write"; readonly leftOut: number } | { readonly type: "leave_out" };
 
-export function createLogLimiter(linesPerInterval: number, intervalMs: number): LogLimiter {
+export type LogLimiter = { readonly admit: (nowMs: number) => LogAdmission };
+
+export function createLogLimiter(entriesPerInterval: number, intervalMs: number): LogLimiter {
   let intervalEndsMs = Number.NEGATIVE_INFINITY;
-  let lines = 0;
+  let entries = 0;
   let leftOut = 0;
   return {
     admit: (nowMs) => {
       if (nowMs >= intervalEndsMs) {
         intervalEndsMs = nowMs + intervalMs;
-        lines = 0;
+        entries = 0;
       }
-      if (lines >= linesPerInterval) {
+      if (entries >= entriesPerInterval) {
         leftOut++;
-        return undefined;
+        return { type: "leave_out" };
       }
-      lines++;
-      const admitted = { leftOut };
+      entries++;
+      const admission: LogAdmission = { type: "write", leftOut };
       leftOut = 0;
-      return admitted;
+      return admission;
     },
   };
 }
 
-/** A row that keeps failing is worth a line after 1, 2, 4, 8 … tries. */
-export function isWorthALine(attempts: number): boolean {
+/** A row that keeps failing is logged after 1, 2, 4, 8 … tries. */
+export function isWorthLogging(attempts: number): boolean {
   return attempts > 0 && (attempts & (attempts - 1)) === 0;
 }

@@ -21,7 +21,7 @@ export type InboxEntry = {
   readonly historyId: number;
   readonly receivedAt: number;
   readonly readAt: number | undefined;
-  /** Undefined: retention has removed the message, and these went with it. */
+  /** Undefined where retention has removed the message. */
   readonly envelope: InboxEntryEnvelope | undefined;
 };
 

@@ -24,7 +24,7 @@ export type MessageState = {
   readonly brokerMessageId: string;
   readonly acceptedAt: number;
   readonly counts: DeliveryCounts;
-  /** Undefined: this member owns the mesh and may not see the message, only how many have it. */
+  /** Undefined where this member may not see the message: an owner of the mesh sees only how many members have it. */
   readonly message:
     | {
         readonly clientMessageId: string;

@@ -7,7 +7,7 @@ export type PeerPin = {
   readonly name: string;
   readonly pubkey: string;
   readonly pinnedAt: number;
-  /** When the code of both keys was compared; undefined: never, for this key. */
+  /** When the code of both keys was compared. Undefined where that was never done for this key. */
   readonly verifiedAt: number | undefined;
 };
 

@@ -45,7 +45,13 @@ export type RequeueOutcome =
   | { readonly type: "requeued" }
   | { readonly type: "client_id_consumed" }
   | { readonly type: "fate_unknown" }
-  | { readonly type: "not_requeueable"; readonly row: RequeueTarget };
+  | { readonly type: "not_requeueable"; readonly row: RequeueTarget }
+  | { readonly type: "not_found" };
+
+/** `unchanged`: there is no such pending row, or it is not due before that moment anyway. */
+export type HoldBackOutcome =
+  | { readonly type: "held_back"; readonly wasDueAt: number }
+  | { readonly type: "unchanged" };
 
 export type RequeueDecision = "go" | "fate_unknown" | "not_requeueable";
 

@@ -1,5 +1,5 @@
 // What becomes of an outbox row that could be read from a damaged file. A row that is still to be sent must be what was
-// accepted, to the byte; and since nobody knows what the damage hid, its fate is unknown until the broker is asked.
+// accepted, to the byte. The damage may hide a try of it, so its fate is unknown until the broker is asked.
 import type { Envelope } from "@claudemesh/protocol/messages/envelope";
 import { fingerprint, type Sha256, sameFingerprint } from "@claudemesh/protocol/messages/fingerprint";
 
@@ -8,15 +8,23 @@ export type SalvagedRow = Readonly<Record<string, unknown>>;
 
 const recoveredError = "recovered: read from a damaged outbox, so that the broker may know more of it";
 
-/** The row as it goes on; undefined: it is damaged, and what it says must not be sent. */
-export function prepareSalvaged(row: SalvagedRow, nowMs: number, sha256: Sha256): SalvagedRow | undefined {
+/**
+ * `unchanged`: the row is kept as it was read. `fate_unknown`: it is pending again, with one more try whose end is unknown.
+ * `damaged`: it is not what was accepted, and must not be sent.
+ */
+export type Salvaged =
+  | { readonly type: "unchanged" | "fate_unknown"; readonly row: SalvagedRow }
+  | { readonly type: "damaged" };
+
+export function prepareSalvaged(row: SalvagedRow, nowMs: number, sha256: Sha256): Salvaged {
   // Final rows only answer for their id, and need no payload for that.
-  if (row.status === "done" || row.status === "aborted") return row;
-  if (!isAsAccepted(row, sha256)) return undefined;
-  return row.status === "pending" || row.status === "inflight" ? asUnanswered(row, nowMs, recoveredError) : row;
+  if (row.status === "done" || row.status === "aborted") return { type: "unchanged", row };
+  if (!isAsAccepted(row, sha256)) return { type: "damaged" };
+  if (row.status !== "pending" && row.status !== "inflight") return { type: "unchanged", row };
+  return { type: "fate_unknown", row: asUnanswered(row, nowMs, recoveredError) };
 }
 
-/** One more try whose end nobody knows. */
+/** Counts one more try, whose end is unknown. */
 function asUnanswered(row: SalvagedRow, nowMs: number, lastError: string): SalvagedRow {
   return {
     ...row,

@@ -95,8 +95,8 @@ class Audit {
   async #examineRow(row: OutboxRecord): Promise<Verdict> {
     const { limits, clock } = this.#ports;
     const fate = await this.#askFate(row);
-    const asked = row.status === "done" && fate.fate === "committed" ? row.broker_message_id : null;
-    const state = asked === null ? undefined : await this.#askState(asked);
+    const storedId = row.status === "done" && fate.fate === "committed" ? row.broker_message_id : null;
+    const state: StateWord = storedId === null ? { type: "not_asked" } : await this.#askState(storedId);
     return judgeRow(row, fate, state, row.enqueued_at <= limits.requeueProvesNothingBefore(clock.nowMs()));
   }
 
@@ -191,7 +191,7 @@ class Audit {
 
   async #askState(brokerMessageId: string): Promise<StateWord> {
     const first = await this.#askStatePage(brokerMessageId, undefined, protocolLimits.pageItems);
-    if (first === undefined) return undefined;
+    if (first === undefined) return { type: "not_found" };
     const all = [...first.deliveries];
     let { nextCursor } = first;
     while (nextCursor !== undefined) {
@@ -199,15 +199,16 @@ class Audit {
       all.push(...(next?.deliveries ?? []));
       nextCursor = next?.nextCursor;
     }
-    return { state: first, all };
+    return { type: "found", state: first, all };
   }
 
   /** However many recipients there are, one page of one delivery is enough. */
   async #askOwnDelivery(brokerMessageId: string): Promise<{ word: StateWord; own: Delivery | undefined }> {
     const { ownPubkey } = this.#ports;
     const state = await this.#askStatePage(brokerMessageId, keyBefore(ownPubkey), 1);
-    const own = state?.deliveries.find(({ recipientPubkey }) => recipientPubkey === ownPubkey);
-    return { word: state === undefined ? undefined : { state, all: state.deliveries }, own };
+    if (state === undefined) return { word: { type: "not_found" }, own: undefined };
+    const own = state.deliveries.find(({ recipientPubkey }) => recipientPubkey === ownPubkey);
+    return { word: { type: "found", state, all: state.deliveries }, own };
   }
 
   async #askStatePage(id: string, after: string | undefined, limit: number): Promise<MessageState | undefined> {

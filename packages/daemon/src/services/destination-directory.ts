@@ -59,7 +59,7 @@ export class DestinationDirectory {
     return this.#ports.clock.nowMs() >= this.#silentUntilMs;
   }
 
-  /** What is known, or what the broker answers to a question that is asked after this call; undefined: no answer. */
+  /** What is known, or what the broker answers to a question that is asked after this call. Undefined without an answer. */
   async find(destination: Destination): Promise<DestinationState | undefined> {
     return this.known(destination) ?? (this.mayAsk ? await this.#askOnce(destination) : undefined);
   }

@@ -16,7 +16,7 @@ import {
   initialDrain,
   stepDrain,
 } from "../core/drain-state.ts";
-import { createLogLimiter, isWorthALine } from "../core/log-limiter.ts";
+import { createLogLimiter, isWorthLogging } from "../core/log-limiter.ts";
 import { type ClaimedRow, firstTryOf, type NewOutboxRow, sendFrame } from "../core/outbox-row.ts";
 import { endTry, readAcceptance, type TryEnd } from "../core/try-end.ts";
 import type { BrokerLink, Clock, Log, OutboxStore, Timer } from "../ports.ts";
@@ -215,7 +215,7 @@ export class Drain {
         await change();
         return;
       } catch (error) {
-        if (isWorthALine(failures)) {
+        if (isWorthLogging(failures)) {
           const fields = { event: "drain_record_failed", outbox_id: id, failures, err: error };
           this.#ports.log.error(fields, `the ${what} could not be recorded`);
         }
@@ -238,15 +238,15 @@ export class Drain {
       return;
     }
     const attempts = row.attempts + 1;
-    if (end.next === "pending" && !isWorthALine(attempts)) return;
-    const admitted = this.#failingRows.admit(clock.nowMs());
-    if (admitted === undefined) return;
+    if (end.next === "pending" && !isWorthLogging(attempts)) return;
+    const admission = this.#failingRows.admit(clock.nowMs());
+    if (admission.type === "leave_out") return;
     const fields = {
       event: `row_${end.next}`,
       ...ids,
       attempts,
       last_error: end.lastError,
-      left_out: admitted.leftOut,
+      left_out: admission.leftOut,
     };
     log.warn(fields, end.next === "dead" ? "the broker refused this row for good" : "this row will be tried again");
   }

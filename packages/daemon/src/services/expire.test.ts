@@ -18,8 +18,9 @@ async function setUp() {
   const stores = await openTestStores(clock);
   const link = new ScriptedLink();
   const log = recordingLog();
-  const limits = loadNegotiatedLimits(stores.negotiated, undefined);
-  if ("ok" in limits) throw new Error("no override is given");
+  const loaded = loadNegotiatedLimits(stores.negotiated, undefined);
+  if (!loaded.ok) throw new Error("no override is given");
+  const { limits } = loaded;
   await limits.adopt({ dedupe, inlineBytes: 65_536, connectionPolicy: "prefer_newest" });
   const expiry = new Expiry({ outbox: stores.outbox, link, clock, log, limits, requestTimeoutMs: 1_000 });
   const insert = async (ageHours: number, columns: Record<string, string | number> = {}) => {

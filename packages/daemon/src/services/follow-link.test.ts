@@ -8,7 +8,7 @@ test("a parameter that has its default because it made no sense is a warning, an
   let linkUps = 0;
   const done = async () => undefined;
   const ports = {
-    limits: { adopt: done },
+    limits: { adopt: async () => ({ ok: true, hours: 1 }) },
     directory: { refresh: done },
     drain: { linkUp: () => linkUps++ },
     expiry: { sweep: done, settleUnknownFates: done },

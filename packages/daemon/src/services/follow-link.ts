@@ -108,10 +108,10 @@ function goOnline(
   if (hello.brokers !== undefined) ports.onBrokers(hello.brokers);
   ports.log.info({ event: "broker_online", mesh_id: hello.mesh_id, features }, "connected to the broker");
   for (const remark of status.defaulted ?? []) ports.log.warn({ event: "feature_parameter_defaulted" }, remark);
-  const adopted = ports.limits.adopt(features).then((refusal) => {
-    if (refusal === undefined) return;
-    const message = `[outbox] max_age_hours_override is ${refusal.overrideHours}, and this broker's window allows ${refusal.limitHours}`;
-    ports.onFatal({ reason: refusal.error, message });
+  const adopted = ports.limits.adopt(features).then((maxAge) => {
+    if (maxAge.ok) return;
+    const message = `[outbox] max_age_hours_override is ${maxAge.overrideHours}, and this broker's window allows ${maxAge.limitHours}`;
+    ports.onFatal({ reason: maxAge.error, message });
   });
   inBackground("keeping the broker's parameters", adopted);
   ports.destinations.forgetAll();

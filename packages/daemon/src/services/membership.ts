@@ -20,7 +20,7 @@ export class Membership {
     this.#ended = ports.store.load();
   }
 
-  /** Undefined: nothing speaks against it. */
+  /** Undefined while this daemon is a member, as far as it knows. */
   get ended(): MembershipEnd | undefined {
     return this.#ended;
   }

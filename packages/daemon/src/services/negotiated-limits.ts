@@ -15,22 +15,19 @@ export type NegotiatedLimits = {
   readonly fenceProvesNothingBefore: (nowMs: number) => number;
   /** Rows enqueued at or before this are not requeued on the broker's word that they were not accepted. */
   readonly requeueProvesNothingBefore: (nowMs: number) => number;
-  /** Keeps what a hello announced. A configured age that leaves the new window is the caller's to act on. */
-  readonly adopt: (features: NegotiatedFeatures) => Promise<Extract<MaxAge, { ok: false }> | undefined>;
+  /** Stores what a hello announced. Not ok where the configured age leaves the new window, which the caller acts on. */
+  readonly adopt: (features: NegotiatedFeatures) => Promise<MaxAge>;
 };
 
-export type NegotiatedRefusal = Extract<MaxAge, { ok: false }>;
+export type LoadedLimits = { readonly ok: true; readonly limits: NegotiatedLimits } | Extract<MaxAge, { ok: false }>;
 
-/** Returns the refusal where the configured age leaves the window that was announced last. */
-export function loadNegotiatedLimits(
-  store: NegotiatedStore,
-  overrideHours: number | undefined,
-): NegotiatedLimits | NegotiatedRefusal {
+/** Not ok where the configured age leaves the window that was announced last. */
+export function loadNegotiatedLimits(store: NegotiatedStore, overrideHours: number | undefined): LoadedLimits {
   let features = store.load();
   const first = deriveMaxAge(features?.dedupe, overrideHours);
   if (!first.ok) return first;
   let maxAgeMs = hoursToMs(first.hours);
-  return {
+  const negotiated: NegotiatedLimits = {
     inlineBytes: () => features?.inlineBytes ?? limits.inlineBytes,
     expiredAtOrBefore: (nowMs) => nowMs - maxAgeMs,
     fenceProvesNothingBefore: (nowMs) => fenceProvesNothingBefore(features?.dedupe, nowMs),
@@ -41,7 +38,8 @@ export function loadNegotiatedLimits(
       const derived = deriveMaxAge(announced.dedupe, overrideHours);
       if (derived.ok) maxAgeMs = hoursToMs(derived.hours);
       if (changed) await store.save(announced);
-      return derived.ok ? undefined : derived;
+      return derived;
     },
   };
+  return { ok: true, limits: negotiated };
 }

@@ -98,9 +98,10 @@ export class Receiver {
   }
 
   #hold(item: HistoryItem, error: unknown): void {
-    const admitted = this.#failures.admit(this.#ports.clock.nowMs());
-    if (admitted !== undefined) {
-      const fields = { event: "inbox_insert_failed", history_id: item.history_id, err: error, ...admitted };
+    const admission = this.#failures.admit(this.#ports.clock.nowMs());
+    if (admission.type === "write") {
+      const { leftOut } = admission;
+      const fields = { event: "inbox_insert_failed", history_id: item.history_id, err: error, leftOut };
       this.#ports.log.error(fields, "a message could not be stored and is not acked");
     }
     if (this.#held.length < heldMax) this.#held.push(item);

@@ -42,7 +42,7 @@ export async function reportFindings(ports: FindingsPorts): Promise<FindingsBody
   ]);
 }
 
-/** Undefined: there is no connection to ask over, which is a finding of its own. */
+/** Undefined where there is no connection to ask over. The daemon's own findings say so. */
 async function askBroker(link: FindingsPorts["link"]): Promise<BrokerSaid | undefined> {
   let isSent = true;
   const said = await askMeshHealth(async () => {

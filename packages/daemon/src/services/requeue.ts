@@ -61,8 +61,8 @@ export async function requeueRow(ports: RequeuePorts, request: RequeueRequest): 
 }
 
 /**
- * What the new row says. A box of version "3" holds the id, so that another id needs another box, also where nothing else
- * changes. Undefined: the new row takes the old one's columns as they are.
+ * What the new row says. A sealed payload of version "3" holds the id, so another id needs another payload, even where
+ * nothing else changes. Undefined where the new row takes the columns of the old one as they are.
  */
 function composeSuccessor(
   ports: RequeuePorts,
@@ -100,8 +100,10 @@ type BrokerWord =
   | { readonly fate: "never_committed" }
   | { readonly fate: "unknown"; readonly reason: UnknownReason };
 
+type KnownOutcome = Exclude<RequeueOutcome, { type: "not_found" }>;
+
 /** What became of an order, and the row that stands for the message from then on if it was carried out. */
-type Ordered = { readonly outcome: RequeueOutcome; readonly newId: string; readonly enqueuedAt: number };
+type Ordered = { readonly outcome: KnownOutcome; readonly newId: string; readonly enqueuedAt: number };
 
 type UnknownReason = "broker_not_reachable" | "broker_gave_no_answer" | "older_than_dedupe_window";
 
@@ -124,12 +126,12 @@ class Requeue {
   /** While the broker is asked, no new try of the row begins; one that did would only be in the way. */
   async #settleFate(): Promise<Requeued> {
     const { requeues, clock, requestTimeoutMs, onDue } = this.#ports;
-    const wasDueAt = await requeues.holdBack(this.#row.id, clock.nowMs() + requestTimeoutMs);
+    const held = await requeues.holdBack(this.#row.id, clock.nowMs() + requestTimeoutMs);
     try {
       return await this.#askAndRequeue();
     } catch (error) {
-      if (wasDueAt !== undefined) {
-        await requeues.bringForward(this.#row.id, wasDueAt);
+      if (held.type === "held_back") {
+        await requeues.bringForward(this.#row.id, held.wasDueAt);
         onDue(this.#row.enqueuedAt);
       }
       throw error;
@@ -197,11 +199,11 @@ class Requeue {
       newId,
       nowMs,
     });
-    assert(outcome !== undefined, "rows are never removed without a tombstone");
+    assert(outcome.type !== "not_found", "rows are never removed without a tombstone");
     return { outcome, newId, enqueuedAt: nowMs };
   }
 
-  #answer(outcome: Exclude<RequeueOutcome, { type: "fate_unknown" }>, { newId, enqueuedAt }: Ordered): Requeued {
+  #answer(outcome: Exclude<KnownOutcome, { type: "fate_unknown" }>, { newId, enqueuedAt }: Ordered): Requeued {
     const { newClientMessageId, acceptDuplicate } = this.#wanted;
     if (outcome.type === "not_requeueable") throw notRequeueable(outcome.row);
     if (outcome.type === "client_id_consumed") throw consumed(newClientMessageId);

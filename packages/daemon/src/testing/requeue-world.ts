@@ -33,8 +33,9 @@ export async function openRequeueWorld(given: { dedupe?: DedupeParameters; inlin
   const log = recordingLog();
   const keys = generateMemberKeys();
   const sealer = await loadSealer(keys);
-  const limits = loadNegotiatedLimits(stores.negotiated, undefined);
-  if ("ok" in limits) throw new Error("no override is given");
+  const loaded = loadNegotiatedLimits(stores.negotiated, undefined);
+  if (!loaded.ok) throw new Error("no override is given");
+  const { limits } = loaded;
   const inlineBytes = given.inlineBytes ?? 65_536;
   await limits.adopt({ dedupe: given.dedupe ?? week, inlineBytes, connectionPolicy: "prefer_newest" });
   const drainPorts = { outbox: stores.outbox, link, clock, random: () => 0, log, failpoints: noFailpoints };

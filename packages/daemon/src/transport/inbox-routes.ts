@@ -96,9 +96,9 @@ async function giveNext(api: InboxApi, request: InboxNextRequest): Promise<Answe
 }
 
 /** A name stands for the key that is pinned for it, else for each member that has it; one that no member has, for none. */
-function sendersOf(api: InboxApi, from: string | undefined): readonly string[] | undefined {
+function sendersOf(api: InboxApi, from: string | undefined): InboxFilter["senders"] {
   const sender = readSender(from);
-  if (sender === undefined) return undefined;
+  if (sender === undefined) return "any";
   if (sender === "self") return [api.ownPubkey];
   return "pubkey" in sender ? [sender.pubkey] : api.pins.sendersCalled(sender.name, api.directory);
 }

@@ -28,7 +28,7 @@ export type LocalServerOptions = {
 };
 
 export type LocalServer = {
-  /** Undefined: Unix socket only. */
+  /** Undefined where the daemon listens on its Unix socket only. */
   readonly httpPort: number | undefined;
   /** Takes no new request and resolves when the open ones are answered, or at the latest after the time given. */
   readonly close: (graceMs: number) => Promise<void>;
@@ -134,7 +134,8 @@ function createErrorLog(log: Log, clock: Pick<Clock, "nowMs">) {
       log[error.level]({ ...fields, err: error.cause ?? error }, error.message);
       return;
     }
-    const admitted = refusals.admit(clock.nowMs());
-    if (admitted !== undefined) log[error.level]({ ...fields, left_out: admitted.leftOut }, "a request was refused");
+    const admission = refusals.admit(clock.nowMs());
+    if (admission.type === "leave_out") return;
+    log[error.level]({ ...fields, left_out: admission.leftOut }, "a request was refused");
   };
 }

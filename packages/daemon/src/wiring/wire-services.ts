@@ -246,9 +246,9 @@ async function endWork(clock: Clock, drain: Drain, receiver: Receiver, link: Man
 }
 
 function loadLimits(stores: DaemonStores, config: DaemonConfig): NegotiatedLimits {
-  const limits = loadNegotiatedLimits(stores.negotiated, config.outbox.maxAgeHoursOverride);
-  if (!("ok" in limits)) return limits;
-  const { error, overrideHours, limitHours } = limits;
+  const loaded = loadNegotiatedLimits(stores.negotiated, config.outbox.maxAgeHoursOverride);
+  if (loaded.ok) return loaded.limits;
+  const { error, overrideHours, limitHours } = loaded;
   const message = `${error}: [outbox] max_age_hours_override is ${overrideHours}, and the broker's window allows ${limitHours}.`;
   throw new StartRefused("outbox_max_age_above_dedupe_window", message);
 }

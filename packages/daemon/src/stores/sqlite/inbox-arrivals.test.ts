@@ -6,7 +6,7 @@ import { ManualClock } from "../../testing/manual-clock.ts";
 import { openTestStores } from "../../testing/test-stores.ts";
 import { createSqliteAuditReading } from "./audit-reading.ts";
 
-const everything = { since: undefined, topic: undefined, senders: undefined };
+const everything = { since: undefined, topic: undefined, senders: "any" } as const;
 const firstPage = { after: undefined, limit: 100 };
 
 /** The message of that place in history; all have the same client id unless told otherwise. */

@@ -29,7 +29,7 @@ function conditionsOf(filter: InboxFilter): Conditions {
     where.push("topic = ?");
     values.push(filter.topic);
   }
-  if (filter.senders !== undefined) {
+  if (filter.senders !== "any") {
     where.push(`sender_pubkey IN (${filter.senders.map(() => "?").join(", ")})`);
     values.push(...filter.senders);
   }
@@ -37,7 +37,7 @@ function conditionsOf(filter: InboxFilter): Conditions {
 }
 
 export function listRows(db: Sqlite, filter: InboxFilter, page: PageQuery): Page<InboxRecord> {
-  if (filter.senders?.length === 0) return { items: [], nextCursor: undefined };
+  if (filter.senders.length === 0) return { items: [], nextCursor: undefined };
   const wanted = conditionsOf(filter);
   const place = { where: ["id > ?", ...wanted.where], values: [page.after ?? "", ...wanted.values] };
   const { items, more } = selectPage(db, place, "ASC", page.limit);
@@ -49,7 +49,7 @@ const behindAll = "~";
 
 /** The same list from its end: what stands right before a place, in the order of arrival. */
 export function listRowsBefore(db: Sqlite, filter: InboxFilter, page: PageBefore): PageOfNewest<InboxRecord> {
-  if (filter.senders?.length === 0) return { items: [], nextCursor: undefined, prevCursor: undefined, older: 0 };
+  if (filter.senders.length === 0) return { items: [], nextCursor: undefined, prevCursor: undefined, older: 0 };
   const wanted = conditionsOf(filter);
   const before = page.before ?? behindAll;
   const place = { where: ["id < ?", ...wanted.where], values: [before, ...wanted.values] };
@@ -99,7 +99,7 @@ export function countUnread(db: Sqlite, side: "id < ?" | "id > ?", id: string): 
   return countUpTo(db, conditionsOf(unreadOnly), side, id);
 }
 
-export const unreadOnly: InboxFilter = { since: undefined, topic: undefined, senders: undefined, unread: true };
+export const unreadOnly: InboxFilter = { since: undefined, topic: undefined, senders: "any", unread: true };
 
 export function searchRows(db: Sqlite, text: string, page: PageQuery): Page<InboxRecord> {
   const expression = toSearchExpression(text);

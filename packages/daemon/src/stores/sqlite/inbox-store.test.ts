@@ -12,7 +12,7 @@ import { inboxMigrations, openInboxDatabase } from "./open-databases.ts";
 import { openStores } from "./open-stores.ts";
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
-const everything = { since: undefined, topic: undefined, senders: undefined };
+const everything = { since: undefined, topic: undefined, senders: "any" } as const;
 const firstPage = { after: undefined, limit: 100 };
 
 function arrival(historyId: number, body: string | Uint8Array, given: Partial<InboxArrival> = {}): InboxArrival {

@@ -36,7 +36,7 @@ export function loadMembershipEnd(db: Sqlite): MembershipEnd | undefined {
 /** In `daemon_state`, as long as the broker's last word is that this member was removed. */
 export const membershipEndKey = "membership_ended";
 
-/** One value that outlives the process; undefined: none. */
+/** One value that outlives the process. Undefined where there is none. */
 function createFact<Value>(db: Sqlite, commit: GroupCommit, key: string) {
   return {
     load: () => loadFact<Value>(db, key),

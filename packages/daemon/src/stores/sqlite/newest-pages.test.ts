@@ -4,7 +4,7 @@ import type { InboxFilter } from "../../ports.ts";
 import { ManualClock } from "../../testing/manual-clock.ts";
 import { arrivalOf, newRow, openTestStores } from "../../testing/test-stores.ts";
 
-const everything: InboxFilter = { since: undefined, topic: undefined, senders: undefined };
+const everything: InboxFilter = { since: undefined, topic: undefined, senders: "any" };
 const end = { before: undefined };
 
 async function setUp() {

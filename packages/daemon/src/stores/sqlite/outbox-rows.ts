@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
 import type { Sqlite, SqliteValue } from "@claudemesh/storage/sqlite";
 import type { ClaimedRow, DismissOrder, NewOutboxRow } from "../../core/outbox-row.ts";
-import type { PatchedColumns, RequeueOrder } from "../../core/requeue.ts";
+import type { HoldBackOutcome, PatchedColumns, RequeueOrder } from "../../core/requeue.ts";
 import type { Acceptance, TryEnd } from "../../core/try-end.ts";
 import { membershipEndKey } from "./members-store.ts";
 import { lowestUlidAt } from "./time-ordered-ids.ts";
@@ -208,14 +208,13 @@ function contentValues(patched: PatchedColumns): SqliteValue[] {
   ];
 }
 
-/** Returns when the row was due; undefined where nothing changed. */
-export function holdBack(tx: Sqlite, id: string, untilMs: number): number | undefined {
+export function holdBack(tx: Sqlite, id: string, untilMs: number): HoldBackOutcome {
   const row = tx
     .sql<{ next_attempt_at: number }>("SELECT next_attempt_at FROM outbox WHERE id = ? AND status = 'pending'")
     .get(id);
-  if (row === undefined || row.next_attempt_at >= untilMs) return undefined;
+  if (row === undefined || row.next_attempt_at >= untilMs) return { type: "unchanged" };
   tx.sql("UPDATE outbox SET next_attempt_at = ? WHERE id = ?").run(untilMs, id);
-  return row.next_attempt_at;
+  return { type: "held_back", wasDueAt: row.next_attempt_at };
 }
 
 const bringForwardSql = `UPDATE outbox SET next_attempt_at = min(next_attempt_at, ?)

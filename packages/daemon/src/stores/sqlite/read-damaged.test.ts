@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 // A disk that fails a read while a damaged outbox is being saved costs no row.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -34,7 +35,9 @@ function openFailing(failsAt: (statement: number) => boolean): { db: DatabaseSyn
 }
 
 function readAll(db: DatabaseSync): number {
-  const { columns, rows: found } = readDamagedTable(db, { name: "t", key: "rowid", label: "id" });
+  const table = readDamagedTable(db, { name: "t", key: "rowid", label: "id" });
+  assert(table.type === "rows");
+  const { columns, rows: found } = table;
   expect(columns).toEqual(["id", "body"]);
   return [...found].length;
 }

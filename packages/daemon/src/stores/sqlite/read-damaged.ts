@@ -18,9 +18,11 @@ export type DamagedTable = {
   readonly label?: string;
 };
 
-export type DamagedRows = {
-  /** Undefined: the schema says nothing of such a table, or cannot be read itself. */
-  readonly columns: readonly string[] | undefined;
+/** `no_table`: the schema has no such table, or cannot be read itself. */
+export type DamagedRead = { readonly type: "no_table" } | ({ readonly type: "rows" } & DamagedRows);
+
+type DamagedRows = {
+  readonly columns: readonly string[];
   readonly rows: Iterable<Readonly<Record<string, unknown>>>;
   /** Rows that something still points to and that cannot be read; complete once `rows` has been gone through. */
   readonly unreadable: () => { readonly count: number; readonly labels: readonly string[] };
@@ -38,14 +40,13 @@ export function openDamaged(path: string): DatabaseSync {
   return db;
 }
 
-export function readDamagedTable(db: DatabaseSync, table: DamagedTable): DamagedRows {
+export function readDamagedTable(db: DatabaseSync, table: DamagedTable): DamagedRead {
   const columns = readColumns(db, table.name);
-  if (columns === undefined) {
-    return { columns: undefined, rows: [], unreadable: () => ({ count: 0, labels: [] }) };
-  }
+  if (columns === undefined) return { type: "no_table" };
   const keys = collectKeys(db, table);
   const lost: (string | undefined)[] = [];
   return {
+    type: "rows",
     columns,
     rows: lookUpRows(db, table, columns, keys, lost),
     unreadable: () => ({ count: lost.length, labels: lost.filter((label) => label !== undefined) }),

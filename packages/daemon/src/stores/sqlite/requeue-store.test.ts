@@ -59,7 +59,7 @@ describe("a requeue on SQLite", () => {
     expect(await requeues.requeue(orderFor(row.id))).toEqual({ type: "fate_unknown" });
     const taken = orderFor(row.id, { newClientMessageId: row.clientMessageId });
     expect(await requeues.requeue(taken)).toEqual({ type: "client_id_consumed" });
-    expect(await requeues.requeue(orderFor("nobody"))).toBeUndefined();
+    expect(await requeues.requeue(orderFor("missing"))).toEqual({ type: "not_found" });
     expect(table()).toEqual(before);
   });
 
@@ -83,13 +83,13 @@ describe("a requeue on SQLite", () => {
 });
 
 describe("holding a row back", () => {
-  it("moves its due time out and tells the old one; bringing it forward never delays it", async () => {
+  it("moves its due time out and returns the old one; bringing it forward never delays it", async () => {
     const { requeues, outbox, insert, clock } = await setUp();
     const { id } = await insert();
     const dueAt = clock.nowMs();
-    expect(await requeues.holdBack(id, dueAt + 500)).toBe(dueAt);
+    expect(await requeues.holdBack(id, dueAt + 500)).toEqual({ type: "held_back", wasDueAt: dueAt });
     expect(outbox.inspect(id)?.row.next_attempt_at).toBe(dueAt + 500);
-    expect(await requeues.holdBack(id, dueAt + 400)).toBeUndefined();
+    expect(await requeues.holdBack(id, dueAt + 400)).toEqual({ type: "unchanged" });
     await requeues.bringForward(id, dueAt + 900);
     expect(outbox.inspect(id)?.row.next_attempt_at).toBe(dueAt + 500);
     await requeues.bringForward(id, dueAt);
@@ -102,7 +102,7 @@ describe("holding a row back", () => {
       const { requeues, insert, clock, table } = await setUp();
       const { id } = await insert({ status });
       const before = table();
-      expect(await requeues.holdBack(id, clock.nowMs() + 500)).toBeUndefined();
+      expect(await requeues.holdBack(id, clock.nowMs() + 500)).toEqual({ type: "unchanged" });
       await requeues.bringForward(id, 0);
       expect(table()).toEqual(before);
     },

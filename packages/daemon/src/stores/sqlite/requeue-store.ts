@@ -129,9 +129,9 @@ function isConsumed(db: Sqlite, clientMessageId: string): boolean {
   return found !== undefined;
 }
 
-function requeueRow(tx: Sqlite, order: RequeueOrder): RequeueOutcome | undefined {
+function requeueRow(tx: Sqlite, order: RequeueOrder): RequeueOutcome {
   const row = selectTarget(tx, order.oldId);
-  if (row === undefined) return undefined;
+  if (row === undefined) return { type: "not_found" };
   const decision = decideRequeue(row, order);
   if (decision === "not_requeueable") return { type: decision, row };
   // Before the question of fate: a new id that is taken is refused without troubling the broker.

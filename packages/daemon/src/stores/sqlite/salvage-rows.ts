@@ -4,7 +4,7 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Sha256 } from "@claudemesh/protocol/messages/fingerprint";
 import { StorageError } from "@claudemesh/storage/errors";
 import type { Sqlite, SqliteValue } from "@claudemesh/storage/sqlite";
-import { prepareSalvaged, type SalvagedRow } from "../../core/salvaged-row.ts";
+import { prepareSalvaged, type Salvaged, type SalvagedRow } from "../../core/salvaged-row.ts";
 import { OperatorRefused } from "../../operator-refused.ts";
 import { type DamagedTable, readDamagedTable } from "./read-damaged.ts";
 
@@ -20,7 +20,7 @@ export type Salvage = {
 };
 
 type CopyResult = { readonly read: number; readonly lost: number; readonly lostIds: readonly string[] };
-type Prepare = (row: SalvagedRow) => SalvagedRow | undefined;
+type Prepare = (row: SalvagedRow) => Salvaged;
 
 const rowsPerTransaction = 1_000;
 const label = "client_message_id";
@@ -29,10 +29,10 @@ export function salvageRows(source: DatabaseSync, target: Sqlite, nowMs: number,
   let fateUnknown = 0;
   const rows = copyTable(source, target, { name: "outbox", key: "rowid", label }, (row) => {
     const prepared = prepareSalvaged(row, nowMs, sha256);
-    if (prepared !== undefined && prepared !== row) fateUnknown++;
+    if (prepared.type === "fate_unknown") fateUnknown++;
     return prepared;
   });
-  const keep: Prepare = (row) => row;
+  const keep: Prepare = (row) => ({ type: "unchanged", row });
   const tombstones = copyTable(source, target, { name: "outbox_tombstone", key: label, label }, keep);
   // Both come back from the broker; until then what is left of them serves.
   copyTable(source, target, { name: "member", key: "pubkey" }, keep);
@@ -50,8 +50,9 @@ export function salvageRows(source: DatabaseSync, target: Sqlite, nowMs: number,
 }
 
 function copyTable(source: DatabaseSync, target: Sqlite, table: DamagedTable, prepare: Prepare): CopyResult {
-  const { columns, rows, unreadable } = readDamagedTable(source, table);
-  if (columns === undefined) return { read: 0, lost: 0, lostIds: [] };
+  const found = readDamagedTable(source, table);
+  if (found.type === "no_table") return { read: 0, lost: 0, lostIds: [] };
+  const { columns, rows, unreadable } = found;
   const insert = insertSql(target, table.name, columns);
   const bad: string[] = [];
   let read = 0;
@@ -60,7 +61,7 @@ function copyTable(source: DatabaseSync, target: Sqlite, table: DamagedTable, pr
     target.transaction(() => {
       for (const row of batch) {
         const prepared = prepare(row);
-        if (prepared !== undefined && insertRow(target, insert, columns, prepared)) read++;
+        if (prepared.type !== "damaged" && insertRow(target, insert, columns, prepared.row)) read++;
         else if (typeof row[label] === "string") bad.push(row[label]);
         else unnamed++;
       }
