@@ -45,7 +45,7 @@ describe("with the broker connected", () => {
     const sent = await cli(alice, "send", "#builds", "anyone?", "--id", "lonely", "--wait", "delivered");
     expect(sent.code).toBe(1);
     expect(sent.stdout).toContain("Nobody else is subscribed");
-    expect((await cli(alice, "status", "lonely")).stdout).toContain("reaches nobody");
+    expect((await cli(alice, "status", "lonely")).stdout).toContain("reaches no one");
     await runJson(["topic", "subscribe", "builds"], { home: bob.home });
     const second = await until("the subscription is seen", async () => {
       const { stdout } = await cli(alice, "send", "#builds", "hello", "--json");

@@ -311,8 +311,8 @@ const messageFaults: readonly KnownBad[] = [
     edits: [
       {
         file: destinationDirectory,
-        find: "    const isWorthIt = state.refusal === undefined && forgotten === this.#forgotten;\n",
-        replace: "    const isWorthIt = forgotten === this.#forgotten;\n",
+        find: "    const mayCache = state.refusal === undefined && forgotten === this.#forgotten;\n",
+        replace: "    const mayCache = forgotten === this.#forgotten;\n",
       },
     ],
   },

@@ -1,4 +1,4 @@
-// What happens to rows when somebody sets the machine's clock: nothing.
+// What happens to rows when the machine's clock is set: nothing.
 import { uptime } from "node:os";
 import { performance } from "node:perf_hooks";
 import { describe, expect, it } from "vitest";
@@ -9,7 +9,7 @@ import { startTestDaemon, type TestDaemon, temporaryHome } from "./testing/test-
 const dayMs = 86_400_000;
 const soon = { outbox: { backoff_min_ms: 250, backoff_max_ms: 250 } };
 
-/** The real clocks, but for what somebody has done to the one on the wall. */
+/** The real clocks, except that the test sets the wall clock. */
 function jumpingClock() {
   const wall = { aheadMs: 0 };
   const clock = createSystemClock({

@@ -1,5 +1,5 @@
-// What a daemon can be told: config.toml, then what the command line or the environment puts above it. Read once at
-// start and passed down. A key that nobody knows is refused by its name, because a misspelt limit is no limit.
+// The settings of a daemon: config.toml, then what the command line or the environment puts above it. Read once at
+// start and passed down. An unknown key is refused by its name, because a misspelt limit is no limit.
 import { readFileSync } from "node:fs";
 import { brokersMax } from "@claudemesh/client/broker-route";
 import { createSchemaCompiler } from "@claudemesh/http/validation";

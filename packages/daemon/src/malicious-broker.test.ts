@@ -35,7 +35,7 @@ async function startPair() {
     answer(201, { broker_message_id: `broker-${id}`, history_id: ++historyId });
     return input as unknown as AcceptRequest;
   };
-  /** The broker hands it to a daemon, as an honest one would but for the change. */
+  /** The broker delivers it to a daemon, as an honest one would except for the change. */
   const deliver = async (to: TestDaemon, frame: AcceptRequest, change: Partial<HistoryItem> = {}) => {
     to.link.automatic.set("ack", () => ({ type: "answered", status: 200, body: {} }));
     const id = ++historyId;
@@ -168,7 +168,7 @@ describe("a broker that swaps the key behind a name", () => {
     return { type: "answered", status: 200, body: { items } } as const;
   };
 
-  /** Alice has written to @bob once; what the broker says of him after that is up to the test. */
+  /** Alice has written to @bob once; what the broker says of that member after that is up to the test. */
   async function startPinned() {
     const alice = await startTestDaemon();
     alice.link.automatic.set("members.list", listing(bobKey));
@@ -234,7 +234,7 @@ describe("a broker that swaps the key behind a name", () => {
     expect((await send("third", `dm:${otherKey}`)).status).toBe(202);
   });
 
-  it("is counted and told of once, and a message from the new key does not carry the old one's name", async () => {
+  it("is counted and reported once, and a message from the new key does not carry the old one's name", async () => {
     const { alice, swap } = await startPinned();
     await swap(otherKey);
     await swap(otherKey);
@@ -253,7 +253,7 @@ describe("a broker that swaps the key behind a name", () => {
     expect(inbox.body.items).toMatchObject([{ sender_name: null, sealed: false }]);
   });
 
-  it("has nothing of that key's shown to who asks for the name's messages, who hears of both keys instead", async () => {
+  it("shows a caller that asks for the name's messages none of that key's, and names both keys instead", async () => {
     const { alice, swap } = await startPinned();
     const arrive = (historyId: number, sender_pubkey: string) =>
       alice.link.options?.onPush({
@@ -275,7 +275,7 @@ describe("a broker that swaps the key behind a name", () => {
     expect((await fromBob()).keys).toEqual([bobKey]);
   });
 
-  it("in time for a message does not have that message shown under the name once somebody else has it", async () => {
+  it("in time for a message does not have that message shown under the name once another member has it", async () => {
     const { alice, shown } = await startListed([{ pubkey: otherKey, name: "bob" }]);
     expect(await shown(otherKey)).toEqual({ inbox: "bob", message: "bob" });
     await alice.list([{ pubkey: bobKey, name: "bob" }]);
@@ -300,11 +300,11 @@ describe("a broker that swaps the key behind a name", () => {
     alice.link.automatic.set("ack", () => ({ type: "answered", status: 200, body: {} }));
     alice.link.options?.onPush({
       type: "message",
-      ...delivery(7, { client_message_id: "theirs", sender_pubkey: otherKey, destination: self(alice) }),
+      ...delivery(7, { client_message_id: "other", sender_pubkey: otherKey, destination: self(alice) }),
     });
     await settle();
     alice.link.automatic.set("message.state", () => ({ type: "answered", status: 404, body: {} }));
-    expect((await alice.call("GET", "/v1/messages/theirs")).body).toMatchObject({ sender_name: null });
+    expect((await alice.call("GET", "/v1/messages/other")).body).toMatchObject({ sender_name: null });
     const reader = await EventReader.open(alice);
     const profile = {
       summary: "",
@@ -323,7 +323,7 @@ describe("a broker that swaps the key behind a name", () => {
     expect(reader.of("peer_leave").map(({ data }) => data)).toEqual([{ pubkey: otherKey, name: null }]);
   });
 
-  it("is let through by nobody but the user, for exactly the key that was shown, and a verified mark goes", async () => {
+  it("is let through by the user alone, for exactly the key that was shown, and a verified mark goes", async () => {
     const { alice, send, swap, refOf } = await startPinned();
     const verify = await alice.call("POST", "/v1/pins/bob/verify", { json: { pubkey: bobKey } });
     expect(verify).toMatchObject({ status: 200, body: { trust: "verified" } });
@@ -356,6 +356,6 @@ describe("a broker that swaps the key behind a name", () => {
     expect(before).toBe(await peerCode(bobKey, alice.keys.ed25519.public_key));
     await swap(otherKey);
     expect(await code()).not.toBe(before);
-    expect((await alice.call("GET", "/v1/pins/nobody")).status).toBe(404);
+    expect((await alice.call("GET", "/v1/pins/missing")).status).toBe(404);
   });
 });

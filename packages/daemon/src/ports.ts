@@ -1,5 +1,5 @@
 // What the daemon's services need from outside, each with its guarantee. The stores on SQLite, the link, the clock and
-// the log implement these; tests put scripted ones in their place.
+// the log implement these; tests use scripted ones instead.
 import type { LinkRoute } from "@claudemesh/client/broker-route";
 import type { Link, LinkStatus } from "@claudemesh/client/link-contract";
 import type { NegotiatedFeatures } from "@claudemesh/protocol/features";
@@ -49,14 +49,14 @@ export type Log = {
 
 /** The broker, as services see it: the link of the moment. */
 export type BrokerLink = Pick<Link, "request"> & {
-  /** Where it is and could be; undefined where it knows one place alone. */
+  /** The brokers that the link is connected to and could connect to. Undefined where it knows one address alone. */
   readonly route?: () => LinkRoute | undefined;
   /** Tries again now, where it waits for its next try. */
   readonly reconnect?: () => void;
   readonly status: () => LinkStatus;
   /** True as soon as a hello has succeeded; false when none has within the time. */
   readonly whenOnline: (timeoutMs: number) => Promise<boolean>;
-  /** Says hello anew, after a backoff: what the broker refused the member may be forgiven. */
+  /** Says hello again after a backoff: the broker may accept a member that it refused before. */
   readonly renew: () => void;
 };
 
@@ -271,7 +271,7 @@ export type BrokerIdSearch = {
 
 export type OutboxChange = { readonly id: string; readonly client_message_id: string; readonly status: OutboxStatus };
 
-/** Tells of every change of a row's status once it is committed, in its order, until the returned function is called. */
+/** Reports every change of a row's status once it is committed, in its order, until the returned function is called. */
 export type WatchOutbox = (onChange: (change: OutboxChange) => void) => () => void;
 
 export type MemberEntry = { readonly pubkey: string; readonly name: string };

@@ -16,7 +16,7 @@ function logOf(at: TestHome): { event: string; level: number; [field: string]: u
 }
 
 describe("a daemon", () => {
-  it("takes a send, hands it to the broker as soon as that is there, and answers the retry from the outbox", async () => {
+  it("takes a send, sends it to the broker as soon as that is there, and answers the retry from the outbox", async () => {
     const daemon = await startTestDaemon();
     const request = { to: "#general", message: "a very secret text", client_message_id: "order-1" };
     expect((await daemon.send(request)).status).toBe(202);
@@ -71,7 +71,7 @@ describe("a daemon", () => {
 
   it("answers what is open when it stops, takes nothing more, and can be stopped twice", async () => {
     const daemon = await startTestDaemon();
-    const open = daemon.send({ to: "@nobody", message: "m" });
+    const open = daemon.send({ to: "@ghost", message: "m" });
     while ((await daemon.call("GET", "/v1/version")).status !== 200);
     const stopping = Promise.all([daemon.daemon.stop(), daemon.daemon.stop()]);
     daemon.link.automatic.set("members.list", () => ({ type: "answered", status: 200, body: { items: [] } }));
@@ -176,7 +176,7 @@ describe("a daemon refuses to start", () => {
     expect((await daemon.call("GET", "/v1/version")).status).toBe(200);
   });
 
-  it("where something that is no socket stands in the socket's place, and starts over a stale socket", async () => {
+  it("where something that is no socket stands where the socket goes, and starts over a stale socket", async () => {
     const at = temporaryHome();
     writeFileSync(at.paths.sock, "precious");
     await expect(startTestDaemon({ at })).rejects.toMatchObject({ reason: "cannot_listen" });
@@ -191,7 +191,7 @@ describe("a daemon refuses to start", () => {
     stale.close();
   });
 
-  it("on a damaged outbox, keeps the lock from nobody, and says what to do", async () => {
+  it("on a damaged outbox, gives the lock back, and says what to do", async () => {
     const at = temporaryHome();
     await (await startTestDaemon({ at })).daemon.stop();
     const sound = readFileSync(at.paths.outboxDb);
@@ -224,7 +224,7 @@ describe("a daemon refuses to start", () => {
     await expect(start(at.home)).rejects.toMatchObject({ reason: "files_unusable" });
   });
 
-  it("with a configuration or fault points that nobody knows", async () => {
+  it("with a configuration or fault points that are unknown", async () => {
     const at = temporaryHome();
     await expect(startTestDaemon({ at, env: { CLAUDEMESH_FAILPOINTS: "outbox.nowhere=crash" } })).rejects.toMatchObject(
       {
@@ -251,11 +251,11 @@ describe("what surrounds a daemon", () => {
     expect(daemon.rowCount()).toBe(1);
   });
 
-  it("a container keeps the API on its socket, unless it is told otherwise", async () => {
+  it("a container keeps the API on its socket, unless its settings say otherwise", async () => {
     const inside = await startTestDaemon({ env: { container: "docker" } });
     expect(inside.daemon.httpPort).toBeUndefined();
-    const told = await startTestDaemon({ env: { container: "docker", CLAUDEMESH_IPC_TCP_ENABLED: "true" } });
-    expect(told.daemon.httpPort).toBeGreaterThan(0);
+    const configured = await startTestDaemon({ env: { container: "docker", CLAUDEMESH_IPC_TCP_ENABLED: "true" } });
+    expect(configured.daemon.httpPort).toBeGreaterThan(0);
   });
 
   it("small files say which process, which port and which schema", async () => {

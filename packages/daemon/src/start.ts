@@ -58,7 +58,7 @@ export type RunningDaemon = {
   readonly httpPort: number | undefined;
   /** Stops accepting, finishes the open transaction, leaves rows for the next start. Within 5 s; again is harmless. */
   readonly stop: () => Promise<void>;
-  /** Resolves once everything is closed, whoever asked for it. */
+  /** Resolves once everything is closed, for whatever reason. */
   readonly stopped: Promise<DaemonExit>;
 };
 
@@ -178,7 +178,7 @@ async function startWith(options: StartOptions, folder: MeshPaths, resources: Re
   };
 }
 
-/** For whoever finds no daemon here. The data of one that was ephemeral is gone by now, and a full disk is its own news. */
+/** Tells a later command why no daemon runs. An ephemeral daemon's folder is gone by now; a full disk shows by itself. */
 function noteRun(paths: MeshPaths, run: LastRun): void {
   try {
     if (existsSync(paths.dir)) writeLastRun(paths.lastRun, run);
@@ -187,10 +187,10 @@ function noteRun(paths: MeshPaths, run: LastRun): void {
   }
 }
 
-/** The broker that this home knows; what it may still hear on the way there is said once. */
+/** The broker that this home trusts. A connection without TLS is logged once. */
 function trustOf(paths: MeshPaths, mesh: MeshConfig, log: Log): BrokerTrust {
   if (isInClear(mesh.broker)) {
-    const advice = "whoever is on the way to the broker reads and changes what is said; use an address with TLS";
+    const advice = "others on the way to the broker can read and change what is said; use an address with TLS";
     log.warn({ event: "no_tls", broker: mesh.broker }, advice);
   }
   return trustOfHome(paths, mesh, {
@@ -199,7 +199,7 @@ function trustOf(paths: MeshPaths, mesh: MeshConfig, log: Log): BrokerTrust {
   });
 }
 
-/** What brokers tell of themselves is there again with the next hello, so that a disk that refuses it is no harm. */
+/** Brokers announce their addresses again with the next hello, so a disk that refuses to store them does no harm. */
 function keepBrokers(paths: MeshPaths, urls: readonly string[], log: Log): void {
   try {
     writeLearnedBrokers(paths, urls);

@@ -1,6 +1,6 @@
-// Do the records of outbox, broker, deliveries and inbox fit together? Each record that was looked at is counted in one
-// class of its layer, and what does not fit is named. Reading the records, and looking twice at one that may just have
-// moved, is the service's.
+// Do the records of outbox, broker, deliveries and inbox agree? Each record that was examined is counted in one class of its
+// layer, and each disagreement is listed. Reading the records, and examining one again that may just have changed, is the
+// work of services/audit.ts.
 import type { AuditImbalance, AuditLayer, AuditReport } from "@claudemesh/client/daemon";
 import { fateOf } from "@claudemesh/protocol/messages/fate";
 import type { Delivery, MessageState } from "./message-state.ts";
@@ -10,7 +10,7 @@ const auditLayers = ["outbox", "broker", "deliveries", "inbox"] as const satisfi
 
 type Classes = Readonly<Record<string, number>>;
 
-/** What one look at some records says: `total` is how many there are, counted apart from their classes. */
+/** What examining some records gives: `total` is how many there are, counted apart from their classes. */
 export type Verdict = {
   readonly counted: readonly { readonly layer: AuditLayer; readonly total: number; readonly classes: Classes }[];
   readonly imbalances: readonly AuditImbalance[];
@@ -20,9 +20,9 @@ export type OutboxSnapshot = {
   readonly rows: number;
   readonly tombstones: number;
   readonly classes: Classes;
-  /** Requeued rows whose successor is not there. */
+  /** Requeued rows whose successor is missing. */
   readonly withoutSuccessor: readonly string[];
-  /** Client ids that a row and a tombstone both hold. */
+  /** Client ids that have both a row and a tombstone. */
   readonly heldTwice: readonly string[];
   /** Rows and tombstones that another program removed; the daemon removes none. */
   readonly removed: readonly RemovedRow[];
@@ -130,8 +130,8 @@ function judgeStored(row: OutboxRecord, fate: FateWord, state: StateWord, isTooO
     return misfit("broker", "missing", id, withoutDedupe);
   }
   if (fate.brokerMessageId !== row.broker_message_id || fate.historyId !== row.history_id) {
-    const theirs = `${fate.brokerMessageId} with history id ${fate.historyId}`;
-    return misfit("broker", "different", id, `the broker's dedupe record says message ${theirs}`);
+    const brokerSays = `${fate.brokerMessageId} with history id ${fate.historyId}`;
+    return misfit("broker", "different", id, `the broker's dedupe record says message ${brokerSays}`);
   }
   if (state.type !== "found") {
     if (!fate.historyAvailable) return inClass("broker", "removed_by_retention");
@@ -151,13 +151,13 @@ export function judgeTombstone(row: PrunedRow, fate: FateWord): Verdict {
   const id = row.clientMessageId;
   if (fate.fate !== "committed") return misfit("broker", "missing", id, withoutDedupe);
   if (fate.brokerMessageId !== row.brokerMessageId || fate.historyId !== row.historyId) {
-    const theirs = `${fate.brokerMessageId} with history id ${fate.historyId}`;
-    return misfit("broker", "different", id, `the broker's dedupe record says message ${theirs}`);
+    const brokerSays = `${fate.brokerMessageId} with history id ${fate.historyId}`;
+    return misfit("broker", "different", id, `the broker's dedupe record says message ${brokerSays}`);
   }
   return inClass("broker", "tombstones");
 }
 
-/** A row that was refused or never sent must not be at the broker; of one whose fate is unknown anything may be true. */
+/** A row that was refused or never sent must not be at the broker. A row of unknown fate may be there or not. */
 function judgeUnstored(row: OutboxRecord, fate: FateWord): Verdict {
   if (fate.fate !== "committed") return nothing;
   if (fateOf({ ...row, fenced: row.fenced === 1 }) === "unknown") {
@@ -197,7 +197,7 @@ function judgeDeliveries(row: OutboxRecord, { state, all }: FoundState): Verdict
 /** A send of this member that no outbox row stands for. */
 export const judgeDirectSend = (): Verdict => inClass("broker", "direct");
 
-/** One whose row was removed from the outbox, which names it. */
+/** A send of this member whose row another program removed from the outbox. The outbox part of the report names it. */
 export const judgeRemovedSend = (): Verdict => inClass("broker", "row_removed");
 
 /** `own`: the broker's delivery of the message to this member, where there is one. */
@@ -229,7 +229,7 @@ function sumOf(classes: Classes): number {
   return Object.values(classes).reduce((sum, count) => sum + count, 0);
 }
 
-/** So many are told of each layer; the number beside them has no limit. */
+/** At most so many imbalances of each layer are listed; their number is always complete. */
 const namedMax = 100;
 
 type LayerSum = { total: number; classes: Record<string, number>; imbalances: number; named: AuditImbalance[] };

@@ -100,7 +100,7 @@ describe("the first stable address", () => {
   });
 
   it.each([
-    ["one that somebody made up", card("eth0", "02:42:ac:11:00:02")],
+    ["one that was assigned locally", card("eth0", "02:42:ac:11:00:02")],
     ["one of a group", card("eth0", "01:00:5e:00:00:01")],
     ["none at all", card("eth0", "00:00:00:00:00:00")],
     ["one that is no Ethernet address", card("ib0", "80:00:00:48:fe:80:00:00")],

@@ -1,6 +1,6 @@
 // Which host is this, and is it the one that these keys were used on? Keys that were copied to a second host would make
-// two daemons take each other's place for ever. The host's own id decides; a network address only helps where there is
-// no id. Pure: reading the machine is in files/this-host.ts.
+// two daemons replace each other's connection for ever. The host's own id decides; a network address only helps where
+// there is no id. Pure: reading the machine is in files/this-host.ts.
 import { hash } from "node:crypto";
 
 /** What a machine says of itself. Neither a boot id nor a host name: both change on the same machine. */
@@ -12,7 +12,7 @@ export type HostFacts = {
   readonly hostIdUnreadable: boolean;
 };
 
-/** What is kept of a host: hashes, because its id is nobody else's business. */
+/** What is stored of a host: hashes, because the id itself must not leave the machine. */
 export type HostRecord = {
   readonly hostIdSha256: string | undefined;
   readonly macSha256: string | undefined;
@@ -63,7 +63,7 @@ export function chooseRecord(stored: HostRecord, facts: HostFacts): HostRecord {
 export type NetworkInterface = {
   readonly name: string;
   readonly mac: string;
-  /** Known to be made by software, or to have been given its address by somebody. */
+  /** True where software made the interface, or its address was assigned by hand. */
   readonly isVirtual: boolean;
 };
 
@@ -79,7 +79,7 @@ export function chooseStableMac(interfaces: readonly NetworkInterface[]): string
     .map(({ mac }) => mac.toLowerCase())[0];
 }
 
-/** Six bytes that a manufacturer gave. Bit 0 of the first marks a group, bit 1 an address that somebody made up. */
+/** Six bytes that a manufacturer gave. Bit 0 of the first marks a group, bit 1 an address that was assigned locally. */
 function isHardwareMac(mac: string): boolean {
   if (!/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/.test(mac) || mac === "00:00:00:00:00:00") return false;
   return (Number.parseInt(mac.slice(0, 2), 16) & 0b11) === 0;

@@ -1,5 +1,5 @@
-// A message as it arrives, as it is kept, and as the local API shows it. Opening a sealed body needs keys and comes in
-// from outside; storing is the inbox store's.
+// A message as it arrives, as it is stored, and as the local API shows it. Opening a sealed body needs the member's keys, so
+// the caller passes in how. Storing is the work of the inbox store.
 // Why: docs/decisions/0102.
 
 import type { InboxItem } from "@claudemesh/client/daemon";
@@ -14,8 +14,8 @@ import { type HistoryItem, textOf } from "@claudemesh/protocol/wire/history-item
 export type OpenSealed = Pick<Sealer, "open" | "openVersion2">;
 
 /**
- * Why nobody is shown what a message says: its box does not open, or the broker's labels are wrong: they differ from those
- * inside, or name another recipient than this member.
+ * Why the text of a message is not shown. `not_opened`: the sealed body cannot be decrypted. `relabelled`: the broker's labels
+ * differ from those inside the sealed body, or name another recipient than this member.
  */
 export type Unreadable = "not_opened" | "relabelled";
 
@@ -63,7 +63,7 @@ export type InboxRecord = {
 
 const utf8 = new TextEncoder();
 
-/** As it came for the member that has this key. */
+/** Reads a message for the member that has this key. */
 export function readMessage(item: HistoryItem, ownPubkey: string, sealer: OpenSealed): ReceivedMessage {
   const bytes = item.body === undefined ? decodeBase64(item.body_base64 ?? "") : utf8.encode(item.body);
   const content = bytes === undefined ? notOpened : openContent(item, ownPubkey, sealer, bytes);
@@ -90,7 +90,7 @@ type OpenedContent = Partial<Pick<ReceivedMessage, "meta" | "fromAgent" | "toAge
 
 const notOpened = { unreadable: "not_opened" } as const;
 
-/** What counts instead of what the broker says. */
+/** What the sender sealed, which replaces what the broker says of the message. */
 function openContent(item: HistoryItem, ownPubkey: string, sealer: OpenSealed, sealed: Uint8Array): OpenedContent {
   if (!isMeantFor(item, ownPubkey)) return { unreadable: "relabelled", meta: "" };
   if (!isSealedVersion(item.envelope_version)) return {};
@@ -116,7 +116,7 @@ function openContent(item: HistoryItem, ownPubkey: string, sealer: OpenSealed, s
   return { meta: canonicalMeta, fromAgent, toAgent, body };
 }
 
-/** Queues hand their messages out on request alone. Which topics a member is subscribed to only the broker knows. */
+/** A queue's messages are delivered only to consumers that lease them. Which topics a member is subscribed to only the broker knows. */
 function isMeantFor({ destination: { kind, ref } }: HistoryItem, ownPubkey: string): boolean {
   return kind === "topic" || (kind === "dm" && ref === ownPubkey);
 }
@@ -152,7 +152,7 @@ export function showInboxItem(
   };
 }
 
-/** Bytes that are no text are shown as base64; a ciphertext that nobody could open is never shown as a message. */
+/** Bytes that are no text are shown as base64; a ciphertext that could not be opened is never shown as a message. */
 function showBody(record: InboxRecord): {
   readonly body: string | null;
   readonly body_base64?: string;

@@ -1,5 +1,5 @@
-// «Where is my message?» as facts: what the outbox, the inbox and the broker each know of it, put side by side. Nothing is
-// guessed: a stage is listed when somebody who keeps it durably has said so.
+// «Where is my message?» as facts: what the outbox, the inbox and the broker each know of it, side by side. Nothing is
+// guessed: a stage is listed only where one of the three has it durably.
 import type {
   MessageChainLink,
   MessageDelivery,
@@ -97,7 +97,7 @@ function destinationOf({ row, entry, broker }: KnownMessage, { ownPubkey }: Fact
   return topic === undefined ? { kind: "dm", ref: ownPubkey } : { kind: "topic", ref: topic };
 }
 
-/** This host's own inbox is the better witness for its own member: it knows before its ack has reached the broker. */
+/** For its own member this host's inbox replaces the broker's record: it knows of a delivery before the broker has the ack. */
 function knownDeliveries({ entry, broker }: KnownMessage, { ownPubkey }: FactsContext): Delivery[] | undefined {
   const own: Delivery[] =
     entry === undefined ? [] : [{ recipientPubkey: ownPubkey, state: "delivered", settledAt: entry.receivedAt }];
@@ -110,8 +110,8 @@ function knownDeliveries({ entry, broker }: KnownMessage, { ownPubkey }: FactsCo
 const openStates = { pending: "queued", inflight: "inflight", dead: "dead", aborted: "aborted" } as const;
 
 /**
- * The furthest that the message has come for everybody it is meant for, as far as that is known; for one that came from
- * elsewhere, how far it has come here.
+ * The stage that the message has reached for all its recipients, as far as that is known. For a message that another member
+ * sent, the stage that it has reached on this host.
  */
 function stateOf({ row, entry, broker }: KnownMessage, { ownPubkey }: FactsContext): MessageStateName {
   if (row !== undefined && row.status !== "done") return openStates[row.status];
@@ -153,7 +153,7 @@ function stagesOf(
   return stages;
 }
 
-/** A queue's message is delivered when one consumer has acked it; who that was is nobody else's business. */
+/** A queue's message is delivered when one consumer has acked it. Which one that was is not shown. */
 function queueStages({ broker }: KnownMessage): MessageStage[] {
   const queue = broker.type === "asked" ? broker.state.queue : undefined;
   if (queue?.state === "acked") return [{ stage: "delivered", at: queue.settledAt ?? null }];

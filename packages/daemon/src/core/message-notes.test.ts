@@ -48,7 +48,7 @@ describe("the advice on a dead row", () => {
     ["fenced: it was never accepted and never will be", "give it a new one with `claudemesh daemon outbox requeue m1`"],
     ["idempotency_key_reused: taken", "give it a new one with `claudemesh daemon outbox requeue m1`"],
     ["expired: older than the maximum age", "requeue it: `claudemesh daemon outbox requeue m1`"],
-    ["something_new: that nobody here has heard of", "Once the cause is mended"],
+    ["something_new: that is unknown here", "Once the cause is mended"],
   ])("fits %s", (error, advice) => {
     expect(dead(error)).toContain(advice);
   });
@@ -79,7 +79,7 @@ describe("what a sender should know", () => {
     expect(notes({ status: "pending" })).toEqual([]);
   });
 
-  it("of a stored message: that nobody was there to get it", () => {
+  it("of a stored message: that no member was subscribed", () => {
     const asked = (delivered: number) => ({ unsettled: 0, delivered, expired: 0 });
     expect(codes(notes({ status: "done" }, calm, asked(0)))).toEqual(["no_recipients"]);
     expect(notes({ status: "done" }, calm, asked(1))).toEqual([]);

@@ -28,7 +28,7 @@ export function notesOf(
   if (row?.status === "dead") notes.push(deadNote(row));
   const isToTopic = destination?.kind === "topic";
   if (isToTopic && counts !== undefined && counts.unsettled + counts.delivered + counts.expired === 0) {
-    const text = `Nobody but its sender was subscribed to #${destination.ref} when it was stored, so it reaches nobody.`;
+    const text = `No member but its sender was subscribed to #${destination.ref} when it was stored, so it reaches no one.`;
     notes.push({ code: "no_recipients", text });
   }
   return notes;
@@ -84,7 +84,7 @@ function adviceOf(row: OutboxRecord): string {
 
 function missingAdvice(row: OutboxRecord): string {
   const { destination_kind: kind, destination_ref: ref } = row;
-  if (kind === "dm") return "Its recipient is no member of this mesh, so it can only be sent to somebody else.";
+  if (kind === "dm") return "Its recipient is no member of this mesh, so it can only be sent to another member.";
   return `Create the ${kind} with \`claudemesh ${kind} create ${ref}\`, then requeue it with ${requeue(row)}.`;
 }
 

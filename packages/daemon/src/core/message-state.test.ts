@@ -38,7 +38,7 @@ describe("the broker's word on a message", () => {
     });
   });
 
-  it("may be about a place in a queue, or no more than numbers", () => {
+  it("may be about a queue, or no more than numbers", () => {
     const { deliveries: _, next_cursor: __, ...queued } = body;
     expect(readMessageState({ ...queued, queue: { state: "acked", deliveries: 2, settled_at: 9 } })).toMatchObject({
       deliveries: [],

@@ -1,4 +1,4 @@
-// The broker's word on one message: where it is stored and who has it. Fields that a newer broker adds are passed over;
+// The broker's answer about one message: where it is stored and which members have it. Fields that a newer broker adds are passed over;
 // an answer without what we need is none.
 import { type Destination, destinationKinds } from "@claudemesh/protocol/messages/addresses";
 

@@ -14,7 +14,7 @@ describe("a token in a query string", () => {
     `a=${encode(token)}`,
     `a=${encodeURIComponent(encode(token))}`,
     `a=${token.slice(0, 10)}%${token.charCodeAt(10).toString(16)}${token.slice(11)}`,
-  ])("is found in %s, and its name not told", (query) => {
+  ])("is found in %s, and its name not shown", (query) => {
     expect(findTokenInQuery(query, token)).toEqual({ found: true, parameter: "(redacted)" });
   });
 

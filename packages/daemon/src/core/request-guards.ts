@@ -1,4 +1,4 @@
-// Who may speak to the loopback API, as rules on headers and query strings: no DNS name but the loopback's own, no web
+// Which requests the loopback API answers, as rules on headers and query strings: no DNS name but the loopback's own, no web
 // page that was not invited, no token where logs and histories would keep it.
 
 const loopbackHost = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?$/i;

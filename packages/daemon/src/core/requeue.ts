@@ -1,5 +1,5 @@
 // Giving a stuck row a new id: when that is allowed, as one pure decision, and what is ordered from the store. The one
-// rule is that no two rows of a chain may both reach the broker, unless the operator says that he accepts it.
+// rule is that no two rows of a chain may both reach the broker, unless the operator accepts that.
 
 import type { EnvelopeVersion } from "@claudemesh/protocol/messages/envelope";
 import { fateOf } from "@claudemesh/protocol/messages/fate";
@@ -35,9 +35,9 @@ export type RequeueOrder = {
   readonly patched: PatchedColumns | undefined;
   /** The broker has said that no try of the old row can commit any more. */
   readonly provenUncommitted: boolean;
-  /** The operator's word, written to both rows. */
+  /** The operator accepts a duplicate. Written to both rows. */
   readonly acceptDuplicate: boolean;
-  /** That word is taken: the broker could not be asked, or had no clear answer. */
+  /** The operator's consent is needed and used: the broker could not be asked, or gave no clear answer. */
   readonly despiteUnknownFate: boolean;
 };
 

@@ -38,7 +38,7 @@ describe("the end of a try", () => {
     }
   });
 
-  it("is told in one bounded line that begins with a code", () => {
+  it("is described in one bounded text that begins with a code", () => {
     const long = { error: "invalid_request", message: "x".repeat(5_000), retryable: false };
     expect(describeOutcome(answered(400, long))).toHaveLength(300);
     expect(describeOutcome(answered(502, "<html>"))).toBe("status_502: the broker's answer was not understood");

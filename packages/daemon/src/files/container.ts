@@ -1,5 +1,5 @@
-// Is this process in a container? There the loopback may be shared with neighbours, so the local API stays on its Unix
-// socket unless somebody says otherwise.
+// Is this process in a container? There the loopback may be shared with other containers, so the local API stays on its
+// Unix socket unless the settings say otherwise.
 import { existsSync, readFileSync } from "node:fs";
 
 export type ContainerSigns = {

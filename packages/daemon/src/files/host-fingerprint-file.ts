@@ -1,5 +1,5 @@
 // host_fingerprint.json: the host that a folder's keys are used on, as hashes. Written at the first start, and whenever
-// somebody says that another host is the right one.
+// an operator accepts another host.
 import { LocalFileError, readPrivateFile, replacePrivateFile } from "@claudemesh/client/private-files";
 import type { HostRecord } from "../core/host-fingerprint.ts";
 

@@ -1,5 +1,5 @@
 // The token that guards the loopback API: readable by its owner alone, compared without telling how much of a guess was
-// right, and replaced on demand. A replaced one is good for a while longer, so that nobody who has just read it fails.
+// right, and replaced on demand. A replaced one is good for a while longer, so that a program that has just read it does not fail.
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import {
   createPrivateFile,

@@ -1,5 +1,5 @@
-// Walks through outbox, history and inbox, and asks the broker about each record. What fits is decided in core/audit.ts;
-// here a record that seems not to fit is read and asked about once more before it is named, since it may have moved.
+// Goes through outbox, history and inbox, and asks the broker about each record. core/audit.ts decides what agrees. A record
+// that seems to disagree may just have changed, so it is read and asked about once more before it is listed.
 import type { AuditReport } from "@claudemesh/client/daemon";
 import type { LinkOutcome } from "@claudemesh/client/link-contract";
 import { limits as protocolLimits } from "@claudemesh/protocol/messages/limits";
@@ -41,7 +41,7 @@ export type AuditPorts = {
 const questionsAtOnce = 64;
 const rowsPerPage = 256;
 
-/** Whoever asks while an audit runs gets what that one finds: many readers cost the broker no more than one. */
+/** A caller that comes while an audit runs gets the report of that one, so that many callers cost the broker no more than one. */
 export function createAudit(ports: AuditPorts): () => Promise<AuditReport> {
   let running: Promise<AuditReport> | undefined;
   return () => {
@@ -158,7 +158,7 @@ class Audit {
     return judgeInboxRow(row, word, own);
   }
 
-  /** Some at a time. After one has failed no further one begins, and all have ended when this does. */
+  /** Judges some items at a time. After one has failed no further one begins, and all have ended when this does. */
   async #addEach<Item>(items: readonly Item[], judge: (item: Item) => Promise<Verdict>): Promise<void> {
     const waiting = items.values();
     let failed = false;

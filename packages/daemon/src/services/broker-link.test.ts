@@ -29,7 +29,7 @@ function setUp() {
 }
 
 describe("the link of the moment", () => {
-  it("tells who waits as soon as it is online, and gives up in time", async () => {
+  it("wakes its waiting callers as soon as it is online, and gives up in time", async () => {
     const { managed, goOnline, clock } = setUp();
     const late = managed.whenOnline(100);
     clock.advance(100);
@@ -72,7 +72,7 @@ describe("the link of the moment", () => {
     expect(clock.nextTimerInMs).toBe(1_000);
   });
 
-  it("ends for good: nobody waits on, and no renewal follows", async () => {
+  it("ends for good: no caller waits on, and no renewal follows", async () => {
     const { managed, clock, links } = setUp();
     const waiting = managed.whenOnline(5_000);
     managed.renew();

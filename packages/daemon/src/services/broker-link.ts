@@ -1,5 +1,5 @@
-// The link of the moment. A link reconnects by itself; this keeps the one that is current when the daemon wants to say
-// hello anew, tells who waits for a connection, and passes statuses and pushes on.
+// The current link to the broker. A link reconnects by itself; this replaces it when the daemon has to say hello again, wakes
+// the callers that wait for a connection, and passes statuses and pushes on.
 
 import type { LinkRoute } from "@claudemesh/client/broker-route";
 import type { Link, LinkStatus } from "@claudemesh/client/link-contract";

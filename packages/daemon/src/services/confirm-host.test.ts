@@ -56,8 +56,8 @@ describe("a start on another host", () => {
     await startAndStop(at, there, policy);
     await startAndStop(at, there, policy);
     const lines = readFileSync(at.paths.log, "utf8").trim().split("\n");
-    const told = lines.map((line) => JSON.parse(line)).filter(({ event }) => event === "host_changed");
-    expect(told).toMatchObject([
+    const logged = lines.map((line) => JSON.parse(line)).filter(({ event }) => event === "host_changed");
+    expect(logged).toMatchObject([
       { level, policy },
       { level, policy },
     ]);

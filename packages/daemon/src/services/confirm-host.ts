@@ -1,5 +1,5 @@
 // At every start: is this the host that the folder's keys belong to? A copy of a home on a second host is refused, or
-// only told about, as `[clone] policy` says; the first start writes down where it happens.
+// only logged, as `[clone] policy` says; the first start records its host.
 import type { MeshPaths } from "@claudemesh/client/home";
 import {
   type ClonePolicy,

@@ -29,7 +29,7 @@ function setUp() {
 describe("a destination that takes messages", () => {
   it.each([
     ["a minute", bob, 60_000],
-    ["five seconds where it is a topic, whose readers leave untold,", news, 5_000],
+    ["five seconds where it is a topic, whose readers leave without a push,", news, 5_000],
   ])("is asked about once, and again when %s has passed", async (_, destination, trustedMs) => {
     const { clock, directory, answer, asked } = setUp();
     const first = directory.find(destination);
@@ -45,7 +45,7 @@ describe("a destination that takes messages", () => {
     expect(await again).toEqual(missing);
   });
 
-  it("is asked about again after a second while nobody reads it", async () => {
+  it("is asked about again after a second while no other member reads it", async () => {
     const { clock, directory, answer } = setUp();
     const first = directory.find(news);
     await answer(null, false);
@@ -101,7 +101,7 @@ describe("a destination that does not", () => {
     expect(await second).toEqual(open);
   });
 
-  it("is asked about after the call: who comes while a question is under way shares the next one", async () => {
+  it("is asked about after the call: a caller that comes while a question is under way shares the next one", async () => {
     const { directory, answer, asked } = setUp();
     const first = directory.find(news);
     const later = [directory.find(news), directory.find(news), directory.find(news)];
@@ -151,7 +151,7 @@ describe("a question without an answer", () => {
     expect(directory.mayAsk).toBe(true);
   });
 
-  it("is none that anybody waits for while the broker is away", async () => {
+  it("makes no caller wait while the broker is away", async () => {
     const { link, directory, asked } = setUp();
     link.goOffline();
     expect(await directory.find(news)).toBeUndefined();

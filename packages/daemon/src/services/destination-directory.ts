@@ -1,13 +1,13 @@
-// What the broker would say to a send, per destination, so that a message that cannot arrive is refused when it is sent
-// and not found dead later. A destination that takes messages is remembered for a while, and sends to it cost no question.
-// One that does not is never remembered: what was missing a moment ago may exist now, so every such send asks anew.
+// What the broker would answer to a send, per destination, so that a message that cannot arrive is refused when it is sent
+// and not found dead later. That a destination takes messages is cached for a while, and sends to it cost no question. That
+// it does not is never cached: what was missing a moment ago may exist now, so every such send asks again.
 // Why: docs/decisions/0135.
 import type { Destination } from "@claudemesh/protocol/messages/addresses";
 import type { BrokerLink, Clock } from "../ports.ts";
 
 export type DestinationState = {
   readonly refusal: "destination_not_found" | "not_subscribed" | undefined;
-  /** False: a topic to which nobody but this member is subscribed. */
+  /** False for a topic to which no member but this one is subscribed. */
   readonly hasRecipients: boolean;
 };
 
@@ -18,16 +18,16 @@ export type DestinationPorts = {
 
 /** Deletions and revocations are pushed; this bounds what a push that was lost between brokers can do. */
 const trustedMs = 60_000;
-/** Its readers may leave at any time, and nothing tells us. */
+/** Its readers may leave at any time, and no push says so. */
 const topicTrustedMs = 5_000;
-/** Somebody may subscribe at any time, and nothing tells us. */
+/** A member may subscribe at any time, and no push says so. */
 const emptyTrustedMs = 1_000;
 const questionTimeoutMs = 2_000;
-/** After a question without an answer sends are taken unasked for so long, instead of each waiting for the time-out. */
+/** After a question without an answer, sends are accepted for so long without asking, so that not each waits for a time-out. */
 const silenceMs = 5_000;
-const rememberedMax = 4_096;
+const cachedMax = 4_096;
 
-type Remembered = { readonly state: DestinationState; readonly untilMs: number };
+type CachedState = { readonly state: DestinationState; readonly untilMs: number };
 type Question = {
   readonly running: Promise<DestinationState | undefined>;
   next?: Promise<DestinationState | undefined>;
@@ -35,12 +35,12 @@ type Question = {
 
 export class DestinationDirectory {
   readonly #ports: DestinationPorts;
-  readonly #remembered = new Map<string, Remembered>();
+  readonly #cache = new Map<string, CachedState>();
   readonly #questions = new Map<string, Question>();
   #silentUntilMs = Number.NEGATIVE_INFINITY;
   /** The broker of this connection does not know the question. */
   #unanswerable = false;
-  /** Grows with everything that is forgotten: an answer that was on its way meanwhile is not remembered. */
+  /** Grows with everything that is forgotten, so that an answer that was on its way meanwhile is not cached. */
   #forgotten = 0;
 
   constructor(ports: DestinationPorts) {
@@ -49,8 +49,8 @@ export class DestinationDirectory {
 
   /** What is known without asking. */
   known(destination: Destination): DestinationState | undefined {
-    const remembered = this.#remembered.get(keyOf(destination));
-    return remembered !== undefined && this.#ports.clock.nowMs() < remembered.untilMs ? remembered.state : undefined;
+    const cached = this.#cache.get(keyOf(destination));
+    return cached !== undefined && this.#ports.clock.nowMs() < cached.untilMs ? cached.state : undefined;
   }
 
   /** True while the broker can be asked. Where it cannot, sends are queued unasked. */
@@ -67,26 +67,26 @@ export class DestinationDirectory {
   /** A try found that the destination takes no messages, or the broker says so. */
   forget(destination: Destination): void {
     this.#forgotten++;
-    this.#remembered.delete(keyOf(destination));
+    this.#cache.delete(keyOf(destination));
     // A member that is gone may have been the last reader of any topic.
     if (destination.kind === "dm") this.#forgetTopics();
   }
 
   #forgetTopics(): void {
-    for (const key of this.#remembered.keys()) if (key.startsWith("topic ")) this.#remembered.delete(key);
+    for (const key of this.#cache.keys()) if (key.startsWith("topic ")) this.#cache.delete(key);
   }
 
-  /** A new connection: what was pushed while there was none was not heard, and this broker may be a newer one. */
+  /** Called for a new connection: pushes were missed while there was none, and this broker may be of a newer version. */
   forgetAll(): void {
     this.#forgotten++;
-    this.#remembered.clear();
+    this.#cache.clear();
     this.#unanswerable = false;
     this.#silentUntilMs = Number.NEGATIVE_INFINITY;
   }
 
   /**
-   * A question that is under way may have been answered before this sender's topic was made; so those who come meanwhile
-   * share the next one.
+   * The broker may have answered a question that is under way before this sender's topic was made. So callers that come
+   * meanwhile share the next question.
    */
   #askOnce(destination: Destination): Promise<DestinationState | undefined> {
     const key = keyOf(destination);
@@ -116,16 +116,16 @@ export class DestinationDirectory {
       if (outcome.type === "answered" || outcome.type === "timed_out") this.#silentUntilMs = clock.nowMs() + silenceMs;
       return undefined;
     }
-    const isWorthIt = state.refusal === undefined && forgotten === this.#forgotten;
-    if (isWorthIt) this.#remember(key, state, clock.nowMs() + trustMs(kind, state));
+    const mayCache = state.refusal === undefined && forgotten === this.#forgotten;
+    if (mayCache) this.#put(key, state, clock.nowMs() + trustMs(kind, state));
     return state;
   }
 
-  #remember(key: string, state: DestinationState, untilMs: number): void {
-    this.#remembered.delete(key);
-    this.#remembered.set(key, { state, untilMs });
-    const [oldest] = this.#remembered.keys();
-    if (this.#remembered.size > rememberedMax && oldest !== undefined) this.#remembered.delete(oldest);
+  #put(key: string, state: DestinationState, untilMs: number): void {
+    this.#cache.delete(key);
+    this.#cache.set(key, { state, untilMs });
+    const [oldest] = this.#cache.keys();
+    if (this.#cache.size > cachedMax && oldest !== undefined) this.#cache.delete(oldest);
   }
 }
 

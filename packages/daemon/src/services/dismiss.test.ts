@@ -104,5 +104,5 @@ it.each(["pending", "inflight", "done", "aborted"])("a row that is %s is not dis
 
 it("a row that is not there is not found", async () => {
   const { dismiss } = await setUp();
-  await expect(dismiss("nobody")).rejects.toMatchObject({ code: "not_found" });
+  await expect(dismiss("missing")).rejects.toMatchObject({ code: "not_found" });
 });

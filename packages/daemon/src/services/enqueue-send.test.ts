@@ -217,7 +217,7 @@ describe("a refusal consumes nothing", () => {
   it("of a name that no member has, after the broker was asked", async () => {
     const { ports, stores, link } = await setUp();
     link.goOnline();
-    const refused = enqueueSend(ports, { to: "@nobody", message: "m", client_message_id: "n" }, undefined);
+    const refused = enqueueSend(ports, { to: "@ghost", message: "m", client_message_id: "n" }, undefined);
     (await link.requested("members.list")).answer(200, { items: [], next_cursor: null });
     await expect(refused).rejects.toMatchObject({ code: "destination_not_found" });
     expect(stores.outbox.find("n")).toBeUndefined();
@@ -240,7 +240,7 @@ describe("a name", () => {
     next_cursor: null,
   });
 
-  it("that joined since the last list is found by asking, once for all who wait", async () => {
+  it("that joined since the last list is found by asking, once for all callers that wait", async () => {
     const { ports, link, row } = await setUp();
     const bob = generateMemberKeys().ed25519.public_key;
     link.goOnline();
@@ -248,7 +248,7 @@ describe("a name", () => {
       enqueueSend(ports, { to: "@bob", message: "m", client_message_id: `w${n}` }, undefined),
     );
     (await link.requested("members.list")).answer(200, listOf(["bob", bob]));
-    // Who came while that list was on its way gets one that was asked for later.
+    // A caller that came while that list was on its way gets one that was asked for later.
     (await link.requested("members.list")).answer(200, listOf(["bob", bob]));
     await Promise.all(sends);
     expect(row("w3").destination_ref).toBe(bob);

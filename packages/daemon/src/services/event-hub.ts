@@ -1,5 +1,5 @@
-// All readers of events of one daemon: who may open a stream, and who hears what. What one reader gets, and when, is in
-// event-stream.ts.
+// All readers of events of one daemon: how many may open a stream, and which events they get. What one reader gets, and
+// when, is in event-stream.ts.
 import type { LinkStatus } from "@claudemesh/client/link-contract";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { writeStrictJson } from "@claudemesh/protocol/json";
@@ -42,13 +42,13 @@ export class EventHub {
     return this.#streams.size;
   }
 
-  /** `connect` is called only where the reader is let in. */
+  /** Calls `connect` only where the reader is admitted. */
   open(lastEventId: string | undefined, connect: () => EventSink): OpenStream {
     const { maxStreams, linkStatus } = this.#ports;
     if (this.#closed) throw new MeshError("stopping");
     const position = this.#positionOf(lastEventId);
     if (this.#streams.size >= maxStreams) throw new MeshError("too_many_streams", undefined, { limit: maxStreams });
-    if (this.#streams.size === 0) this.#wakeUp();
+    if (this.#streams.size === 0) this.#startWatching();
     const { inbox, show, clock, log } = this.#ports;
     const nextNumber = () => ++this.#lastNumber;
     const stream = new EventStream({ inbox, show, clock, log, nextNumber }, connect(), position);
@@ -58,17 +58,17 @@ export class EventHub {
       drained: () => stream.drained(),
       closed: () => {
         stream.closed();
-        if (this.#streams.delete(stream) && this.#streams.size === 0) this.#rest();
+        if (this.#streams.delete(stream) && this.#streams.size === 0) this.#stopWatchingAll();
       },
     };
   }
 
-  /** A message that is news is durable. */
+  /** A message that was not known before is durable. */
   messageStored(bytes: number): void {
     for (const stream of this.#streams) stream.messageStored(bytes);
   }
 
-  /** Told once for each change; that a failed reconnect is tried again is no change. */
+  /** Publishes each change once; another failed reconnect is no change. */
   brokerStatus(status: LinkStatus): void {
     if (status.state === "connecting") return;
     const key = status.state === "online" ? status.state : `${status.state} ${status.reason}`;
@@ -85,7 +85,7 @@ export class EventHub {
 
   close(): void {
     this.#closed = true;
-    this.#rest();
+    this.#stopWatchingAll();
     for (const stream of this.#streams) stream.end();
   }
 
@@ -100,19 +100,19 @@ export class EventHub {
     return last;
   }
 
-  #wakeUp(): void {
+  #startWatching(): void {
     this.#stopWatching = this.#ports.watchOutbox((change) => this.publish("outbox", change));
-    this.#beatLater();
+    this.#scheduleHeartbeat();
   }
 
-  #beatLater(): void {
+  #scheduleHeartbeat(): void {
     this.#heartbeat = this.#ports.clock.setTimer(heartbeatMs, () => {
       for (const stream of this.#streams) stream.beat();
-      this.#beatLater();
+      this.#scheduleHeartbeat();
     });
   }
 
-  #rest(): void {
+  #stopWatchingAll(): void {
     this.#stopWatching?.();
     this.#stopWatching = undefined;
     this.#heartbeat?.cancel();

@@ -4,7 +4,7 @@ import { settle } from "../testing/scripted-link.ts";
 import { openTestStores, recordingLog } from "../testing/test-stores.ts";
 import { EventHub } from "./event-hub.ts";
 
-/** A reader that takes what it is told to take. */
+/** A reader that takes what the test lets it take. */
 class ScriptedReader {
   texts: string[] = [];
   takes = true;
@@ -103,7 +103,7 @@ describe("a reader that takes nothing", () => {
     expect(reader.of("message").map(({ data }) => data.history_id)).toEqual([1]);
   });
 
-  it("is told how many events it lost and where messages resume, when more than a mebibyte happened", async () => {
+  it("learns how many events it lost and where messages resume, when more than a mebibyte happened", async () => {
     const { clock, hub, open, arrive } = await setUp();
     const { reader, stream } = open();
     await arrive(1);
@@ -131,7 +131,7 @@ describe("a reader that takes nothing", () => {
     expect(reader.state).toBe("destroyed");
   });
 
-  it("holds its place among the readers until it is gone, and is not cut off once it is", async () => {
+  it("counts among the readers until it is gone, and is not cut off once it is", async () => {
     const { clock, hub, open } = await setUp();
     const { reader, stream } = open();
     open();
@@ -157,7 +157,7 @@ describe("a reader that takes nothing", () => {
 });
 
 describe("the outbox", () => {
-  it("is watched while somebody reads events, and not longer", async () => {
+  it("is watched while there are readers of events, and not longer", async () => {
     const { hub, open, watchers, clock } = await setUp();
     expect(watchers()).toBe(0);
     const [first, second] = [open(), open()];

@@ -1,6 +1,6 @@
-// One reader of events. Messages are never held for it: they are read from the inbox when it has taken the last ones,
-// so that what it gets is what is stored, in its order, without a gap. Other events happen only now; they wait for a
-// slow reader up to a bound. A reader that takes nothing while more than that happens is told where to resume, and left.
+// One reader of events. Messages are not buffered for it: they are read from the inbox when it has taken the last ones,
+// so that it gets what is stored, in its order, without a gap. Other events are stored nowhere, so they are buffered for
+// a slow reader, up to a bound. A reader that takes nothing while more than that happens is disconnected, after an event that says where to resume.
 import {
   type EventKind,
   encodeEvent,
@@ -14,9 +14,9 @@ import type { Clock, InboxStore, Log, Timer } from "../ports.ts";
 
 /** Where a reader's events go. */
 export type EventSink = {
-  /** False: it waits for the reader, and `drained` is due once it has been taken. */
+  /** False where the text waits for the reader; `drained` is called once it has been taken. */
   readonly write: (text: string) => boolean;
-  /** No more; what was written still goes out. */
+  /** Ends the stream; what was written still goes out. */
   readonly end: () => void;
   readonly destroy: () => void;
 };
@@ -33,8 +33,8 @@ type LiveEvent = { readonly kind: EventKind; readonly json: string };
 
 /** What may happen while a reader takes nothing. */
 const behindBytesMax = 1_048_576;
-/** How long a reader that was told so may take to hear it. */
-const farewellMs = 30_000;
+/** How long a reader may take to receive its last event before its connection is cut. */
+const lastEventMs = 30_000;
 
 export class EventStream {
   readonly #ports: StreamPorts;
@@ -43,10 +43,10 @@ export class EventStream {
   #position: string;
   #blocked = false;
   #ended = false;
-  #stepping = false;
-  #waiting: LiveEvent[] = [];
+  #readScheduled = false;
+  #buffered: LiveEvent[] = [];
   #behindBytes = 0;
-  #farewell: Timer | undefined;
+  #cutTimer: Timer | undefined;
 
   constructor(ports: StreamPorts, sink: EventSink, position: string) {
     this.#ports = ports;
@@ -58,7 +58,7 @@ export class EventStream {
   start(brokerStatus: object): void {
     this.#write(openingText);
     this.#write(encodeEvent("broker_status", this.#liveId(), brokerStatus));
-    this.#readOn();
+    this.#scheduleRead();
   }
 
   publish(kind: EventKind, json: string): void {
@@ -67,25 +67,25 @@ export class EventStream {
       this.#write(encodeEventText(kind, this.#liveId(), json));
       return;
     }
-    this.#waiting.push({ kind, json });
-    this.#fallBehind(json.length);
+    this.#buffered.push({ kind, json });
+    this.#countBehind(json.length);
   }
 
   /** A live message of about this size is durable. */
   messageStored(bytes: number): void {
-    if (this.#blocked) this.#fallBehind(bytes);
-    else this.#readOn();
+    if (this.#blocked) this.#countBehind(bytes);
+    else this.#scheduleRead();
   }
 
   /** The reader has taken everything that was written. */
   drained(): void {
     if (this.#ended) return;
     this.#blocked = false;
-    const waiting = this.#waiting;
-    this.#waiting = [];
+    const buffered = this.#buffered;
+    this.#buffered = [];
     this.#behindBytes = 0;
-    for (const { kind, json } of waiting) this.publish(kind, json);
-    this.#readOn();
+    for (const { kind, json } of buffered) this.publish(kind, json);
+    this.#scheduleRead();
   }
 
   beat(): void {
@@ -95,15 +95,15 @@ export class EventStream {
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#waiting = [];
+    this.#buffered = [];
     this.#sink.end();
   }
 
   /** The connection is gone. */
   closed(): void {
     this.#ended = true;
-    this.#waiting = [];
-    this.#farewell?.cancel();
+    this.#buffered = [];
+    this.#cutTimer?.cancel();
   }
 
   #liveId(): string {
@@ -115,35 +115,35 @@ export class EventStream {
   }
 
   /** In the next turn, so that messages of one commit are read together. */
-  #readOn(): void {
-    if (this.#stepping) return;
-    this.#stepping = true;
-    setImmediate(() => this.#step());
+  #scheduleRead(): void {
+    if (this.#readScheduled) return;
+    this.#readScheduled = true;
+    setImmediate(() => this.#readPage());
   }
 
   /** One bounded page. A long backlog goes page by page, so that other work of the daemon comes between. */
-  #step(): void {
-    this.#stepping = false;
+  #readPage(): void {
+    this.#readScheduled = false;
     if (this.#ended || this.#blocked) return;
     const { inbox, show, log } = this.#ports;
     try {
       const { items, upTo, more } = inbox.news(this.#position);
       for (const record of items) this.#write(encodeEvent("message", record.id, show(record)));
       this.#position = upTo;
-      if (more) this.#readOn();
+      if (more) this.#scheduleRead();
     } catch (error) {
       log.error({ event: "event_stream_failed", err: error }, "a reader of events was left because the inbox failed");
       this.end();
     }
   }
 
-  #fallBehind(bytes: number): void {
+  #countBehind(bytes: number): void {
     this.#behindBytes += bytes;
     if (this.#ended || this.#behindBytes <= behindBytesMax) return;
     const id = this.#liveId();
-    const data = { resume_after: id, events_lost: this.#waiting.length };
+    const data = { resume_after: id, events_lost: this.#buffered.length };
     this.#sink.write(encodeEvent("lagged", id, data));
     this.end();
-    this.#farewell = this.#ports.clock.setTimer(farewellMs, () => this.#sink.destroy());
+    this.#cutTimer = this.#ports.clock.setTimer(lastEventMs, () => this.#sink.destroy());
   }
 }

@@ -40,7 +40,7 @@ const unknown = { attempts: 2, unanswered: 1 };
 const refused = { attempts: 2, unanswered: 0 };
 
 describe("a row past its age", () => {
-  it("that was never sent, or always refused, is dead as expired, without asking anybody", async () => {
+  it("that was never sent, or always refused, is dead as expired, without asking the broker", async () => {
     const { expiry, insert, rowOf, fate, link } = await setUp();
     link.goOnline();
     const unsent = await insert(144);
@@ -208,7 +208,7 @@ describe("a dead row of unknown fate", () => {
     expect(fate(row.id)).toBe("unknown");
   });
 
-  it("is asked about once, however often somebody wants it", async () => {
+  it("is asked about once, however many callers want it", async () => {
     const { expiry, insert, link } = await setUp();
     await insert(1, dead);
     link.goOnline();

@@ -1,5 +1,5 @@
-// The end of rows that are too old to be tried. Where the broker may have committed one, it is asked first and told
-// never to: only then is it certain that a row was not delivered. While the broker is away a row can still expire, with
+// The end of rows that are too old to be tried. Where the broker may have committed one, it is asked to fence it
+// first: only then is it certain that a row was not delivered. While the broker is away a row can still expire, with
 // its fate unknown, and the question is asked at the next hello.
 import type { LinkStatus } from "@claudemesh/client/link-contract";
 import { fateOf } from "@claudemesh/protocol/messages/fate";
@@ -61,7 +61,7 @@ export class Expiry {
         const targets = outbox.expired(cutoff, batchRows);
         const endedNow = targets.length === 0 ? 0 : await this.#endExpired(targets);
         ended += endedNow;
-        // Rows that none of this could move are somebody else's business just now.
+        // Rows that this could not move are being changed by the drain or a requeue just now.
         if (endedNow === 0) break;
       }
       this.#oldestOpenAtMs = outbox.oldestOpenEnqueuedAt() ?? Number.POSITIVE_INFINITY;
@@ -97,9 +97,11 @@ export class Expiry {
 
   async #endExpired(targets: readonly FenceTarget[]): Promise<number> {
     const unknown = targets.filter((target) => fateOf(target) === "unknown");
-    const known = targets.filter((target) => fateOf(target) !== "unknown").map(({ id }) => id);
+    const knownIds = targets.filter((target) => fateOf(target) !== "unknown").map(({ id }) => id);
     const ended = await Promise.all([
-      known.length === 0 ? 0 : this.#ports.outbox.expireUnsentOrRefused(known, "expired: older than the maximum age"),
+      knownIds.length === 0
+        ? 0
+        : this.#ports.outbox.expireUnsentOrRefused(knownIds, "expired: older than the maximum age"),
       ...unknown.map(async (target) => ((await this.#endUnknown(target)) ? 1 : 0)),
     ]);
     return ended.reduce((sum, rows) => sum + rows, 0);

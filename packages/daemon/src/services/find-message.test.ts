@@ -172,7 +172,7 @@ describe("a message that was sent from here", () => {
     expect(await ask(brokerId)).toMatchObject({ outbox_id: id, state: "stored", fate: "committed" });
   });
 
-  it("is delivered for each recipient on its own, and as a whole only when nobody waits any more", async () => {
+  it("is delivered for each recipient on its own, and as a whole only when no recipient waits any more", async () => {
     const { ask, insert, brokerSays } = await setUp();
     const id = await insert("order-1", done);
     brokerSays([bob, "delivered", 45], [carol, "unsettled", null]);
@@ -191,7 +191,7 @@ describe("a message that was sent from here", () => {
     expect((await ask(id)).state).toBe("expired");
   });
 
-  it("to very many is told page by page, and judged by the broker's own numbers", async () => {
+  it("to very many is read page by page, and judged by the broker's own numbers", async () => {
     const { ask, insert, answerState, link } = await setUp();
     const id = await insert("order-1", done);
     const keys = [bob, carol, "dd".repeat(32)];
@@ -215,13 +215,13 @@ describe("a message that was sent from here", () => {
     ["parked", { unsettled: 1, delivered: 0, expired: 0 }, "stored", undefined],
     ["acked", { unsettled: 0, delivered: 1, expired: 0 }, "delivered", { stage: "delivered", at: 48 }],
     ["expired", { unsettled: 0, delivered: 0, expired: 1 }, "expired", { stage: "expired", at: 48 }],
-  ])("to a queue is what its place there says: %s", async (place, counts, state, stage) => {
+  ])("to a queue is what its state there says: %s", async (queueState, counts, state, stage) => {
     const { ask, insert, answerState } = await setUp();
     await insert("order-1", { ...done, destination_kind: "queue", destination_ref: "jobs" });
     const settled_at = stage === undefined ? null : 48;
-    answerState(() => ({ counts, queue: { state: place, deliveries: 2, settled_at } }));
+    answerState(() => ({ counts, queue: { state: queueState, deliveries: 2, settled_at } }));
     const facts = await ask("order-1");
-    expect([facts.state, facts.queue]).toEqual([state, { state: place, deliveries: 2, settled_at }]);
+    expect([facts.state, facts.queue]).toEqual([state, { state: queueState, deliveries: 2, settled_at }]);
     expect(facts.stages[2]).toEqual(stage);
   });
 
@@ -270,7 +270,7 @@ describe("a message that was sent from here", () => {
     ["does not answer", { type: "timed_out" }, "not_reachable"],
     ["has trouble", { type: "answered", status: 500, body: {} }, "not_reachable"],
     ["answers something else", { type: "answered", status: 200, body: {} }, "not_reachable"],
-  ])("is told as it is known here where the broker %s", async (_, outcome, broker) => {
+  ])("is shown as it is known here where the broker %s", async (_, outcome, broker) => {
     const { ask, insert, brokerEnds } = await setUp();
     await insert("order-1", done);
     brokerEnds(outcome);
@@ -336,7 +336,7 @@ describe("a message that was received here", () => {
     });
   });
 
-  it("of somebody who used an id of ours is not mistaken for our own", async () => {
+  it("of another member that used an id of ours is not mistaken for our own", async () => {
     const { ask, insert, receive } = await setUp();
     await insert("order-1", { status: "dead", attempts: 1, last_error: "idempotency_key_reused: taken" });
     await receive();
@@ -346,7 +346,7 @@ describe("a message that was received here", () => {
 });
 
 describe("an id that is not known here", () => {
-  it.each(["nobody", "01ARZ3NDEKTSV4RRFFQ69G5FAV"])(
+  it.each(["missing", "01ARZ3NDEKTSV4RRFFQ69G5FAV"])(
     "is not found, without asking, and how to ask is said: %s",
     async (id) => {
       const { ask, link } = await setUp();
@@ -357,7 +357,7 @@ describe("an id that is not known here", () => {
     },
   );
 
-  it("is told by the broker where it is the broker's and this member may see it", async () => {
+  it("is answered by the broker where it is the broker's and this member may see it", async () => {
     const { ask, brokerSays } = await setUp();
     brokerSays([bob, "delivered", 45]);
     expect(await ask(brokerId)).toMatchObject({

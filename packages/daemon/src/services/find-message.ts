@@ -1,5 +1,5 @@
-// Gathers what is known of one message: the outbox, the inbox, and the broker where it can be asked. What the facts then
-// say is in core/message-facts.ts.
+// Gathers what is known of one message in the outbox, in the inbox, and at the broker where it can be asked.
+// core/message-facts.ts makes the answer of it.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { MessageFacts } from "@claudemesh/client/daemon";
@@ -76,14 +76,14 @@ async function searchHere(ports: FindMessagePorts, brokerMessageId: string): Pro
       const walked = step(brokerMessageId, before);
       if (walked.found !== undefined) return findHere(ports, walked.found);
       before = walked.before;
-      // Whoever else wants something goes first.
+      // Other work of the daemon goes first.
       if (before !== undefined) await nextTurn();
     } while (before !== undefined);
   }
   return undefined;
 }
 
-/** However many recipients there are, so many pages are enough for an answer that somebody reads. */
+/** However many recipients there are, an answer for people needs no more pages than this. */
 const pagesMax = 10;
 
 async function askBroker(ports: FindMessagePorts, brokerMessageId: string | undefined): Promise<BrokerWord> {

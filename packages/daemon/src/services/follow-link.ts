@@ -1,4 +1,4 @@
-// What the daemon does when its link comes up, goes down or ends. Each service knows its own part; here is the order.
+// What the daemon does when its link comes up, goes down or ends. Each service does its own part; this file is the order.
 // Why: docs/decisions/0122.
 import type { LinkStatus } from "@claudemesh/client/link-contract";
 import type { DestinationGonePush, PushFrame } from "@claudemesh/protocol/wire/frames";
@@ -21,7 +21,7 @@ export type FollowPorts = {
   readonly limits: Pick<NegotiatedLimits, "adopt">;
   readonly directory: Pick<MemberDirectory, "refresh" | "nameOf">;
   readonly pins: Pick<PeerPins, "describe">;
-  /** As it is shown: no name that is pinned to another key. */
+  /** The name to show, and never one that is pinned to another key. */
   readonly nameOf: (pubkey: string) => string | undefined;
   readonly membership: Pick<Membership, "applyLinkStatus">;
   readonly destinations: Pick<DestinationDirectory, "forget" | "forgetAll">;
@@ -35,7 +35,7 @@ export type FollowPorts = {
   readonly onNotOurBroker: () => void;
   readonly log: Log;
   readonly onFatal: (end: FatalEnd) => void;
-  /** Brokers tell where else the mesh can be reached. */
+  /** Brokers have announced these addresses of the mesh. */
   readonly onBrokers: (urls: readonly string[]) => void;
 };
 
@@ -46,7 +46,7 @@ export type LinkFollower = {
 
 export function followLink(ports: FollowPorts): LinkFollower {
   let lastOffline: string | undefined;
-  let hasToldFirstKey = false;
+  let hasLoggedFirstKey = false;
   const inBackground = (what: string, work: Promise<unknown>) => {
     work.catch((error: unknown) => ports.log.error({ event: "background_failed", what, err: error }, `${what} failed`));
   };
@@ -59,35 +59,35 @@ export function followLink(ports: FollowPorts): LinkFollower {
           return;
         case "online":
           lastOffline = undefined;
-          if (status.isFirstKey === true && !hasToldFirstKey) {
-            hasToldFirstKey = true;
+          if (status.isFirstKey === true && !hasLoggedFirstKey) {
+            hasLoggedFirstKey = true;
             ports.log.warn({ event: "broker_key_kept", broker_key: status.brokerKey }, firstKey);
           }
           return goOnline(ports, status, inBackground);
         case "offline":
           ports.drain.linkDown();
           if (status.reason === "not_our_broker") ports.onNotOurBroker();
-          // Every failed reconnect tells the same story; it is told once.
+          // Every failed reconnect has the same reason; it is logged once.
           if (lastOffline === status.reason) return;
           lastOffline = status.reason;
-          return tellOffline(ports.log, status);
+          return logOffline(ports.log, status);
         case "stopped":
           ports.drain.linkDown();
-          return endForGood(ports, status);
+          return endDaemon(ports, status);
       }
     },
     onPush: (push) => {
       if (push.type === "message") ports.receiver.receive(push);
-      else if (push.type === "destination_gone") loseDestination(ports, push, inBackground);
+      else if (push.type === "destination_gone") forgetDestination(ports, push, inBackground);
       else if (push.type === "brokers_changed") ports.onBrokers(push.brokers);
-      else if ("pubkey" in push) tellOfMember(ports, push, inBackground);
+      else if ("pubkey" in push) publishMemberChange(ports, push, inBackground);
     },
   };
 }
 
 const firstKey = "this home knew no broker's key and trusts this one from now on; compare it with an owner's";
 
-function tellOffline(log: Log, { reason, detail, keys }: Extract<LinkStatus, { state: "offline" }>): void {
+function logOffline(log: Log, { reason, detail, keys }: Extract<LinkStatus, { state: "offline" }>): void {
   if (reason === "not_our_broker") {
     const shown = { expected_key: keys?.expected, seen_key: keys?.seen };
     const advice =
@@ -124,7 +124,7 @@ function goOnline(
   inBackground("rebuilding the inbox", ports.rebuild.run());
 }
 
-function loseDestination(
+function forgetDestination(
   ports: FollowPorts,
   { kind, ref }: DestinationGonePush,
   inBackground: (what: string, work: Promise<unknown>) => void,
@@ -133,7 +133,7 @@ function loseDestination(
   if (kind === "dm") inBackground("refreshing the member list", ports.directory.refresh());
 }
 
-function tellOfMember(
+function publishMemberChange(
   ports: FollowPorts,
   push: Extract<PushFrame, { pubkey: string }>,
   inBackground: (what: string, work: Promise<unknown>) => void,
@@ -152,7 +152,7 @@ function tellOfMember(
   }
 }
 
-function endForGood(ports: FollowPorts, status: Extract<LinkStatus, { state: "stopped" }>): void {
+function endDaemon(ports: FollowPorts, status: Extract<LinkStatus, { state: "stopped" }>): void {
   // Our own close is no news.
   if (status.reason === "closed") return;
   const fields = { event: "link_stopped", reason: status.reason, detail: status.detail };
@@ -164,7 +164,7 @@ const copied =
   "If it runs on a copy of this home, give one of them keys of its own: claudemesh daemon remint --invite <invite>.";
 const unfit = "Upgrade the broker or this claudemesh, or have the broker's settings corrected.";
 
-/** For whoever reads why the daemon is gone. */
+/** What a person should do who reads why the daemon ended. */
 const wayOut: Readonly<Record<Exclude<Extract<LinkStatus, { state: "stopped" }>["reason"], "closed">, string>> = {
   replaced_by_newer: `Another daemon of this member has connected since. ${copied}`,
   older_connection_kept: `Another daemon of this member is connected already. ${copied}`,

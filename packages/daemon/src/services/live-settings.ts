@@ -1,5 +1,5 @@
-// The settings of a running daemon, and reading them again without stopping it. Some take effect at once, because whoever
-// uses them asks here each time; the others are named, and wait for a restart. A file that is wrong changes nothing.
+// The settings of a running daemon, and reading them again without stopping it. Some take effect at once, because their
+// users read them here each time; the others are named in the answer, and wait for a restart. A wrong file changes nothing.
 import type { Reloaded } from "@claudemesh/client/daemon";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { DaemonConfig } from "../config.ts";

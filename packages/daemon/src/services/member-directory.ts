@@ -1,5 +1,5 @@
-// Who is in the mesh, by name and by key: the broker's last list, in memory and on disk. Asking the broker happens at
-// every hello and when a name is unknown; one question at a time, whoever waits for it.
+// The members of the mesh, by name and by key: the broker's last list, in memory and on disk. The broker is asked at every
+// hello and when a name is unknown, one question at a time, however many callers wait for it.
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { isNewMemberName, isPublicKey } from "@claudemesh/protocol/messages/names";
 import type { BrokerLink, Log, MemberEntry, MembersStore } from "../ports.ts";
@@ -7,7 +7,7 @@ import type { BrokerLink, Log, MemberEntry, MembersStore } from "../ports.ts";
 export type MemberDirectory = {
   readonly keysOf: (name: string) => readonly string[];
   readonly nameOf: (pubkey: string) => string | undefined;
-  /** Whether somebody else has the name, in whatever case: in a mesh from before names were unique, or by a broker's lie. */
+  /** Whether another member has the name, in whatever case: in a mesh from before names were unique, or where a broker lies. */
   readonly isAnothers: (name: string, pubkey: string) => boolean;
   /** True once the broker's whole list, asked for after this call, is known. */
   readonly refresh: () => Promise<boolean>;
@@ -51,7 +51,7 @@ export function createMemberDirectory(ports: MemberDirectoryPorts): MemberDirect
     keysOf: (name) => members.keys.get(name) ?? [],
     nameOf: (pubkey) => members.names.get(pubkey),
     isAnothers: (name, pubkey) => members.holders.get(name.toLowerCase())?.some((key) => key !== pubkey) ?? false,
-    // A list that was asked for earlier may lack who joined since: those who come now share the next one.
+    // A list that was asked for earlier may lack a member that joined since, so callers that come now share the next one.
     refresh: () => {
       if (running === undefined) return start();
       next ??= running.then(() => {
@@ -88,7 +88,7 @@ function addTo(lists: Map<string, string[]>, name: string, pubkey: string): void
   else list.push(pubkey);
 }
 
-/** No mesh has so many: a broker whose list has no end would fill this host's memory. */
+/** No mesh has so many members. Without a bound a broker whose list has no end would fill this host's memory. */
 const pagesMax = 200;
 
 /** Every page, or undefined when one did not come: half a list would make members vanish. */

@@ -27,7 +27,7 @@ async function setUp() {
   return { clock, log, open };
 }
 
-it("ends when the broker says so, is told once, and stays ended after a restart", async () => {
+it("ends when the broker says so, is logged once, and stays ended after a restart", async () => {
   const { clock, log, open } = await setUp();
   const membership = open();
   const at = clock.nowMs();

@@ -1,5 +1,5 @@
-// Names that were written to from here, and the keys that they stood for then. A name whose key is another one by now is told
-// of once for each new key, and counted; whether a send to it goes anywhere is the sender's question to ask here.
+// Names that this host has sent to, each pinned to the key that it stood for then. A pinned name that has another key now is
+// logged once for each new key, published and counted. A send asks here whether it may go to the key that the name has now.
 import { peerCode } from "@claudemesh/client/peer-code";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { keyChanged, keyFingerprint, type PeerPin, type PeerTrust, trustOf } from "../core/peer-pin.ts";
@@ -35,7 +35,7 @@ export type ShownPin = {
 export class PeerPins {
   readonly #ports: PeerPinsPorts;
   readonly #pins: Map<string, PeerPin>;
-  /** The key that each changed name has now, as far as it was told of. */
+  /** The key that each changed name has now, where that was reported. */
   readonly #changed = new Map<string, string>();
   #changes = 0;
 
@@ -85,8 +85,8 @@ export class PeerPins {
   }
 
   /**
-   * The name that is shown for a key: the one that it has, or had when it was last heard of or written to. A name that is pinned to another
-   * key, or that somebody else has too, is not shown: it would be read as that other one's.
+   * The name that is shown for a key: the one that it has, or had when it was last heard of or written to.
+   * A name that is pinned to another key, or that another member has too, is not shown: it would be read as that member's.
    */
   nameOf(
     members: Pick<MemberDirectory, "nameOf" | "isAnothers">,

@@ -16,7 +16,7 @@ export type ReceivePorts = {
   readonly nextTurn: Chance["nextTurn"];
   readonly log: Log;
   readonly requestTimeoutMs: number;
-  /** Told of every delivery once it is durable; one that is not news was known before. */
+  /** Called for every delivery once it is durable. One that is not news was known before. */
   readonly onStored?: (delivery: StoredDelivery) => void;
 };
 
@@ -64,7 +64,7 @@ export class Receiver {
     this.#retryTimer?.cancel();
   }
 
-  /** Resolves when every message taken in so far is stored or given up, and its ack handed to the link. */
+  /** Resolves when every message taken in so far is stored or given up, and its ack passed to the link. */
   async settled(): Promise<void> {
     while (this.#open.size > 0) await Promise.all(this.#open);
     this.#sendAcks();

@@ -154,7 +154,7 @@ describe("new keys are refused", () => {
 });
 
 describe("dead rows that were refused", () => {
-  it("stay as they are, but for direct messages, which nobody could open any more", async () => {
+  it("stay as they are, but for direct messages, which no key could open any more", async () => {
     const at = temporaryHome();
     const daemon = await startTestDaemon({ at });
     await daemon.send({ to: "@self", message: "sealed", client_message_id: "sealed" });

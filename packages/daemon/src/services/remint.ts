@@ -1,4 +1,4 @@
-// `daemon remint`: new keys for this home, and with them a new member of the mesh. The old keys stay in place until the
+// `daemon remint`: new keys for this home, and with them a new member of the mesh. The old keys stay until the
 // broker has taken the new ones, and lie beside them afterwards; a run that was cut off is repeated with the same invite.
 import { existsSync, linkSync, renameSync } from "node:fs";
 import { dirname } from "node:path";

@@ -1,4 +1,4 @@
-// A requeue and the answers that come while it asks the broker: whoever is first, no message is lost from sight and none
+// A requeue and the answers that come while it asks the broker: whichever is first, no message is lost from sight and none
 // is sent under two ids that could both be accepted.
 import { describe, expect, it } from "vitest";
 import { openRequeueWorld, requestTimeoutMs } from "../testing/requeue-world.ts";

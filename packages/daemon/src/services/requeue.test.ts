@@ -127,7 +127,7 @@ describe("a requeue", () => {
     ["pending and always refused", { attempts: 3 }],
     ["dead and always refused", refused],
     ["fenced before", { status: "dead", ...unknown, fenced: 1 }],
-  ])("of a row that was %s asks nobody", async (_, columns) => {
+  ])("of a row that was %s does not ask the broker", async (_, columns) => {
     const { requeue, insert, link, rowOf } = await openRequeueWorld();
     link.goOnline();
     await insert("order-1", columns);
@@ -213,7 +213,7 @@ describe("a patch", () => {
 describe("a requeue is refused", () => {
   it("for a row that is not there", async () => {
     const { requeue } = await openRequeueWorld();
-    expect((await refusalOf(requeue({ id: "nobody" }))).code).toBe("not_found");
+    expect((await refusalOf(requeue({ id: "missing" }))).code).toBe("not_found");
   });
 
   it("for a new id that is none", async () => {
@@ -279,7 +279,7 @@ describe("a requeue is refused", () => {
     expect(link.requests).toEqual([]);
   });
 
-  it("when the outbox is full, before anybody is asked", async () => {
+  it("when the outbox is full, before the broker is asked", async () => {
     const { requeue, insert, link, rows } = await openRequeueWorld();
     link.goOnline();
     await insert("order-1", unknown);

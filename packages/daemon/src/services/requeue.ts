@@ -1,5 +1,5 @@
 // Requeueing one row: `POST /v1/outbox/requeue` without HTTP. Where the broker may have accepted the old row, it is asked
-// and told never to, before a second row says the same under another id. No answer is a refusal, never a guess.
+// to fence it before a second row says the same under another id. Without an answer the request is refused, never guessed.
 
 import assert from "node:assert/strict";
 import type { Requeued } from "@claudemesh/client/daemon";
@@ -48,7 +48,7 @@ export async function requeueRow(ports: RequeuePorts, request: RequeueRequest): 
   const contentPatch = patch === undefined ? undefined : readPatch(patch);
   const row = ports.requeues.find(request.id);
   if (row === undefined) throw new MeshError("not_found", `The outbox has no row ${request.id}.`);
-  // Before anything that a later world could refuse: an exact retry is told who took the row's place.
+  // Comes before every check whose result may change later, so that an exact retry gets the row's successor in its answer.
   if (row.status !== "pending" && row.status !== "dead") throw notRequeueable(row);
   if (givenId !== undefined && ports.requeues.isConsumed(givenId)) throw consumed(givenId);
   const newClientMessageId = givenId ?? ports.nextClientMessageId();

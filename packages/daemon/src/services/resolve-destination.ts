@@ -90,7 +90,7 @@ function refusalOf(destination: Destination, refusal: NonNullable<DestinationSta
   return refuseDestination(refusal, destination, notQueued);
 }
 
-/** Asks the broker about a name that is not known here; throws where nobody, or more than one, has it. */
+/** Asks the broker about a name that is not known here; throws where no member, or more than one, has it. */
 async function resolveName(ports: ResolvePorts, address: Address): Promise<Destination> {
   let resolution = resolveLocally(ports, address);
   if (resolution.type === "found") return resolution.destination;

@@ -6,7 +6,7 @@ import { startTestDaemon, temporaryHome } from "../testing/test-daemon.ts";
 
 const [one, two] = ["https://one.example.org", "https://two.example.org"];
 
-it("keeps the brokers that it is told of for its next start, and forgets those that are gone", async () => {
+it("keeps the brokers that are announced to it for its next start, and forgets those that are gone", async () => {
   const at = temporaryHome();
   const first = await startTestDaemon({ at });
   expect(first.link.options?.brokers).toEqual([]);

@@ -9,7 +9,7 @@ function setUp(usedBytes: number, maxBytes = 1_000_000) {
     disk.measurements++;
     return disk.usedBytes;
   };
-  const told: object[] = [];
+  const reported: object[] = [];
   const clock = { nowMs: () => 1_000 };
   const prune = async (_before: number, _nowMs: number, rows: number) => {
     const pruned = Math.min(disk.doneRows, rows);
@@ -19,9 +19,9 @@ function setUp(usedBytes: number, maxBytes = 1_000_000) {
     return pruned;
   };
   const outbox = { usedBytes: usedBytesNow, prune };
-  const onPressure = (fill: object) => void told.push(fill);
+  const onPressure = (fill: object) => void reported.push(fill);
   const gauge = createStorageGauge({ outbox, maxBytes: () => maxBytes, clock, log, onPressure });
-  return { disk, log, gauge, told };
+  return { disk, log, gauge, reported };
 }
 
 describe("the outbox's own limit", () => {
@@ -95,13 +95,13 @@ describe("rows that are done", () => {
   });
 });
 
-it("pressure is told once each time that it rises above 80 %, to whoever watches", () => {
-  const { gauge, disk, told } = setUp(850_000);
+it("pressure is reported once each time that it rises above 80 %", () => {
+  const { gauge, disk, reported } = setUp(850_000);
   for (let sends = 0; sends < 600; sends++) gauge.admit(0 - 1_024);
-  expect(told).toEqual([{ used_bytes: 850_000, max_bytes: 1_000_000 }]);
+  expect(reported).toEqual([{ used_bytes: 850_000, max_bytes: 1_000_000 }]);
   disk.usedBytes = 100;
   for (let sends = 0; sends < 256; sends++) gauge.admit(0 - 1_024);
   disk.usedBytes = 900_000;
   for (let sends = 0; sends < 256; sends++) gauge.admit(0 - 1_024);
-  expect(told).toHaveLength(2);
+  expect(reported).toHaveLength(2);
 });

@@ -23,7 +23,7 @@ export class EventReader {
   readonly headers: IncomingMessage["headers"];
   /** Everything so far, in its order. */
   readonly events: SeenEvent[] = [];
-  /** Resolves when the stream has ended, whoever ended it. */
+  /** Resolves when the stream has ended, by either side. */
   readonly ended: Promise<void>;
   comments = 0;
   readonly #response: IncomingMessage;

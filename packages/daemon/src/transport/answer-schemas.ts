@@ -244,7 +244,7 @@ export const componentSchemas: Readonly<Record<string, AnswerSchema>> = {
         time,
         "This member was removed from the mesh: the message waits until it is too old.",
       ),
-      subscribers: described(count, "0: nobody but the sender is subscribed to this topic."),
+      subscribers: described(count, "0: no member but the sender is subscribed to this topic."),
     },
     ["broker_message_id", "history_id", "broker", "rate_limited", "membership_ended_at", "subscribers"],
   ),

@@ -134,12 +134,12 @@ describe("what cannot be a send is refused, and consumes nothing", () => {
     expect(daemon.rowCount()).toBe(0);
   });
 
-  it("a peer that nobody knows → destination_not_found", async () => {
+  it("an unknown peer → destination_not_found", async () => {
     const online = await startTestDaemon();
     const members = { items: [], next_cursor: null };
     online.link.automatic.set("members.list", () => ({ type: "answered", status: 200, body: members }));
     online.link.goOnline();
-    const answer = await online.send({ to: "@nobody", message: "m" });
+    const answer = await online.send({ to: "@ghost", message: "m" });
     expect([answer.status, answer.body.error]).toEqual([404, "destination_not_found"]);
     expect(online.rowCount()).toBe(0);
   });

@@ -102,7 +102,7 @@ const queueRoutes: readonly Route<BrokerApi>[] = [
   {
     method: "GET",
     url: "/v1/queue/:id/parked",
-    summary: "Messages that were delivered too often and wait for somebody to look",
+    summary: "Messages that were delivered too often and wait for an operator",
     schema: { querystring: numberedPageQuery, params: queueParams },
     handle: ({ askBroker }, { params, query }) =>
       askBroker("queue.parked", { ...readNumberedPage(query as object), queue: queueOf(params) }),

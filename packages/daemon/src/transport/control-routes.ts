@@ -9,7 +9,7 @@ import { type CompatPorts, reportCompat } from "../services/report-compat.ts";
 import { type FindingsPorts, reportFindings } from "../services/report-findings.ts";
 import { type HealthPorts, reportHealth } from "../services/report-health.ts";
 import { openEventStream } from "./event-route.ts";
-import { eventsQuery, noBody, noQuery } from "./queries.ts";
+import { emptyBody, eventsQuery, noQuery } from "./queries.ts";
 import { ok, type Route } from "./route.ts";
 
 export type ControlApi = {
@@ -84,7 +84,7 @@ export const controlRoutes: readonly Route<ControlApi>[] = [
     method: "POST",
     url: "/v1/reconnect",
     summary: "Try to connect to a broker now, where the next try is waited for",
-    schema: { querystring: noQuery, body: noBody },
+    schema: { querystring: noQuery, body: emptyBody },
     handle: (api) => {
       api.reconnect();
       return ok({ broker: reportHealth(api.health).broker });
@@ -94,7 +94,7 @@ export const controlRoutes: readonly Route<ControlApi>[] = [
     method: "POST",
     url: "/v1/token/rotate",
     summary: "A new local token; the old one is good for another minute",
-    schema: { querystring: noQuery, body: noBody },
+    schema: { querystring: noQuery, body: emptyBody },
     unixSocketOnly: true,
     handle: (api) => ok({ ...api.rotateToken() }),
   },
@@ -102,7 +102,7 @@ export const controlRoutes: readonly Route<ControlApi>[] = [
     method: "POST",
     url: "/v1/reload",
     summary: "Read config.toml again: what took effect, and what waits for a restart",
-    schema: { querystring: noQuery, body: noBody },
+    schema: { querystring: noQuery, body: emptyBody },
     unixSocketOnly: true,
     handle: (api) => ok({ ...api.reload() }),
   },

@@ -20,12 +20,12 @@ export function openEventStream(hub: Pick<EventHub, "open">, request: FastifyReq
     response.writeHead(200, {
       "content-type": "text/event-stream; charset=utf-8",
       "cache-control": "no-store",
-      // One stream per connection: whoever ends it is done with the connection too.
+      // A connection carries one stream: where that ends, the connection does too.
       connection: "close",
     });
     return sinkOf(response);
   });
-  // Whoever left before we listened has said so already.
+  // The reader may have gone before the listeners above were added.
   if (response.destroyed) stream.closed();
 }
 

@@ -105,7 +105,7 @@ describe("GET /v1/events", () => {
       { pubkey: bob, name: "bob" },
       { pubkey: carol, name: null },
     ]);
-    // Somebody whom the list does not have has joined the mesh since it was read.
+    // A member that the list does not have has joined the mesh since it was read.
     expect(daemon.link.ofKind("members.list")).toHaveLength(asked + 1);
   });
 
@@ -226,7 +226,7 @@ describe("GET /v1/events", () => {
     expect(status).toBe(200);
   });
 
-  it("keeps no place for readers who left before they were answered", async () => {
+  it("does not count readers that left before they were answered", async () => {
     const daemon = await startTestDaemon();
     for (let count = 0; count < 40; count++) {
       await new Promise((resolve) => {
@@ -281,7 +281,7 @@ describe("GET /v1/events", () => {
 describe("a reader of events that takes nothing", () => {
   const large = "x".repeat(60_000);
 
-  it("is told where to resume and left, and then misses no message", async () => {
+  it("learns where to resume and is disconnected, and then misses no message", async () => {
     const daemon = await startTestDaemon();
     const reader = await EventReader.open(daemon);
     await reader.untilCount("broker_status", 1);

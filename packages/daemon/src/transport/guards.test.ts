@@ -155,7 +155,7 @@ describe("requests in flight", () => {
   it("above the bound are 429 daemon_busy, over both doors together, and room comes back", async () => {
     const daemon = await startOnLoopback({ max_in_flight: 2 });
     // An unknown name makes the sender wait for the broker, which does not come.
-    const waiting = [1, 2].map(() => daemon.send({ to: "@nobody", message: "m" }));
+    const waiting = [1, 2].map(() => daemon.send({ to: "@ghost", message: "m" }));
     let busy = await daemon.call("GET", "/v1/version");
     while (busy.status !== 429) busy = await daemon.call("GET", "/v1/version");
     expect(busy.body).toMatchObject({ error: "daemon_busy", retryable: true });

@@ -48,7 +48,7 @@ describe("GET /v1/inbox", () => {
     expect(bodiesOf(await get(daemon, "?unread=false"))).toEqual(["m1", "m2", "m3"]);
   });
 
-  it("refuses two places at once, and places that are none", async () => {
+  it("refuses two cursors at once, and cursors that are none", async () => {
     const { daemon } = await withMessages(1);
     const [{ id }] = (await get(daemon, "")).items;
     for (const query of [`before=${id}&cursor=${id}`, `before=${id}&newest=true`, "before=nowhere"]) {
@@ -105,7 +105,7 @@ describe("POST /v1/inbox/next", () => {
     expect(bodiesOf(await next(daemon, { reader: "web-1", acknowledge: second.acknowledge }))).toEqual(["m5"]);
   });
 
-  it("refuses what is no reader, no place and no number of messages", async () => {
+  it("refuses what is no reader, no cursor and no number of messages", async () => {
     const daemon = await startTestDaemon();
     for (const body of [{}, { reader: "" }, { reader: "a b" }, { reader: "x".repeat(65) }]) {
       expect(await next(daemon, body)).toMatchObject({ error: "invalid_request", field: "reader" });

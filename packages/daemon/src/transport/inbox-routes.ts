@@ -11,7 +11,7 @@ import {
   noQuery,
   readLimit,
   readPage,
-  readPlace,
+  readPageParameters,
   readSender,
   readSince,
   readTopic,
@@ -65,9 +65,9 @@ function listInbox(api: InboxApi, query: InboxQuery): Answer {
     senders: sendersOf(api, query.from),
     ...(query.unread === "true" && { unread: true }),
   };
-  const place = readPlace(query);
-  if ("after" in place) return showInbox(api, api.inbox.list(filter, place));
-  return showNewest(api.inbox.listBefore(filter, place), show(api));
+  const page = readPageParameters(query);
+  if ("after" in page) return showInbox(api, api.inbox.list(filter, page));
+  return showNewest(api.inbox.listBefore(filter, page), show(api));
 }
 
 const show = (api: InboxApi) => (record: InboxRecord) => showInboxItem(record, api.mesh.name, api.nameOf);

@@ -18,7 +18,7 @@ async function setUp(options: Parameters<typeof startTestDaemon>[0] = {}) {
   return { daemon, client, wait };
 }
 
-/** Resolves when somebody waits: his stream of events is open. */
+/** Resolves when a caller waits: its stream of events is open. */
 async function untilWaiting(daemon: TestDaemon, streams = 1): Promise<void> {
   const open = async () => {
     const { body } = await daemon.call("GET", "/v1/health");

@@ -10,7 +10,7 @@ import type { OutboxStore } from "../ports.ts";
 import { countSend, type DaemonCounters } from "../services/daemon-counters.ts";
 import { type EnqueuePorts, enqueueSend } from "../services/enqueue-send.ts";
 import { showNewest, showPage } from "./pages.ts";
-import { noQuery, type OutboxQuery, outboxParams, outboxQuery, readPlace, readTopicName } from "./queries.ts";
+import { noQuery, type OutboxQuery, outboxParams, outboxQuery, readPageParameters, readTopicName } from "./queries.ts";
 import { type Answer, ok, type Route } from "./route.ts";
 import { answerEach, readItem, refuseIdempotencyKey, sendListDepth, sendListSchema } from "./send-many.ts";
 
@@ -92,9 +92,9 @@ async function send(api: MessageApi, request: SendRequest, idempotencyKey: strin
 
 function listOutbox(api: MessageApi, query: OutboxQuery): Answer {
   const status = query.status as OutboxStatus | undefined;
-  const place = readPlace(query);
-  if ("after" in place) return showPage(api.outbox.list(status, place), showOutboxRow);
-  return showNewest(api.outbox.listBefore(status, place), showOutboxRow);
+  const page = readPageParameters(query);
+  if ("after" in page) return showPage(api.outbox.list(status, page), showOutboxRow);
+  return showNewest(api.outbox.listBefore(status, page), showOutboxRow);
 }
 
 function inspectOutbox(api: MessageApi, id: string): Answer {

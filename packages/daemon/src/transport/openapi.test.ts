@@ -30,8 +30,8 @@ const routeNames = routes.map(({ method, url }) => `${method} ${url}`);
 
 describe("the answers of the routes", () => {
   it.each(routeNames)("%s is described in transport/answers.ts", (name) => {
-    const told = `${name} has no entry in transport/answers.ts: say what it answers, and by which name and chapter`;
-    expect(routeAnswers[name], told).toBeDefined();
+    const advice = `${name} has no entry in transport/answers.ts: say what it answers, and by which name and chapter`;
+    expect(routeAnswers[name], advice).toBeDefined();
   });
 
   it("are described for routes that exist", () => {

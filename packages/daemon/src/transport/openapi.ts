@@ -44,7 +44,7 @@ const refusal = (description: string) => ({
   content: jsonContent({ $ref: "#/components/schemas/Error" }),
 });
 
-/** A route that nobody has described yet is served all the same; a test refuses it. */
+/** A route without a description is served all the same; a test refuses it. */
 const undescribed = ({ method, url }: RouteFacts): RouteAnswers => ({
   operationId: `${method}${url}`.replaceAll(/\W+/g, "_"),
   chapter: "daemon",
@@ -86,11 +86,11 @@ function describeBody(status: number, body: RouteAnswers["bodies"][number]): obj
   return { description: status === 202 ? "Durable here, and on its way" : "Done", content };
 }
 
-function parametersIn(place: "path" | "query", schema: Schema | undefined): object[] {
+function parametersIn(location: "path" | "query", schema: Schema | undefined): object[] {
   return Object.entries(schema?.properties ?? {}).map(([name, property]) => ({
     name,
-    in: place,
-    required: place === "path" || schema?.required?.includes(name) === true,
+    in: location,
+    required: location === "path" || schema?.required?.includes(name) === true,
     schema: property,
   }));
 }

@@ -121,7 +121,7 @@ describe("POST /v1/outbox/requeue", () => {
 
   it("answers 404 for a row that is not there", async () => {
     const { daemon } = await withRow();
-    const { status, body } = await requeue(daemon, { id: "nobody" });
+    const { status, body } = await requeue(daemon, { id: "missing" });
     expect([status, body.error]).toEqual([404, "not_found"]);
   });
 });
@@ -149,13 +149,13 @@ describe("POST /v1/outbox/prune", () => {
 });
 
 describe("GET /v1/messages/:id", () => {
-  it("tells the facts of a send, and 404 for what nobody knows", async () => {
+  it("tells the facts of a send, and 404 for what is unknown", async () => {
     const { daemon, outboxId } = await withRow();
     const { status, body } = await daemon.call("GET", `/v1/messages/${outboxId}`);
     expect([status, body]).toMatchObject([200, { client_message_id: "order-1", state: "queued", fate: "unsent" }]);
     const sender_name = "me";
     expect(body).toMatchObject({ sender_pubkey: daemon.keys.ed25519.public_key, sender_name });
-    expect((await daemon.call("GET", "/v1/messages/nobody")).status).toBe(404);
+    expect((await daemon.call("GET", "/v1/messages/missing")).status).toBe(404);
     expect((await daemon.call("GET", `/v1/messages/${"x".repeat(129)}`)).status).toBe(400);
   });
 
@@ -188,7 +188,7 @@ describe("POST /v1/inbox/:id/read", () => {
 
   it("answers 404 for a message that is not there, and 400 for a body that means something", async () => {
     const { daemon, inboxId } = await withMessage();
-    expect((await daemon.call("POST", "/v1/inbox/nobody/read")).body.error).toBe("not_found");
+    expect((await daemon.call("POST", "/v1/inbox/missing/read")).body.error).toBe("not_found");
     expect((await post(daemon, `/v1/inbox/${inboxId}/read`, { read: false })).body.error).toBe("unknown_field");
   });
 });

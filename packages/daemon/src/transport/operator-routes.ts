@@ -15,7 +15,7 @@ import { type DismissPorts, dismissRow } from "../services/dismiss.ts";
 import { type FindMessagePorts, findMessage } from "../services/find-message.ts";
 import { type RequeuePorts, requeueRow } from "../services/requeue.ts";
 import { type PrunePorts, pruneOutbox } from "../services/retention.ts";
-import { noBody, noQuery } from "./queries.ts";
+import { emptyBody, noQuery } from "./queries.ts";
 import { type Answer, ok, type Route } from "./route.ts";
 
 export type OperatorApi = {
@@ -69,7 +69,7 @@ export const operatorRoutes: readonly Route<OperatorApi>[] = [
     method: "POST",
     url: "/v1/inbox/:id/read",
     summary: "Mark a message as read",
-    schema: { querystring: noQuery, params: idParams, body: noBody },
+    schema: { querystring: noQuery, params: idParams, body: emptyBody },
     handle: (api, { params }) => markRead(api.marks, idOf(params)),
   },
   {

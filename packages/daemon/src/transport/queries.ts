@@ -15,8 +15,8 @@ function query<const P>(properties: P) {
 export const noQuery = query({});
 const yesOrNo = { type: "string", enum: ["true", "false"] } as const;
 /** From the beginning, behind `cursor`, before `before`, or with `newest` from the end. */
-const placeInList = { limit: text, cursor: text, before: text, newest: yesOrNo } as const;
-export const inboxQuery = query({ since: text, topic: text, from: text, unread: yesOrNo, ...placeInList });
+const pageParameters = { limit: text, cursor: text, before: text, newest: yesOrNo } as const;
+export const inboxQuery = query({ since: text, topic: text, from: text, unread: yesOrNo, ...pageParameters });
 export const searchQuery = { ...query({ q: text, limit: text, cursor: text }), required: ["q"] } as const;
 export const eventsQuery = query({ last_event_id: text });
 export const pageQuery = query({ limit: text, cursor: text });
@@ -27,10 +27,10 @@ export const onceQuery = query({
 });
 export const numberedPageQuery = query({ limit: text, after: text });
 /** Nothing, or an object without fields. */
-export const noBody = { type: ["object", "null"], additionalProperties: false, properties: {} } as const;
+export const emptyBody = { type: ["object", "null"], additionalProperties: false, properties: {} } as const;
 export const outboxQuery = query({
   status: { type: "string", enum: outboxStatuses },
-  ...placeInList,
+  ...pageParameters,
 });
 export const outboxParams = {
   type: "object",
@@ -53,14 +53,14 @@ export function readPage(given: { readonly limit?: string; readonly cursor?: str
   return { after: readCursor(given.cursor), limit: readLimit(given.limit) };
 }
 
-type PlaceGiven = Parameters<typeof readPage>[0] & { readonly before?: string; readonly newest?: string };
+type PageParameters = Parameters<typeof readPage>[0] & { readonly before?: string; readonly newest?: string };
 
 /** Which page of a list is wanted, and from which side. */
-export function readPlace(given: PlaceGiven): PageQuery | PageBefore {
+export function readPageParameters(given: PageParameters): PageQuery | PageBefore {
   const isNewest = given.newest === "true";
-  const places = [given.cursor !== undefined, given.before !== undefined, isNewest];
-  if (places.filter(Boolean).length > 1) {
-    const message = "cursor, before and newest exclude each other: a page has one place.";
+  const starts = [given.cursor !== undefined, given.before !== undefined, isNewest];
+  if (starts.filter(Boolean).length > 1) {
+    const message = "cursor, before and newest exclude each other: a page begins at one of them.";
     throw new MeshError("invalid_request", message, { field: given.before === undefined ? "newest" : "before" });
   }
   if (given.before === undefined && !isNewest) return readPage(given);

@@ -36,7 +36,7 @@ type AnsweringRoute<Api> = RouteFacts & {
   ) => Answer | TextAnswer | Promise<Answer | TextAnswer>;
 };
 
-/** To be told of refusals that stand inside an answer; those that are the whole answer are thrown. */
+/** Called for refusals inside an answer; a refusal that is the whole answer is thrown. */
 export type OnRefused = (error: MeshError) => void;
 
 /** A route whose answer goes on until one side has enough. It does not count as a request in flight. */

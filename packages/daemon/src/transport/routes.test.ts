@@ -143,7 +143,7 @@ describe("GET /v1/inbox", () => {
     expect(await ids("?from=@carol")).toEqual([3]);
     expect(await ids("?from=bob")).toEqual([1, 2]);
     expect(await ids(`?from=dm:${carol}`)).toEqual([3]);
-    expect(await ids("?from=@nobody")).toEqual([]);
+    expect(await ids("?from=@ghost")).toEqual([]);
     expect(await ids("?from=@self")).toEqual([]);
     expect(await ids("?from=bob&topic=general")).toEqual([1]);
     const { body } = await daemon.call("GET", "/v1/inbox");

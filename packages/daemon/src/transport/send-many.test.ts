@@ -157,12 +157,12 @@ describe("one bad send among good ones", () => {
     expect(storedIds(daemon)).toEqual(["order-1", "order-2"]);
   });
 
-  it("to a name that the broker has to be asked about is refused alone when nobody has it", async () => {
+  it("to a name that the broker has to be asked about is refused alone when no member has it", async () => {
     const daemon = await startTestDaemon();
     const members = { items: [], next_cursor: null };
     daemon.link.automatic.set("members.list", () => ({ type: "answered", status: 200, body: members }));
     daemon.link.goOnline();
-    const results = await sendMany(daemon, [item("order-1"), item("bad", { to: "@nobody" }), item("order-2")]);
+    const results = await sendMany(daemon, [item("order-1"), item("bad", { to: "@ghost" }), item("order-2")]);
     expect(results.map(({ status, body }) => [status, body.error])).toEqual([
       [202, undefined],
       [404, "destination_not_found"],

@@ -1,5 +1,5 @@
-// Many sends in one request: each is read, accepted and answered as if it had come alone. What one of them lacks is told in
-// its own place; only a request that cannot be read at all is refused whole.
+// Many sends in one request: each is read, accepted and answered as if it had come alone. What is wrong with one of them is
+// said in its own answer; only a request that cannot be read at all is refused whole.
 // Why: docs/decisions/0088.
 import type { Validator } from "@claudemesh/http/validation";
 import { MeshError } from "@claudemesh/protocol/errors";
@@ -45,7 +45,7 @@ export function readItem(checkSend: Validator, item: unknown): IdentifiedSend {
   throw new MeshError("invalid_request", message, { field: "client_message_id" });
 }
 
-/** A header cannot name many messages, and whoever gives one would take it for their identity. */
+/** A header cannot name many messages, and a caller that gives one would take it for their identity. */
 export function refuseIdempotencyKey(key: string | undefined): void {
   if (key === undefined) return;
   const message = "Idempotency-Key names one message; give each of many sends its own client_message_id.";

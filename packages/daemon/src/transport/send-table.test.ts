@@ -229,7 +229,7 @@ describe("racing sends", () => {
     expect(daemon.rowCount()).toBe(10);
   });
 
-  it("of one id and two contents: one content wins, the other is told so", async () => {
+  it("of one id and two contents: one content wins, the other is refused with a conflict", async () => {
     const daemon = await startTestDaemon();
     for (let round = 0; round < 10; round++) {
       const request = (message: string) => ({ to: "#general", message, client_message_id: `race-${round}` });

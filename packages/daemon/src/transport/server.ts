@@ -101,7 +101,7 @@ async function listenPrivately(server: Server, path: string): Promise<void> {
   });
 }
 
-/** Called with the instance lock held, so whoever made it is gone. */
+/** Called with the instance lock held, so the process that made the socket is gone. */
 function removeStaleSocket(path: string): void {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return;
@@ -125,7 +125,7 @@ async function listenOnLoopback(onConnection: (socket: Socket) => void): Promise
   return { server, port: address.port };
 }
 
-/** Refusals are somebody else's mistake and can come in any number; each of our own failures is worth a line. */
+/** Refusals are mistakes of callers and can come in any number, so they are limited; each failure of our own is logged. */
 function createErrorLog(log: Log, clock: Pick<Clock, "nowMs">) {
   const refusals = createLogLimiter(60, 60_000);
   return (error: MeshError, request: { readonly method: string; readonly route: string }) => {

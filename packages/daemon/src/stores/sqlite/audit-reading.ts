@@ -1,4 +1,4 @@
-// What an audit reads that nobody else asks for: the outbox counted by class at one moment, and the inbox without its
+// What only an audit reads: the outbox counted by class at one moment, and the inbox without its
 // bodies. Nothing is judged here.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { InboxAuditRow, OutboxSnapshot, PrunedRow } from "../../core/audit.ts";
@@ -18,7 +18,7 @@ export function createSqliteAuditReading(outbox: Sqlite, inbox: Sqlite): AuditRe
   };
 }
 
-/** One turn of the event loop, in which nobody writes. */
+/** Runs within one turn of the event loop, so nothing is written meanwhile. */
 function snapshotOutbox(db: Sqlite): OutboxSnapshot {
   const tombstones = count(db, "outbox_tombstone");
   const dead = { dead_refused: 0, dead_fate_unknown: 0, dead_dismissed: 0 };

@@ -9,7 +9,7 @@ import { createSqliteAuditReading } from "./audit-reading.ts";
 const everything = { since: undefined, topic: undefined, senders: "any" } as const;
 const firstPage = { after: undefined, limit: 100 };
 
-/** The message of that place in history; all have the same client id unless told otherwise. */
+/** The message with that history id; all have the same client id unless another one is given. */
 function arrival(historyId: number, given: Partial<InboxArrival> = {}): InboxArrival {
   return {
     clientMessageId: "daily-report",

@@ -1,4 +1,4 @@
-// What becomes of a message that arrives: a row, once, whoever delivers it how often. A message is known by the broker's
+// What becomes of a message that arrives: one row, however often it is delivered. A message is known by the broker's
 // id. The client's id finds it, and belongs to the latest message that has it; an earlier one stays beside it.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { Unreadable } from "../../core/inbox-message.ts";
@@ -8,25 +8,25 @@ import { indexBody, unindexBody } from "./inbox-search.ts";
 type Table = "inbox" | "inbox_earlier";
 
 /** Most inboxes have none of them, and then no arrival needs to look for one. */
-export type Kept = { tombstones: boolean; earlier: boolean };
+export type TablesInUse = { tombstones: boolean; earlier: boolean };
 
-export function readKept(db: Sqlite): Kept {
+export function readTablesInUse(db: Sqlite): TablesInUse {
   const has = (table: string) => db.sql(`SELECT 1 FROM ${table} LIMIT 1`).get() !== undefined;
   return { tombstones: has("inbox_tombstone"), earlier: has("inbox_earlier") };
 }
 
 type Arrival = { readonly message: InboxArrival; readonly receivedAt: number; readonly nextId: () => string };
 
-export function takeArrival(tx: Sqlite, kept: Kept, arrival: Arrival): InboxInsert {
+export function takeArrival(tx: Sqlite, inUse: TablesInUse, arrival: Arrival): InboxInsert {
   const { message } = arrival;
-  const removed = kept.tombstones ? selectRemoved(tx, message.clientMessageId) : [];
+  const removed = inUse.tombstones ? selectRemoved(tx, message.clientMessageId) : [];
   if (removed.includes(message.brokerMessageId)) return "known";
-  const earlier = kept.earlier ? selectEarlier(tx, message) : undefined;
+  const earlier = inUse.earlier ? selectEarlier(tx, message) : undefined;
   if (earlier !== undefined) return promoteRestored(tx, "inbox_earlier", earlier, arrival);
   if (insertInto(tx, "inbox", arrival)) return removed.length === 0 ? "new" : "reused";
   const holder = selectHolder(tx, message.clientMessageId);
   if (holder.broker_message_id === message.brokerMessageId) return promoteRestored(tx, "inbox", holder, arrival);
-  kept.earlier = true;
+  inUse.earlier = true;
   if (message.historyId < holder.history_id) {
     insertInto(tx, "inbox_earlier", arrival);
   } else {
@@ -36,7 +36,7 @@ export function takeArrival(tx: Sqlite, kept: Kept, arrival: Arrival): InboxInse
   return "reused";
 }
 
-type KnownRow = { readonly seq: number; readonly read_at: number | null; readonly restored: number };
+type StoredRow = { readonly seq: number; readonly read_at: number | null; readonly restored: number };
 
 function selectRemoved(tx: Sqlite, clientMessageId: string): string[] {
   const select = tx.sql<{ id: string }>(
@@ -45,14 +45,14 @@ function selectRemoved(tx: Sqlite, clientMessageId: string): string[] {
   return select.all(clientMessageId).map(({ id }) => id);
 }
 
-function selectEarlier(tx: Sqlite, { clientMessageId, brokerMessageId }: InboxArrival): KnownRow | undefined {
-  const select = tx.sql<KnownRow>(
+function selectEarlier(tx: Sqlite, { clientMessageId, brokerMessageId }: InboxArrival): StoredRow | undefined {
+  const select = tx.sql<StoredRow>(
     "SELECT seq, read_at, restored FROM inbox_earlier WHERE client_message_id = ? AND broker_message_id = ?",
   );
   return select.get(clientMessageId, brokerMessageId);
 }
 
-type Holder = KnownRow & { readonly broker_message_id: string; readonly history_id: number };
+type Holder = StoredRow & { readonly broker_message_id: string; readonly history_id: number };
 
 function selectHolder(tx: Sqlite, clientMessageId: string): Holder {
   const select = tx.sql<Holder>(
@@ -107,17 +107,17 @@ function unreadableColumn(unreadable: Unreadable | undefined): number {
 }
 
 /**
- * The rebuild came first to a message that the broker still has to deliver, so nobody has heard of it: it takes its
- * place among the arrivals anew, as the news that it is.
+ * The rebuild stored a message before the broker delivered it, so no reader has been given it yet. Its row is inserted anew,
+ * so that it counts as a new arrival.
  */
-function promoteRestored(tx: Sqlite, table: Table, known: KnownRow, arrival: Arrival): InboxInsert {
+function promoteRestored(tx: Sqlite, table: Table, row: StoredRow, arrival: Arrival): InboxInsert {
   const { message } = arrival;
-  if (message.restored || known.restored === 0) return "known";
-  unindexBody(tx, known.seq);
-  tx.sql(`DELETE FROM ${table} WHERE seq = ?`).run(known.seq);
+  if (message.restored || row.restored === 0) return "known";
+  unindexBody(tx, row.seq);
+  tx.sql(`DELETE FROM ${table} WHERE seq = ?`).run(row.seq);
   insertInto(tx, table, arrival);
   tx.sql(`UPDATE ${table} SET read_at = ? WHERE client_message_id = ? AND broker_message_id = ?`).run(
-    known.read_at,
+    row.read_at,
     message.clientMessageId,
     message.brokerMessageId,
   );

@@ -31,7 +31,7 @@ async function setUp() {
 }
 
 describe("a read mark", () => {
-  it("is set once; whoever comes later hears when it was", async () => {
+  it("is set once; a later request answers when that was", async () => {
     const { entries } = await setUp();
     const marks = await Promise.all([entries.markRead("c-1", 70), entries.markRead("c-1", 71)]);
     expect(marks.map((entry) => entry?.readAt)).toEqual([70, 70]);
@@ -50,7 +50,7 @@ describe("a read mark", () => {
 
   it("is for messages that there are", async () => {
     const { entries } = await setUp();
-    expect(await entries.markRead("nobody", 70)).toBeUndefined();
+    expect(await entries.markRead("missing", 70)).toBeUndefined();
     expect(entries.find("b-1")).toBeUndefined();
   });
 });

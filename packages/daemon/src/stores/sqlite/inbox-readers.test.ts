@@ -22,7 +22,7 @@ async function setUp() {
 }
 
 describe("a reader of the inbox", () => {
-  it("begins with the newest page, and is told of what is older", async () => {
+  it("begins with the newest page, and learns how many are older", async () => {
     const { arrive, next, inbox } = await setUp();
     await arrive(10);
     const first = await next("web-1");

@@ -39,21 +39,21 @@ function conditionsOf(filter: InboxFilter): Conditions {
 export function listRows(db: Sqlite, filter: InboxFilter, page: PageQuery): Page<InboxRecord> {
   if (filter.senders.length === 0) return { items: [], nextCursor: undefined };
   const wanted = conditionsOf(filter);
-  const place = { where: ["id > ?", ...wanted.where], values: [page.after ?? "", ...wanted.values] };
-  const { items, more } = selectPage(db, place, "ASC", page.limit);
+  const range = { where: ["id > ?", ...wanted.where], values: [page.after ?? "", ...wanted.values] };
+  const { items, more } = selectPage(db, range, "ASC", page.limit);
   return { items, nextCursor: more ? items.at(-1)?.id : undefined };
 }
 
 /** Greater than every id. */
 const behindAll = "~";
 
-/** The same list from its end: what stands right before a place, in the order of arrival. */
+/** The same list from its end: what stands right before an id, in the order of arrival. */
 export function listRowsBefore(db: Sqlite, filter: InboxFilter, page: PageBefore): PageOfNewest<InboxRecord> {
   if (filter.senders.length === 0) return { items: [], nextCursor: undefined, prevCursor: undefined, older: 0 };
   const wanted = conditionsOf(filter);
   const before = page.before ?? behindAll;
-  const place = { where: ["id < ?", ...wanted.where], values: [before, ...wanted.values] };
-  const { items: newestFirst, more } = selectPage(db, place, "DESC", page.limit);
+  const range = { where: ["id < ?", ...wanted.where], values: [before, ...wanted.values] };
+  const { items: newestFirst, more } = selectPage(db, range, "DESC", page.limit);
   const items = newestFirst.toReversed();
   const first = items[0]?.id;
   const last = items.at(-1)?.id;
@@ -79,7 +79,7 @@ function hasRowAfter(db: Sqlite, wanted: Conditions, id: string): boolean {
   return countUpTo(db, wanted, "id > ?", id, 1) > 0;
 }
 
-/** How many there are on one side of a place; nobody waits for a count through a whole inbox. */
+/** Counts the rows on one side of an id, up to a limit, so that no request counts a whole inbox. */
 function countUpTo(
   db: Sqlite,
   { where, values }: Conditions,

@@ -4,16 +4,16 @@
 import type { GroupCommit } from "@claudemesh/storage/group-commit";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { InboxStore } from "../../ports.ts";
-import { readKept, takeArrival } from "./inbox-arrivals.ts";
+import { readTablesInUse, takeArrival } from "./inbox-arrivals.ts";
 import { listRows, listRowsBefore, searchRows, selectNews } from "./inbox-reading.ts";
 import { unindexBody } from "./inbox-search.ts";
 import { lowestUlidAt } from "./time-ordered-ids.ts";
 
 export function createSqliteInboxStore(db: Sqlite, commit: GroupCommit, nextId: () => string): InboxStore {
-  const kept = readKept(db);
+  const inUse = readTablesInUse(db);
   return {
     insert: (message, receivedAt) =>
-      commit.submit((tx) => takeArrival(tx, kept, { message, receivedAt, nextId }), "inbox"),
+      commit.submit((tx) => takeArrival(tx, inUse, { message, receivedAt, nextId }), "inbox"),
     list: (filter, page) => listRows(db, filter, page),
     listBefore: (filter, page) => listRowsBefore(db, filter, page),
     search: (text, page) => searchRows(db, text, page),
@@ -23,7 +23,7 @@ export function createSqliteInboxStore(db: Sqlite, commit: GroupCommit, nextId: 
     removeReceivedBefore: (moment, nowMs, limit) =>
       commit.submit((tx) => {
         const removed = removeReceivedBefore(tx, moment, nowMs, limit);
-        kept.tombstones ||= removed > 0;
+        inUse.tombstones ||= removed > 0;
         return removed;
       }),
     rebuildAfter: () => selectRebuildAfter(db),

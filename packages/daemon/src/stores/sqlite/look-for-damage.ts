@@ -6,7 +6,7 @@ import { StorageError } from "@claudemesh/storage/errors";
 import { openSqliteReadOnly } from "@claudemesh/storage/sqlite";
 import { findIntegrityProblems, type IntegrityDepth } from "@claudemesh/storage/sqlite-integrity";
 
-/** One problem in words each; none: as far as could be seen it is sound. Throws where it cannot be told. */
+/** One problem in words each; none: as far as could be seen it is sound. Throws where that cannot be decided. */
 export type Look = (path: string, depth: IntegrityDepth) => string[];
 
 /** How often a disk may fail before it counts as one that cannot be read. */

@@ -12,7 +12,7 @@ const recordColumns = `id, client_message_id, request_fingerprint, wire_fingerpr
   next_attempt_at, status, last_error, delivered_at, broker_message_id, history_id, aborted_at, aborted_by,
   superseded_by, accept_duplicate, dismissed_at, dismissed_by, dismissed_why`;
 
-/** Requeues make chains; one this long is a loop that was written by hand. */
+/** Requeues make chains; one this long is a loop that another program wrote. */
 const chainRowsMax = 1_000;
 
 const nextDueSql = byPriority(

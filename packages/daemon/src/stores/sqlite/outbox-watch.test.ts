@@ -67,7 +67,7 @@ describe("a watched outbox", () => {
     expect(changes).toEqual(["a pending", "a inflight"]);
   });
 
-  it("costs a send nothing when nobody watches any more", async () => {
+  it("costs a send nothing when there is no watcher any more", async () => {
     const { watch, changes, note, accept, triggers } = await setUp();
     expect(triggers()).toEqual([]);
     const [first, second] = [watch(note), watch(() => undefined)];

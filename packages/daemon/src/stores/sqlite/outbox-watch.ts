@@ -1,5 +1,5 @@
-// Telling of every change of an outbox row's status. SQLite itself reports them, through triggers that exist only while
-// somebody watches: so no way of changing a row can be forgotten here, and a send that nobody watches costs nothing.
+// Reports every change of an outbox row's status. SQLite itself notices them, through triggers that exist only while there
+// are watchers: so no way of changing a row can be forgotten here, and without watchers a send costs nothing.
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { OutboxChange, WatchOutbox } from "../../ports.ts";
@@ -47,16 +47,16 @@ export function createOutboxWatch(db: Sqlite): WatchOutbox {
   };
 }
 
-/** A batch that failed runs again job by job, and reports again: what is told is what the database says, once. */
+/** A batch that failed runs again job by job, and its triggers fire again. So each status is reported once, and only where the database has it. */
 function withoutRolledBack(db: Sqlite, changes: readonly Reported[]): OutboxChange[] {
-  const told = new Map<string, OutboxStatus>();
+  const published = new Map<string, OutboxStatus>();
   return changes.flatMap(({ change, isInsert }) => {
     const { id, status } = change;
-    if (told.get(id) === status) return [];
+    if (published.get(id) === status) return [];
     const row = db.sql<{ status: OutboxStatus }>("SELECT status FROM outbox WHERE id = ?").get(id);
     if (row?.status !== status) return [];
-    told.set(id, status);
-    // A row that is claimed by the transaction that inserts it was pending first, for nobody to see.
+    published.set(id, status);
+    // A row that the transaction which inserts it also claims was pending first, which no watcher has seen.
     return isInsert && status === "inflight" ? [{ ...change, status: "pending" }, change] : [change];
   });
 }
