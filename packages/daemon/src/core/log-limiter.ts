@@ -2,7 +2,7 @@
 // how many were left out.
 
 /** `leftOut` is how many entries were left out since the last one that was written. */
-export type LogAdmission = { readonly type: "write"; readonly leftOut: number } | { readonly type: "leave_out" };
+type LogAdmission = { readonly type: "write"; readonly leftOut: number } | { readonly type: "leave_out" };
 
 export type LogLimiter = { readonly admit: (nowMs: number) => LogAdmission };
 
