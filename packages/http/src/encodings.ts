@@ -1,5 +1,5 @@
-// Bodies come as they are, in UTF-8: one that says it is packed or written otherwise would be read as something that its
-// sender did not mean, and is refused before it is read.
+// Refuses bodies that are compressed or not in UTF-8. Reading them as they are would give something that the sender did
+// not mean, so they are refused before they are read.
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { FastifyInstance } from "fastify";
 
@@ -17,7 +17,7 @@ export function refuseEncodings(server: FastifyInstance): void {
   });
 }
 
-/** What names no charset is taken for UTF-8, as JSON always is. */
+/** A content type without a charset counts as UTF-8, which is what JSON always is. */
 function isUtf8(contentType: string): boolean {
   return contentType
     .split(";")

@@ -1,5 +1,5 @@
-// How a connection is left that was told no while its peer may still be sending: the peer gets a while to finish and to
-// read why, and is cut off then.
+// Closing a connection whose peer was refused while it may still be sending. The peer has some time to finish sending
+// and to read the refusal; then it is cut off.
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
 import { MeshError } from "@claudemesh/protocol/errors";
@@ -10,17 +10,18 @@ export class Partings {
   readonly #lastMs: number;
   readonly #sockets = new Set<Socket>();
 
-  /** `lastMs`: how long a peer may take. */
+  /** `lastMs`: how long a peer may take to finish. */
   constructor(lastMs: number) {
     this.#lastMs = lastMs;
   }
 
   /**
-   * A connection that ends with the refusal of a body fails the sender's next write, and the sender never reads the answer.
-   * So it stays open: what still comes is passed over, and a sender that goes on for too long is cut off.
+   * If the connection closed together with the refusal of a body, the sender's next write would fail and the sender
+   * would never read the answer. So the connection stays open, the rest of the body is discarded, and a sender that
+   * goes on for too long is cut off.
    */
   letSenderFinish({ raw }: FastifyRequest, reply: FastifyReply): void {
-    // The framework ends the connection for every error in a body, also in one that was read to its end.
+    // The framework ends the connection for every error in a body, even when the body was read to its end.
     reply.removeHeader("connection");
     if (raw.complete || !hasBody(raw.headers)) return;
     const isLast = !reply.raw.shouldKeepAlive;
@@ -33,9 +34,12 @@ export class Partings {
     });
   }
 
-  /** Bytes that are not HTTP, headers beyond the bound, or a request that is too slow: one clear answer, then the end. */
+  /**
+   * For bytes that are not HTTP, headers beyond the bound, or a request that is too slow: one clear answer, then the
+   * connection ends.
+   */
   readonly refuseMalformed = (error: Error & { code?: string }, socket: Socket): void => {
-    // Whatever else fails has no peer that waits for HTTP: a connection that is gone, or one whose TLS never began.
+    // With any other error no peer is waiting for HTTP: the connection is gone, or its TLS handshake never succeeded.
     const isHttp = /^(HPE|ERR_HTTP)_/.test(error.code ?? "");
     if (!isHttp || !socket.writable) {
       socket.destroy();
@@ -49,12 +53,12 @@ export class Partings {
     socket.end(refusalText(refusal));
   };
 
-  /** For a server that stops and has waited long enough. */
+  /** For a server that is stopping and has waited long enough. */
   cutNow(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** Returns how to call it off. */
+  /** Returns a function that cancels the cut. */
   #cutLater(socket: Socket): () => void {
     this.#sockets.add(socket);
     const cut = setTimeout(() => socket.destroy(), this.#lastMs);

@@ -1,4 +1,5 @@
-// What a schema's pattern asks for, in words: a regular expression tells whoever sent the request nothing.
+// Says in words what a schema's pattern asks for, because the regular expression itself tells the sender of a request
+// nothing.
 
 const words: readonly (readonly [RegExp, (...counts: readonly (string | undefined)[]) => string])[] = [
   [/^\^\[0-9a-f\]\{(\d+)\}\$$/, (count) => `must be ${count} lower-case hex digits`],
@@ -16,7 +17,7 @@ const words: readonly (readonly [RegExp, (...counts: readonly (string | undefine
   [/^\^\(\[A-Za-z0-9\]/, () => "must be the name of a branch, or empty for the default one"],
 ];
 
-/** Undefined: nothing better than the pattern itself is known. */
+/** Undefined where there is no better description than the pattern itself. */
 export function describePattern(pattern: string): string | undefined {
   for (const [shape, describe] of words) {
     const match = shape.exec(pattern);

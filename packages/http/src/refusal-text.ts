@@ -2,7 +2,7 @@
 import { STATUS_CODES } from "node:http";
 import type { MeshError } from "@claudemesh/protocol/errors";
 
-/** The connection ends with it. */
+/** The answer says that the connection ends with it. */
 export function refusalText(refusal: MeshError): string {
   const body = JSON.stringify(refusal.toBody());
   const head = [

@@ -1,5 +1,6 @@
-// How many requests may be in flight. Those of peers that have shown who they are share one room; what others ask for
-// waits in the room of its address, so that strangers can neither fill the first one nor keep each other out.
+// Bounds how many requests may be in flight. Requests of peers that have shown a good credential share one room. A
+// request of a stranger counts in the room of its address, so that strangers can neither fill the shared room nor keep
+// each other out.
 import type { ServerResponse } from "node:http";
 import { type ErrorCode, MeshError } from "@claudemesh/protocol/errors";
 import type { FastifyInstance, FastifyReply } from "fastify";
@@ -7,14 +8,17 @@ import type { RequestRoom, Strangers } from "./strangers.ts";
 
 declare module "fastify" {
   interface FastifyReply {
-    /** Its caller has shown who it is: the request counts among those of known peers from now on, if they have room. */
+    /**
+     * The caller has shown a good credential: from now on the request counts among those of known peers, if there is
+     * room.
+     */
     admit: () => void;
   }
 }
 
 export type RequestBounds = {
   readonly maxInFlight: number;
-  /** The code that a request beyond is refused with. */
+  /** The code of the refusal for one request too many. */
   readonly busyCode: Extract<ErrorCode, "busy" | "daemon_busy">;
   /** Absent: every peer is known. */
   readonly strangers?: Strangers;
@@ -49,7 +53,7 @@ export function boundRequestsInFlight(server: FastifyInstance, options: RequestB
       return;
     }
     const waiting = strangers?.roomOf(request.raw.socket);
-    // Emitted once: a listener that takes itself away would cost more than all of this.
+    // This event is emitted once. A listener that removes itself would cost more than everything else here.
     reply.raw.on("close", leave);
     try {
       enter(reply, waiting ?? known);

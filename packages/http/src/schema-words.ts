@@ -1,5 +1,5 @@
-// What a schema asks of a value, in plain English: people read these sentences, on a terminal and in a log, and none of
-// them knows the words of a schema validator.
+// Says in plain English what a schema asks of a value. People read these sentences on a terminal and in a log, and do
+// not know the vocabulary of a schema validator.
 import type { ErrorObject } from "ajv";
 import { describePattern } from "./pattern-words.ts";
 
@@ -38,7 +38,9 @@ const wordings: Readonly<Record<string, Wording>> = {
 
 const formless = "does not have the form that is accepted here";
 
-/** Without its subject, as "must be text". The first error of all that the validator found says what is wrong. */
+/**
+ * The sentence without its subject, as in "must be text". The first error that the validator found says what is wrong.
+ */
 export function describeViolation(errors: readonly ErrorObject[]): string {
   const [first] = errors;
   if (first === undefined) return formless;
@@ -48,7 +50,7 @@ export function describeViolation(errors: readonly ErrorObject[]): string {
   return wordings[first.keyword]?.(params, parentSchema ?? {}) ?? formless;
 }
 
-/** Where a value may be of several kinds and is of none, all of them are named. */
+/** Where a value may have one of several types and has none of them, the sentence names all of them. */
 function alternativeTypes(errors: readonly ErrorObject[]): unknown[] {
   const choice = errors.at(-1);
   if (choice?.keyword !== "anyOf" && choice?.keyword !== "oneOf") return [];

@@ -257,7 +257,7 @@ describe("a request that offers another protocol", () => {
     `POST /things HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: ${protocol}\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n{"name":"a"}`;
 
   test.for(["h2c", "websocket"])("is served as any other: %s", async (protocol) => {
-    // Somebody takes WebSockets here, or nobody does.
+    // This server accepts WebSockets, or no protocol at all.
     if (protocol !== "websocket") server.server.on("upgrade", (_request, socket) => socket.destroy());
     const socket = await dial();
     socket.write(offering(protocol));
@@ -266,7 +266,7 @@ describe("a request that offers another protocol", () => {
     expect(jsonOf(response)).toEqual({ got: { name: "a" } });
   });
 
-  test("is an upgrade where that is a WebSocket and somebody takes it", async () => {
+  test("is an upgrade where that is a WebSocket and the server accepts it", async () => {
     server.server.on("upgrade", (_request, socket) => socket.end("taken"));
     const socket = await dial();
     socket.write(offering("WebSocket"));
@@ -421,7 +421,7 @@ describe("requests in flight", () => {
     expect((await post('{"name":"a"}')).status).toBe(200);
   });
 
-  test("are freed by whoever hangs up", async () => {
+  test("are freed by a peer that hangs up", async () => {
     const sockets = [await dial(), await dial(), await dial()];
     for (const socket of sockets) socket.write("GET /held HTTP/1.1\r\nHost: x\r\n\r\n");
     await held.promise;
@@ -447,7 +447,7 @@ describe("requests in flight", () => {
 
   test("that arrive while the server stops hear so in the one error shape", async () => {
     const socket = await dial();
-    // Whoever hears the first answer knows that the server has begun to read the second request.
+    // A peer that has the first answer knows that the server has begun to read the second request.
     socket.write("GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\nGET /boom HTTP/1.1\r\nHost: x\r\n");
     await once(socket, "readable");
     expect(String(socket.read())).toMatch(/^HTTP\/1\.1 404 /);
@@ -475,7 +475,7 @@ describe("requests in flight", () => {
   });
 });
 
-describe("a failure that nobody expected", () => {
+describe("an unexpected failure", () => {
   test("is internal, tells the caller nothing about itself, and keeps its cause for the log", async () => {
     const { status, body } = await ask("GET", "/boom");
     expect({ status, body }).toMatchObject({ status: 500, body: { error: "internal", retryable: true } });

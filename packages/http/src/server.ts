@@ -17,9 +17,12 @@ import { createSchemaCompiler } from "./validation.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The answer goes on until one side has enough: bounded by whoever gives it, and no request in flight here. */
+    /**
+     * The answer goes on until one side ends it. The route bounds how many there are; it does not count as a request in
+     * flight.
+     */
     longLived?: boolean;
-    /** How deep a body may be nested, where that is more than elsewhere. */
+    /** How deeply a body may be nested, where that is more than the server's default. */
     jsonDepth?: number;
   }
 }
@@ -28,21 +31,24 @@ declare module "fastify" {
 export type TlsIdentity = { readonly cert: string; readonly key: string };
 
 export type HttpServerOptions = RequestBounds & {
-  /** Given: HTTPS instead of HTTP. */
+  /** Where present, the server speaks HTTPS instead of HTTP. */
   readonly tls?: TlsIdentity;
   readonly maxBodyBytes: number;
-  /** Connections beyond these are closed as they come; undefined: as many as the system allows. */
+  /** Connections beyond this number are closed as soon as they open; undefined: as many as the system allows. */
   readonly maxConnections?: number;
   readonly timeouts?: HttpTimeouts;
-  /** How long connections stay open when the server stops, to refuse what is on its way; none by default. */
+  /**
+   * How long connections stay open when the server stops, so that requests on their way are refused with an answer; 0
+   * by default.
+   */
   readonly lingerMs?: number;
   /** Large bodies are read in turns of the event loop that these give; undefined: at once. */
   readonly nextTurn?: (run: () => void) => void;
-  /** Told about every request that ended in an error, after the answer is decided. Never sees bodies. */
+  /** Called for every request that ended in an error, after the answer is decided. It never sees bodies. */
   readonly onError: (error: MeshError, request: { readonly method: string; readonly route: string }) => void;
 };
 
-/** A peer that takes longer is cut off. */
+/** A peer that takes longer than one of these is cut off. */
 export type HttpTimeouts = {
   /** For a TLS handshake, and then for all headers of a request. */
   readonly headersMs: number;
@@ -50,9 +56,9 @@ export type HttpTimeouts = {
   readonly requestMs: number;
   /** For taking each megabyte of an answer. */
   readonly answerMs: number;
-  /** For sending the rest of a request that is refused already, and for closing its side after a last answer. */
+  /** For sending the rest of a request that has been refused already, and for closing its side after a last answer. */
   readonly partingMs: number;
-  /** How often connections are looked at; they may last so much longer. */
+  /** How often connections are checked; a connection may last longer than its bound by this much. */
   readonly checkMs: number;
 };
 
@@ -63,9 +69,9 @@ const defaultTimeouts: HttpTimeouts = {
   partingMs: 5_000,
   checkMs: 2_000,
 };
-/** Before it is decoded: an entity's id of 512 characters that are all escaped. */
+/** The length before decoding: an entity id of 512 characters that are all escaped. */
 const maxParamLength = 6_144;
-/** How often a server that lingers looks whether anybody is left. */
+/** How often a stopping server checks whether connections are left. */
 const lookMs = 10;
 
 type Refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) => FastifyReply;
@@ -79,7 +85,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     partings.letSenderFinish(request, reply);
     return reply.code(refusal.status).send(refusal.toBody());
   };
-  // Node would refuse a missing Host with an answer of its own shape; refuseUnusableHeads has ours.
+  // Node would refuse a missing Host with an answer of its own shape; refuseUnusableHeads gives ours.
   const checks = {
     connectionsCheckingInterval: timeouts.checkMs,
     requireHostHeader: false,
@@ -95,7 +101,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     forceCloseConnections: "idle",
     routerOptions: { caseSensitive: true, ignoreTrailingSlash: false, maxParamLength },
     exposeHeadRoutes: true,
-    // The framework's own compilers are never asked, and loading them would be a good part of a start.
+    // The framework's own compilers are never used, and loading them would take a good part of the start-up time.
     schemaController: { compilersFactory: { buildValidator: refuseCompiler, buildSerializer: refuseCompiler } },
     // The framework's own refusal has another shape than every other error; refuseWhileStopping answers instead.
     return503OnClosing: false,
@@ -106,7 +112,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   if (options.maxConnections !== undefined) server.server.maxConnections = options.maxConnections;
   options.strangers?.watch(server.server, tls === undefined);
   readStrictJson(server, options.nextTurn);
-  // What our own clients read back strictly must be written so: a large double as a double.
+  // Our own clients read answers with the strict reader, so a large double must be written as a double.
   server.setReplySerializer((payload) => writeStrictJson(payload as object));
   validateStrictly(server);
   refuseUnusableHeads(server);
@@ -120,7 +126,10 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   return server;
 }
 
-/** Other protocols are an offer, as of clients that could speak HTTP/2 as well: the request itself is to be answered. */
+/**
+ * An Upgrade header for another protocol is an offer, as from a client that could speak HTTP/2 as well: the request
+ * itself is answered.
+ */
 function isUpgrade({ server }: FastifyInstance, { headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === "websocket" && server.listenerCount("upgrade") > 0;
 }
@@ -164,12 +173,15 @@ function validateStrictly(server: FastifyInstance): void {
   });
 }
 
-/** Requests have the strict validator and replies the strict writer: a route that wants another has a mistake. */
+/**
+ * Requests have the strict validator and replies the strict writer. A route that asks for another compiler has a
+ * mistake.
+ */
 function refuseCompiler(): never {
   throw new TypeError("replies have no schemas here, and requests no other validator");
 }
 
-/** Behind the guards of whoever uses this, and before the body, which nobody would read. */
+/** Runs after the guards of the package that uses this server, and before the body, which no handler would read. */
 function refuseUnknownRoutes(server: FastifyInstance, refuse: Refuse): void {
   server.addHook("preParsing", (request, reply, _body, done) => {
     if (!request.is404) {
@@ -184,21 +196,21 @@ function refuseUnknownRoutes(server: FastifyInstance, refuse: Refuse): void {
     }
     done(new MeshError("not_found", `There is no ${request.method} ${pathOf(request.url)} here.`));
   });
-  // The hook has refused before this is asked.
+  // The hook above has refused before this handler would run.
   server.setNotFoundHandler((request, reply) => refuse(new MeshError("not_found"), request, reply));
 }
 
 function refuseUnusableHeads(server: FastifyInstance): void {
   server.addHook("onRequest", (request, _reply, done) => {
     const { headers, httpVersionMinor, url } = request.raw;
-    // No path and no query of ours holds U+0000, and not every store could.
+    // No path and no query of ours contains U+0000, and not every store could hold it.
     if (url?.includes("%00")) done(new MeshError("nul_in_field", undefined, { field: "url" }));
     else if (headers.host !== undefined || httpVersionMinor === 0) done();
     else done(new MeshError("invalid_request", "The Host header is missing.", { field: "Host" }));
   });
 }
 
-/** Node takes 100-continue to itself, and would refuse any other expectation without a body. */
+/** Node handles 100-continue itself, and would refuse any other expectation without a body. */
 function refuseExpectations(server: FastifyInstance): void {
   const unmet = new WeakSet<IncomingMessage>();
   server.server.on("checkExpectation", (request, response) => {
@@ -212,8 +224,8 @@ function refuseExpectations(server: FastifyInstance): void {
 }
 
 /**
- * Closing ends the connections that seem idle, and a request that is on its way would end with them, unanswered. So they
- * stay for a moment in which whoever still asks hears that the server is stopping.
+ * Closing the server ends the connections that seem idle, and a request that is on its way would be lost with them. So
+ * they stay open for a moment, in which each further request is answered with the refusal that the server is stopping.
  */
 function refuseWhileStopping(server: FastifyInstance, lingerMs: number, partings: Partings): void {
   let stopping = false;
@@ -221,7 +233,8 @@ function refuseWhileStopping(server: FastifyInstance, lingerMs: number, partings
     stopping = true;
     const until = performance.now() + lingerMs;
     do {
-      // One turn reads what has arrived already; the answers keep their connections until they are written.
+      // One turn of the event loop reads what has arrived already; the answers keep their connections open until they
+      // are written.
       await turn();
       await turn();
     } while (performance.now() < until && (await openConnections(server)) > 0 && (await sleep(lookMs, true)));
@@ -231,7 +244,7 @@ function refuseWhileStopping(server: FastifyInstance, lingerMs: number, partings
     if (stopping) done(new MeshError("stopping"));
     else done();
   });
-  // A connection that was busy when the stop began would otherwise idle until its keep-alive runs out.
+  // A connection that was busy when the stop began would otherwise stay idle until its keep-alive ends.
   server.addHook("onSend", (_request, reply, payload, done) => {
     if (stopping) reply.header("connection", "close");
     done(null, payload);
@@ -254,7 +267,7 @@ const fastifyCodes: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_MAX_PARAM_LENGTH: "invalid_request",
 };
 
-/** Any failure as the one error class. What nobody expected is `internal`, with its cause kept for the log alone. */
+/** Any failure as the one error class. An unexpected one becomes `internal`, with its cause kept for the log alone. */
 export function asMeshError(error: unknown): MeshError {
   if (error instanceof MeshError) return error;
   if (error instanceof StrictJsonError) {

@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { createHttpServer } from "./server.ts";
 import { groupOf, Strangers } from "./strangers.ts";
 
-/** `/open` asks for nobody's name; `/members` wants the word "known" and then takes its time. */
+/** `/open` needs no credential; `/members` wants the word "known" and then answers late. */
 async function serve(perAddress: number, maxInFlight: number) {
   const strangers = new Strangers(perAddress);
   const server = createHttpServer({

@@ -1,14 +1,14 @@
-// Peers that have not shown who they are, by the address that they come from: how many connections each address may have
-// open, and how many requests waiting, until a credential was good. Beyond that a connection is closed as it comes.
+// Counts, by address, what peers use that have not shown a good credential yet: how many connections each address may
+// have open, and how many requests may wait. A connection beyond the bound is closed as soon as it opens.
 // Why: docs/decisions/0110.
 import type { Server } from "node:net";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { refusalText } from "./refusal-text.ts";
 
-/** Both kinds of socket, plain and TLS, have them for as long as they are connected. */
+/** Both kinds of socket, plain and TLS, have these fields while they are connected. */
 type Endpoint = { readonly remoteAddress?: string | undefined; readonly remotePort?: number | undefined };
 
-/** So many requests are in flight of so many that may be. */
+/** How many requests are in flight, and how many may be. */
 export type RequestRoom = { count: number; readonly max: number };
 
 type Address = { readonly name: string; connections: number; readonly requests: RequestRoom };
@@ -16,7 +16,7 @@ type Peer = { readonly address: Address; known: boolean };
 
 export class Strangers {
   readonly #perAddress: number;
-  /** With an entry for each address that has a connection. */
+  /** Has an entry for each address that has a connection. */
   readonly #addresses = new Map<string, Address & { open: number }>();
   readonly #peers = new Map<string, Peer>();
   readonly #refused = { connection: 0, request: 0 };
@@ -25,7 +25,10 @@ export class Strangers {
     this.#perAddress = perAddress;
   }
 
-  /** Counts every connection that the server takes. `inClear`: what is refused can be told why. */
+  /**
+   * Counts every connection that the server accepts. `inClear`: the connection has no TLS, so that a refused one can be
+   * answered with the reason.
+   */
   watch(server: Server, inClear: boolean): void {
     server.on("connection", (socket) => {
       const key = keyOf(socket);
@@ -49,7 +52,7 @@ export class Strangers {
     });
   }
 
-  /** A credential that came over this connection was good. */
+  /** A credential that came over this connection was good, so its peer is no stranger any more. */
   know(endpoint: Endpoint): void {
     const peer = this.#peers.get(keyOf(endpoint));
     if (peer === undefined || peer.known) return;
@@ -57,7 +60,7 @@ export class Strangers {
     peer.address.connections -= 1;
   }
 
-  /** Where requests of this connection wait; undefined when it is no stranger's. */
+  /** The room in which requests of this connection are counted; undefined where its peer is no stranger. */
   roomOf(endpoint: Endpoint): RequestRoom | undefined {
     const peer = this.#peers.get(keyOf(endpoint));
     return peer === undefined || peer.known ? undefined : peer.address.requests;
@@ -67,7 +70,7 @@ export class Strangers {
     this.#refused[what] += 1;
   }
 
-  /** Now, of all addresses. */
+  /** The present numbers over all addresses. */
   counts(): { readonly connections: number; readonly requests: number } {
     let [connections, requests] = [0, 0];
     for (const address of this.#addresses.values()) {
@@ -77,7 +80,7 @@ export class Strangers {
     return { connections, requests };
   }
 
-  /** Since the start. */
+  /** The numbers since the start. */
   refused(): Readonly<Record<"connection" | "request", number>> {
     return this.#refused;
   }
@@ -110,7 +113,7 @@ function keyOf({ remoteAddress, remotePort }: Endpoint): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
-/** What one peer can have as many of as it likes counts as one address: with IPv6 that is a network of 64 bits. */
+/** Addresses of which one peer can have any number count as one: with IPv6 that is a network of 64 bits. */
 export function groupOf(remoteAddress: string): string {
   const [plain = ""] = remoteAddress.split("%", 1);
   if (!plain.includes(":")) return plain;

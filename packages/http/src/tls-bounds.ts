@@ -1,7 +1,10 @@
-// What every TLS server of ours insists on: version 1.2, and suites whose keys are made anew for each connection, so that
-// a certificate's key that leaks later opens nothing that was recorded before.
+// What every TLS server of ours requires: version 1.2 or later, and cipher suites that make new keys for each
+// connection. So a certificate's key that leaks later does not decrypt traffic that was recorded before.
 
-/** Of TLS 1.3 every suite is of that kind; of 1.2 only those with ECDHE, and none without an authenticated cipher. */
+/**
+ * Every suite of TLS 1.3 is of that kind. Of TLS 1.2 only the ECDHE suites are, and only authenticated ciphers are
+ * allowed.
+ */
 export const tlsBounds = {
   minVersion: "TLSv1.2",
   ciphers: [

@@ -56,7 +56,7 @@ async function takeAllPlaces(): Promise<{ readonly socket: Socket; readonly cut:
   return { socket, cut };
 }
 
-test("a peer that reads none of its answers is cut off, and everybody else is served again", async () => {
+test("a peer that reads none of its answers is cut off, and other peers are served again", async () => {
   const { socket, cut } = await takeAllPlaces();
   // What it goes on to send is no sign that it reads.
   const drops = setInterval(() => socket.writable && socket.write("\r\n"), 10);

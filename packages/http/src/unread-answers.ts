@@ -1,10 +1,10 @@
-// Bounds how long a peer may leave an answer unread: until it is taken, the answer and all that wait behind it on the
-// same connection keep their places among the requests in flight.
+// Bounds how long a peer may leave an answer unread. Until it is read, that answer and all that wait behind it on the
+// same connection count as requests in flight.
 import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 
 export type UnreadBounds = {
-  /** For each megabyte, or part of one, that is left of the answer. */
+  /** The time for each megabyte, or part of one, that is left of the answer. */
   readonly answerMs: number;
   readonly checkMs: number;
 };
@@ -12,11 +12,12 @@ export type UnreadBounds = {
 const megabyte = 1_048_576;
 
 /**
- * The time counts from the first look that finds the answer on its connection: one that waits behind another waits for us.
- * The socket's own time-out would not do, for whatever the peer sends meanwhile starts it again.
+ * The time counts from the first check that finds the answer being written to its connection: an answer that waits
+ * behind another one waits for us, not for the peer. The socket's own time-out would not do, because anything that the
+ * peer sends restarts it.
  */
 export function boundUnreadAnswers(server: FastifyInstance, { answerMs, checkMs }: UnreadBounds): void {
-  /** Answers that are decided and not taken, with the time of that look. */
+  /** Answers that are decided and not read, with the time of that first check. */
   const unread = new Map<ServerResponse, number | undefined>();
   function forget(this: ServerResponse): void {
     unread.delete(this);

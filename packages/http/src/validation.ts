@@ -8,8 +8,8 @@ import { describeViolation } from "./schema-words.ts";
 export type Validator = (value: unknown) => MeshError | undefined;
 
 /**
- * One compiler per server: it caches compiled schemas by identity. Ajv is loaded and a schema compiled when they are first
- * needed, because a server has dozens and should not make its users wait for all of them; tests compile every one.
+ * One compiler per server: it caches compiled schemas by identity. Ajv is loaded, and each schema compiled, when first
+ * needed: a server has dozens of schemas, and its start should not wait for all of them. Tests compile every one.
  */
 export function createSchemaCompiler(): (schema: object) => Validator {
   let ajv: Ajv | undefined;
@@ -26,12 +26,13 @@ export function createSchemaCompiler(): (schema: object) => Validator {
 function createStrictAjv(): Ajv {
   const loaded = createRequire(import.meta.url)("ajv") as typeof import("ajv");
   return new loaded.Ajv({
-    // Our own constants: compiling the schema of schemas to check them would cost every start more than they do.
+    // The schemas are our own constants: checking them against the schema of schemas would cost every start more than
+    // compiling them.
     meta: false,
     validateSchema: false,
     strict: true,
     allErrors: false,
-    // What a length or a range may be is said as a whole, and an error alone knows one end of it.
+    // A length or a range is described with both ends, and an error alone knows only one of them.
     verbose: true,
     coerceTypes: false,
     removeAdditional: false,

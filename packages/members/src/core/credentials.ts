@@ -15,7 +15,7 @@ export function hashSecret(secret: string): Uint8Array {
   return digest(secret);
 }
 
-/** The same for a token, in hex: requests that show the same one are known by it, and a text is a key as it is. */
+/** The same for a token, in hex: the hash serves as a key for the requests that show the same token. */
 export function hashToken(token: string): string {
   return sha256.hex(token);
 }
@@ -31,7 +31,7 @@ export function verifySignature(pubkeyHex: string, bytes: Uint8Array, signatureH
   return verify(null, bytes, ed25519PublicKey(pubkeyHex), Buffer.from(signatureHex, "hex"));
 }
 
-/** The same beside the event loop: a check takes a tenth of a millisecond, in which a busy broker does other things. */
+/** The same off the event loop: a check takes a tenth of a millisecond, in which a busy broker does other work. */
 export function verifySignatureAside(pubkeyHex: string, bytes: Uint8Array, signatureHex: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     verify(null, bytes, ed25519PublicKey(pubkeyHex), Buffer.from(signatureHex, "hex"), (error, good) =>

@@ -1,18 +1,18 @@
-// May this member give that one a role? Decided under the mesh's lock, so that two owners who step down at once cannot
-// leave a mesh without one.
+// Decides whether one member may change the role of another. It runs under the mesh's lock, so that two owners who step
+// down at once cannot leave a mesh without an owner.
 import type { Member, Role, RoleOutcome } from "../ports.ts";
 
 type Question = {
-  /** Whoever asks; undefined: no member of the mesh. */
+  /** The member that asks; undefined where the caller is no member of the mesh. */
   readonly caller: Member | undefined;
   readonly member: Member | undefined;
   readonly role: Role;
-  /** Live owners of the mesh. */
+  /** The number of live owners of the mesh. */
   readonly owners: number;
 };
 
 export function decideRole({ caller, member, role, owners }: Question): RoleOutcome {
-  // An owner that stepped down and lost the answer asks again as a plain member.
+  // An owner that stepped down and did not get the answer asks again as a plain member.
   const isOwnRetry = caller?.revoked === false && caller.pubkey === member?.pubkey && caller.role === role;
   if (!isLiveOwner(caller) && !isOwnRetry) return "not_an_owner";
   if (member === undefined || member.revoked) return "not_found";

@@ -1,14 +1,15 @@
-// What can still become of an invite. One answer for the list that an owner reads and for whoever tries to join by it.
+// Decides what an invite is still good for. The list that an owner reads and the join both ask here, so they never
+// disagree.
 import type { InviteRecord, InviteRevokeOutcome, JoinOutcome, Member } from "../ports.ts";
 import { isLiveOwner } from "./decide-role.ts";
 
 export type InviteState =
-  /** It lets one key in. */
+  /** It can still let one key in. */
   | "live"
   | "used"
   | "revoked"
   | "expired"
-  /** Whoever made it is no owner any more. */
+  /** The member that made it is no owner any more. */
   | "void";
 
 type Ends = Pick<InviteRecord, "expiresAt" | "usedBy" | "revokedAt">;
@@ -20,7 +21,10 @@ export function inviteStateOf(invite: Ends & Pick<InviteRecord, "madeByOwner">, 
   return invite.madeByOwner ? "live" : "void";
 }
 
-/** (invite, public key) is a join's identity: its own key is a member already, whatever became of the invite since. */
+/**
+ * A join is identified by (invite, public key). The key that used the invite is a member already, whatever became of
+ * the invite since.
+ */
 export function decideJoin(
   invite: InviteRecord,
   joining: { readonly pubkey: string; readonly present: Member | undefined },
@@ -36,8 +40,8 @@ export function decideJoin(
 type NameRefusal = { readonly type: "name_missing" } | Extract<JoinOutcome, { type: "other_name" }>;
 
 /**
- * The name that a new member gets by this invite. The same name in other letters' case is another wish than the inviter's,
- * and is refused like any other.
+ * The name that a new member gets by this invite. A name that differs from the inviter's only in upper or lower case is
+ * a different name, and is refused like any other.
  */
 export function decideName(
   { memberName }: Pick<InviteRecord, "memberName">,
@@ -50,7 +54,7 @@ export function decideName(
     : { type: "other_name", name: memberName };
 }
 
-/** Decided under the mesh's lock, as joins are: an invite is used or revoked, never both. */
+/** Runs under the mesh's lock, as joins do: an invite is used or revoked, never both. */
 export function decideInviteRevoke(
   caller: Member | undefined,
   invite: Pick<InviteRecord, "usedBy" | "revokedAt"> | undefined,

@@ -1,4 +1,4 @@
-// The one refusal for whoever asks for what only an owner may.
+// The one refusal for a caller that asks for what only an owner may do.
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Member } from "../ports.ts";
 

@@ -1,4 +1,4 @@
-// SHA-256 as Node has it, for the digests of the protocol.
+// Node's SHA-256 for the digests of the protocol.
 import { hash } from "node:crypto";
 import type { Sha256 } from "@claudemesh/protocol/messages/fingerprint";
 
@@ -9,7 +9,10 @@ export const sha256: Sha256 = {
   hex: (data) => hash("sha256", data, "hex"),
 };
 
-/** An array this small lies in the engine's own heap; a Buffer would have memory of its own, at twice the price. */
+/**
+ * A small typed array lives in the engine's own heap; a Buffer would allocate memory outside it, which costs twice as
+ * much.
+ */
 export function digest(data: Uint8Array | string): Uint8Array {
   const text = hash("sha256", data, "binary");
   const bytes = new Uint8Array(digestBytes);

@@ -1,18 +1,24 @@
-// Which brokers serve a store, as the store itself knows it: each writes a row of its own at intervals. The row is a
-// lease, the proof that the store takes writes, and the latest moment that the store knows of.
+// Which brokers serve a store, as recorded in the store itself: each broker writes a row of its own at intervals. The
+// row is a lease, the proof that the store accepts writes, and a record of the latest moment that the store has seen.
 
 export type BrokerRow = {
   readonly id: string;
-  /** Where clients reach it; undefined: only those that were told otherwise do. */
+  /**
+   * The address that clients use; undefined: the broker announces none, and only clients configured with its address
+   * reach it.
+   */
   readonly publicUrl: string | undefined;
 };
 
 export type BrokersStore = {
-  /** Writes the row, durably when it resolves; so that rejecting means that the store takes no writes. */
+  /** Writes the row, durably when it resolves. A rejection therefore means that the store accepts no writes. */
   readonly announce: (broker: BrokerRow, nowMs: number, expiresAtMs: number) => Promise<void>;
-  /** The row's lease ends. Again, and for a broker that never announced itself, nothing happens. */
+  /** Ends the row's lease. Does nothing when called again, or for a broker that never announced itself. */
   readonly withdraw: (brokerId: string) => Promise<void>;
-  /** The public addresses of the brokers whose leases last, sorted, each once and at most `brokersListedMax` of them. */
+  /**
+   * The public addresses of the brokers whose leases have not ended, sorted, without duplicates, at most
+   * `brokersListedMax`.
+   */
   readonly listUrls: (nowMs: number) => Promise<readonly string[]>;
   /** The latest moment at which any broker announced itself; 0 where none ever did. */
   readonly lastSeenMs: () => Promise<number>;
@@ -20,5 +26,5 @@ export type BrokersStore = {
 
 export const brokersListedMax = 64;
 
-/** Rows of brokers that ended without a word are removed this long after their lease. */
+/** A row whose broker ended without withdrawing it is removed this long after its lease. */
 export const brokerRowKeptMs = 86_400_000;

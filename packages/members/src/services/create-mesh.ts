@@ -1,5 +1,5 @@
-// Creates a mesh with its first owner. The caller has shown the broker's admin token; the signature shows that the
-// owner's key is really held by whoever asks.
+// Creates a mesh with its first owner. The caller has shown the broker's admin token; the signature proves that the
+// caller holds the owner's key.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { isUuidV7 } from "@claudemesh/protocol/ids";
 import { isName, isNewMemberName } from "@claudemesh/protocol/messages/names";

@@ -17,15 +17,15 @@ type Ports<Method extends keyof MembersStore> = {
 
 export type InviteTerms = {
   readonly lifetimeSeconds?: number | undefined;
-  /** The name that whoever joins by it gets; undefined: any that is free. */
+  /** The name that the new member gets; undefined: any name that is free. */
   readonly memberName?: string | undefined;
 };
 
-/** Each call makes a new invite; of its secret only the hash is kept. */
+/** Each call makes a new invite; only the hash of its secret is stored. */
 export async function createInvite(
   ports: Ports<"addInvite" | "isNameTaken"> & {
     readonly nextId: () => string;
-    /** Rejects with the refusal of one more invite. */
+    /** Rejects when the mesh may have no further invite. */
     readonly admit?: (id: string) => Promise<void>;
   },
   creator: Member,
@@ -34,7 +34,7 @@ export async function createInvite(
   requireOwner(creator, "invite");
   if (memberName !== undefined) {
     if (!isNewMemberName(memberName)) throw new MeshError("invalid_name", undefined, { field: "name" });
-    // Whoever joins is asked again: the name may be given to another until then.
+    // The join checks this again, because another member may take the name until then.
     if (await ports.store.isNameTaken(creator.meshId, memberName)) throw nameTaken(memberName);
   }
   const id = ports.nextId();
@@ -50,12 +50,12 @@ export async function createInvite(
   return { id, secret, expiresAt };
 }
 
-/** Stands for a mesh that is not there: an id that none has. */
+/** Stands for a mesh that does not exist: no mesh has this id. */
 const noMeshId = "00000000-0000-0000-0000-000000000000";
 
 /**
- * A mesh that does not exist, a wrong signature and a bad invite look alike, and the first costs as much work as the second:
- * an outsider learns nothing, by the clock neither.
+ * A mesh that does not exist, a wrong signature and a bad invite get the same answer, and the first does as much work
+ * as the second: an outsider learns nothing, not even from the time that an answer takes.
  */
 export async function joinMesh(
   ports: Ports<"join">,

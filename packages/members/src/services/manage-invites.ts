@@ -1,5 +1,5 @@
-// What an owner sees of the mesh's invites, and how one is withdrawn. A membership that came of an invite does not end with
-// it: whoever is in is revoked as a member.
+// What an owner sees of the mesh's invites, and how one is revoked. Revoking an invite does not end a membership that
+// came of it: a member that has joined is revoked as a member.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type InviteState, inviteStateOf } from "../core/invite-state.ts";
 import { ownerOnly, requireOwner } from "../core/require-owner.ts";
@@ -24,7 +24,7 @@ export async function listInvites(
   return { items: items.map((invite) => ({ ...invite, state: inviteStateOf(invite, now) })), nextCursor };
 }
 
-/** The same again is fine: the answer was lost, or another owner came first. */
+/** Safe to repeat: the answer may have been lost, or another owner may have revoked it first. */
 export async function revokeInvite(ports: Ports<"revokeInvite">, caller: Member, inviteId: string): Promise<void> {
   const outcome = await ports.store.revokeInvite(caller.meshId, caller.pubkey, inviteId, ports.nowMs());
   switch (outcome.type) {

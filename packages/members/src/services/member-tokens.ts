@@ -9,7 +9,7 @@ export type TokenPorts = {
   readonly nextId: () => string;
 };
 
-/** `admit` rejects with the refusal of one more token. */
+/** `admit` rejects when the member may have no further token. */
 export async function createToken(
   ports: TokenPorts & { readonly admit?: (id: string) => Promise<void> },
   member: PlainMember,
@@ -33,7 +33,9 @@ export async function revokeToken(ports: TokenPorts, member: PlainMember, tokenI
 
 type CallerPorts = { readonly store: Pick<MembersStore, "findByToken"> };
 
-/** The live member behind a bearer token of a mesh; one answer for every way in which either can be wrong. */
+/**
+ * The live member behind a bearer token of a mesh; every way in which mesh or token can be wrong gets the same answer.
+ */
 export async function authenticateTokenHash(
   { store }: CallerPorts,
   meshNameOrId: string,

@@ -1,5 +1,6 @@
-// What owners set for their mesh, and what holds: read from the store, and remembered for a moment, so that what depends on a
-// setting asks for it at every request and the store is asked once a second at most.
+// What owners set for their mesh, and the values in force. They are read from the store and cached for less than a
+// second, so that code which depends on a setting may ask at every request while the store is asked at most once a
+// second.
 // Why: docs/decisions/0131.
 import { MeshError } from "@claudemesh/protocol/errors";
 import {
@@ -18,9 +19,9 @@ import {
 import { ownerOnly } from "../core/require-owner.ts";
 import type { MembersStore, PlainMember, SettingRecord } from "../ports.ts";
 
-/** Below the second within which a change holds on every broker. */
+/** Less than the second within which a change takes effect on every broker. */
 const rememberedMs = 900;
-/** Meshes whose settings are remembered; the oldest makes room. */
+/** The number of meshes whose settings are cached; beyond it the oldest entry is dropped. */
 const meshesMax = 4_096;
 
 export type MeshSettingsPorts = {
@@ -33,10 +34,10 @@ export type ShownSetting = {
   readonly key: MeshSettingKey;
   readonly value: string | number;
   readonly fallback: string | number;
-  /** The most that an owner may set; undefined: the key is no number. */
+  /** The largest value that an owner may set; undefined where the value is no number. */
   readonly maximum: number | undefined;
   readonly meaning: string;
-  /** Undefined: nobody has set it. */
+  /** When and by which owner it was set; undefined where no owner has set it. */
   readonly set: Pick<SettingRecord, "setBy" | "setAt"> | undefined;
 };
 
@@ -50,7 +51,7 @@ export class MeshSettingsService {
     this.#ports = ports;
   }
 
-  /** What holds for the mesh, as it was within the last second or is now. */
+  /** The settings in force for the mesh, now or at some time within the last second. */
   of(meshId: string): Promise<MeshSettings> {
     const { store, nowMs, ceilings } = this.#ports;
     const now = nowMs();
@@ -61,7 +62,7 @@ export class MeshSettingsService {
     return settings;
   }
 
-  /** Whether the mesh takes direct messages that are not sealed. */
+  /** Whether the mesh accepts direct messages that are not sealed. */
   readonly takesUnsealed = async (meshId: string): Promise<boolean> => (await this.of(meshId)).dm_policy === "any";
 
   /** All keys in the order of their table, as the store has them now. */
@@ -79,7 +80,7 @@ export class MeshSettingsService {
     }));
   }
 
-  /** Null sets the key back to its default. Answers with the value that holds from now on. */
+  /** Null returns the key to its default. Answers with the value that is in force from now on. */
   async set(owner: PlainMember, key: string, value: string | number | null): Promise<string | number> {
     const { store, nowMs, ceilings } = this.#ports;
     if (!isMeshSettingKey(key)) {
@@ -97,7 +98,7 @@ export class MeshSettingsService {
   #remember(meshId: string, remembered: Remembered): void {
     this.#remembered.delete(meshId);
     this.#remembered.set(meshId, remembered);
-    // What failed is asked for again, and does not stand in for an answer.
+    // A failed read is not cached: the next call asks the store again.
     remembered.settings.catch(() => {
       if (this.#remembered.get(meshId) === remembered) this.#remembered.delete(meshId);
     });

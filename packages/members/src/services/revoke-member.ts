@@ -1,12 +1,12 @@
-// Ends a membership. From the moment this resolves the key can do nothing in the mesh; what it still had coming is
-// ended by the packages that keep it.
+// Ends a membership. From the moment this resolves the key can do nothing in the mesh. What was still on its way to the
+// member is ended by the packages that keep it.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { requireOwner } from "../core/require-owner.ts";
 import type { Member, MembersStore } from "../ports.ts";
 
 type Ports = { readonly store: Pick<MembersStore, "revokeMember">; readonly nowMs: () => number };
 
-/** The same again is fine: the answer was lost, or another owner came first. */
+/** Safe to repeat: the answer may have been lost, or another owner may have revoked it first. */
 export async function revokeMember(ports: Ports, caller: Member, pubkey: string): Promise<void> {
   requireOwner(caller, "revoke a member");
   const outcome = await ports.store.revokeMember(caller.meshId, caller.pubkey, pubkey, ports.nowMs());

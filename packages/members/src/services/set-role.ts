@@ -1,10 +1,10 @@
-// Makes a member an owner, or an owner a plain member. It holds from the moment this resolves: whatever needs an owner
-// asks for the role again when its turn comes.
+// Makes a member an owner, or an owner a plain member. It takes effect from the moment this resolves: everything that
+// needs an owner checks the role again when it runs.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { ownerOnly } from "../core/require-owner.ts";
 import type { Member, MembersStore, Role } from "../ports.ts";
 
-/** The same again is fine: the answer was lost, or another owner came first. */
+/** Safe to repeat: the answer may have been lost, or another owner may have made the change first. */
 export async function setRole(
   store: Pick<MembersStore, "setRole">,
   caller: Member,

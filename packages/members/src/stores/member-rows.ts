@@ -1,5 +1,5 @@
-// Rows as both stores read them, and the records they make. Statements are each store's own, and times are as the
-// store's driver gives them.
+// The rows that both stores read, and the records made of them. Each store has its own statements, and times come as
+// the store's driver gives them.
 import type { InviteRecord, Member, Page, Role, SettingRecord, TokenRecord } from "../ports.ts";
 
 export type MemberRow = {
@@ -11,7 +11,7 @@ export type MemberRow = {
   readonly revoked_at: Date | number | null;
 };
 
-/** Of `member m`. */
+/** The columns of `member m`. */
 export const memberColumns = "m.mesh_id, m.pubkey, m.name, m.role, m.joined_at, m.revoked_at";
 
 export function toMember(row: MemberRow): Member {
@@ -37,7 +37,7 @@ export type InviteRow = {
   readonly member_name: string | null;
 };
 
-/** Of `invite i`; whether an owner made it is asked in each store's own words. */
+/** The columns of `invite i`. Whether an owner made it is expressed in each store's own SQL. */
 export const inviteColumns =
   "i.id, i.created_by, i.created_at, i.expires_at, i.used_by, i.used_at, i.revoked_at, i.member_name";
 

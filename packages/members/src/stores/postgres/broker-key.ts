@@ -2,7 +2,7 @@
 // Why: docs/decisions/0121.
 import type { Postgres } from "@claudemesh/storage/postgres";
 
-/** The seed of the store's key in hex. Of brokers that start at once one makes it, and the others read that one. */
+/** The seed of the store's key in hex. Of several brokers that start at once one makes it, and the others read it. */
 export async function ensureBrokerSeed(postgres: Postgres, mint: () => string): Promise<string> {
   const known = await readSeed(postgres);
   if (known !== undefined) return known;

@@ -1,5 +1,5 @@
-// Who calls? Asked anew for every HTTP request, so that a revocation counts at once, and therefore asked for many requests
-// in one round trip: those that arrive while two others are on their way.
+// Finds the member behind each HTTP request. Every request reads anew, so that a revocation takes effect at once. To
+// keep that cheap, requests that arrive while two round trips are under way share the next one.
 import { Batcher, lookUps } from "@claudemesh/storage/batcher";
 import type { Postgres } from "@claudemesh/storage/postgres";
 import { comparable, isUuid } from "@claudemesh/storage/postgres-text";
@@ -9,7 +9,7 @@ import { type MemberRow, memberColumns, toMember } from "../member-rows.ts";
 type TokenKey = { readonly nameOrId: string; readonly tokenHash: string };
 type Numbered<Row> = Row & { readonly n: number };
 
-/** A read begins after it was asked for, and sees everything that was committed by then. */
+/** Each read begins after it was asked for, and sees everything that was committed by then. */
 export function createCallerLookUps(postgres: Postgres): Pick<MembersStore, "findMesh" | "findByToken"> {
   const batches = <Key, Found>(run: (keys: readonly Key[]) => Promise<readonly (Found | undefined)[]>) =>
     new Batcher<Key, Found | undefined>(lookUps, { run });
@@ -43,8 +43,8 @@ async function selectMeshesByName(postgres: Postgres, names: readonly string[]):
   return inOrder(rows, names.length, toMesh);
 }
 
-// Mostly many requests speak with few tokens, so that each is asked for once. The statement is planned once for each
-// connection, maybe when the tables were empty: OFFSET keeps each look-up to its whole key.
+// Many requests usually come with few tokens, so each token is looked up once. The statement is planned once for each
+// connection, perhaps while the tables are empty: OFFSET keeps each look-up to its whole key.
 async function selectByTokens(postgres: Postgres, keys: readonly TokenKey[]): Promise<(MeshMember | undefined)[]> {
   const texts = keys.map(({ nameOrId, tokenHash }) => `${tokenHash}/${nameOrId}`);
   const places = new Map(texts.map((text, at) => [text, at]));
@@ -83,7 +83,7 @@ function toMeshMember(row: MemberRow & { mesh_name: string }): MeshMember {
 
 const toMesh = ({ id, name }: Mesh): Mesh => ({ id, name });
 
-/** One entry per key; undefined where nothing was found. */
+/** One entry per key; undefined where there is no row. */
 function inOrder<Row, Found>(
   rows: readonly Numbered<Row>[],
   count: number,

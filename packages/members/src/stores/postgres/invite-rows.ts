@@ -1,4 +1,4 @@
-// Invites on PostgreSQL. Who may do what with them is asked before, and what changes one holds the mesh's lock.
+// Invites on PostgreSQL. The caller has checked who may do what, and holds the mesh's lock for each change.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { beforeNul, comparable } from "@claudemesh/storage/postgres-text";
 import type { InviteRecord, NewInvite, Page } from "../../ports.ts";

@@ -1,5 +1,5 @@
-// MembersStore on PostgreSQL. Reads see committed rows; each change is one transaction that decides and writes. Whatever
-// changes who belongs to a mesh holds the mesh's lock, since accepts read membership under it.
+// MembersStore on PostgreSQL. Reads see committed rows; each change is one transaction that decides and writes. A
+// change of a mesh's members holds the mesh's lock, because accepts read membership under it.
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
 import { beforeNul, comparable } from "@claudemesh/storage/postgres-text";
@@ -36,24 +36,24 @@ export function postgresMembersMigrations(): Migration[] {
 }
 
 /**
- * Waits for the mesh's lock and holds it until the transaction ends. A statement of its own: what is read after it sees
- * everything that was committed under the lock before. It lets the foreign keys that point at the mesh pass.
+ * Waits for the mesh's lock and holds it until the transaction ends. It is a statement of its own, so that later reads
+ * see everything that was committed under the lock before. Foreign keys that refer to the mesh do not wait for it.
  */
 export async function lockMesh(tx: PostgresTransaction, meshId: string): Promise<void> {
   await tx.query("SELECT 1 FROM mesh.mesh WHERE id = $1 FOR NO KEY UPDATE", [meshId], "lock_mesh");
 }
 
 /**
- * Before the mesh's lock, never after it: a commit to a space holds its member's row (FOR SHARE) and asks for the mesh's
- * lock behind it where it carries messages. A change of the member that came the other way round would wait for the commit
- * while that waits for the change. Nor does the whole mesh wait meanwhile for a commit that takes its time.
+ * Must come before the mesh's lock, never after it. A commit to a space locks its member's row (FOR SHARE) and then,
+ * where it carries messages, the mesh. A change of a member that took the two locks in the other order could deadlock
+ * with it. This order also keeps the rest of the mesh from waiting while a slow commit holds the member's row.
  */
 async function lockMember(tx: PostgresTransaction, meshId: string, pubkey: string): Promise<void> {
   const text = "SELECT 1 FROM mesh.member WHERE mesh_id = $1 AND pubkey = $2 FOR NO KEY UPDATE";
   await tx.query(text, [meshId, ...comparable(pubkey)], "lock_member");
 }
 
-/** `looking`: for the look-ups that precede every request; with generic plans. */
+/** `looking`: the connections, with generic plans, for the look-ups that precede every request. */
 export function createPostgresMembersStore(postgres: Postgres, looking = postgres): MembersStore {
   const committed: Reading = { query: (text, values) => postgres.read(text, values) };
   const lookUps = createCallerLookUps(looking);
@@ -105,7 +105,7 @@ async function insertMesh(
   owner: { pubkey: string; name: string },
   nowMs: number,
 ): Promise<CreateMeshOutcome> {
-  // Waits for whoever is creating a mesh of this name, and then finds what he created.
+  // Waits for a transaction that is creating a mesh of this name, and then reads the row that it created.
   const created = await tx.execute(
     "INSERT INTO mesh.mesh (id, name, created_at) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING",
     [mesh.id, mesh.name, new Date(nowMs)],
@@ -226,7 +226,7 @@ async function writeSetting(
   return true;
 }
 
-/** Of a member or a former member. Not every database's own language has i as the small letter of I. */
+/** True for the name of a member or a former member. Not every database's own language lower-cases I to i. */
 async function hasName(db: Reading, meshId: string, name: string): Promise<boolean> {
   const text = `SELECT 1 FROM mesh.member WHERE mesh_id = $1 AND lower(name) = lower($2 COLLATE "C") LIMIT 1`;
   return (await db.query(text, [meshId, ...comparable(name)])).length > 0;

@@ -1,4 +1,5 @@
-// What owners have set for a mesh, and what is counted against its limits, on PostgreSQL. Who may set what is asked before.
+// What owners have set for a mesh, and what is counted against its limits, on PostgreSQL. The caller has checked who
+// may set what.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { SettingRecord } from "../../ports.ts";
 import { type SettingRow, toSettingRecord } from "../member-rows.ts";

@@ -1,4 +1,5 @@
-// What brokers on one store look for, since another one may have had no way to tell: who was revoked.
+// Finds the members that were revoked lately. Brokers that share a store look for them, because the broker that revoked
+// a member may have had no way to notify the others.
 import type { Postgres } from "@claudemesh/storage/postgres";
 
 export type RevokedMember = { readonly meshId: string; readonly pubkey: string };

@@ -1,4 +1,4 @@
-// Invites on SQLite. Who may do what with them is asked before.
+// Invites on SQLite. The caller has checked who may do what.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { InviteRecord, NewInvite, Page } from "../../ports.ts";
 import { type InviteRow, inviteColumns, pageOf, toInviteRecord } from "../member-rows.ts";

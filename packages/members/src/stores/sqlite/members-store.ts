@@ -171,7 +171,7 @@ function writeSetting(
   return true;
 }
 
-/** Of a member or a former member. */
+/** True for the name of a member or a former member. */
 function hasName(db: Sqlite, meshId: string, name: string): boolean {
   return db.sql("SELECT 1 FROM member WHERE mesh_id = ? AND lower(name) = lower(?)").get(meshId, name) !== undefined;
 }
@@ -215,7 +215,10 @@ function selectMembers(db: Sqlite, meshId: string, after: string, limit: number)
   return pageOf(rows.map(toMember), limit, (member) => member.pubkey);
 }
 
-/** Requests with the same token that share a snapshot would all read the same rows: the first one's reading is theirs. */
+/**
+ * Requests with the same token that share a snapshot would all read the same rows, so the first one's result serves the
+ * others.
+ */
 class SnapshotTokens {
   readonly #found = new Map<string, { readonly nameOrId: string; readonly caller: MeshMember }>();
   #snapshot = -1;
@@ -227,7 +230,7 @@ class SnapshotTokens {
       this.#found.clear();
     }
     const known = this.#found.get(tokenHash);
-    // A mesh may be asked for by its name and by its id.
+    // A mesh may be looked up by its name and by its id.
     if (known?.nameOrId === nameOrId) return known.caller;
     const caller = selectByToken(db, nameOrId, tokenHash);
     if (caller !== undefined) this.#found.set(tokenHash, { nameOrId, caller });
@@ -235,7 +238,7 @@ class SnapshotTokens {
   }
 }
 
-// A token is found by the mesh's id alone, so that an id that is also a name can't lead to another mesh.
+// A token is found by the mesh's id alone, so that an id that is also a name cannot lead to another mesh.
 function selectByToken(db: Sqlite, nameOrId: string, tokenHash: string): MeshMember | undefined {
   const byId = selectTokenOfMesh(db, nameOrId, tokenHash);
   if (byId !== undefined) return byId;

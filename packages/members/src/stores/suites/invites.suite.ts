@@ -1,4 +1,4 @@
-// The invites of a mesh as its owners see them, and what withdrawing one means to whoever joins by it.
+// The invites of a mesh as its owners see them, and what revoking one means to a key that joins by it.
 import { expect, test } from "vitest";
 import { hashSecret } from "../../core/credentials.ts";
 import type { Member, MembersStore, Mesh } from "../../ports.ts";
@@ -61,7 +61,7 @@ export function describeManagedInvites(store: () => MembersStore): void {
     await expect(listInvites(ports(), joined.member, "", 2)).rejects.toMatchObject({ code: "forbidden" });
   });
 
-  test("that an owner made who is none any more are void, and live again with him", async () => {
+  test("of a former owner are void, and live again when it is an owner again", async () => {
     const owner = await start();
     const { secret } = await createInvite(ports(), owner);
     await createInvite(ports(), owner);
@@ -73,7 +73,7 @@ export function describeManagedInvites(store: () => MembersStore): void {
     expect((await listed(owner)).map(({ state }) => state)).toEqual(["used", "live"]);
   });
 
-  test("let nobody in once they are revoked; again, nothing more happens", async () => {
+  test("admit no key once they are revoked; revoking again changes nothing", async () => {
     const owner = await start();
     const { id, secret } = await createInvite(ports(), owner);
     expect(await revoke(alice, id, nowMs + 5)).toEqual({ type: "revoked" });
@@ -98,7 +98,7 @@ export function describeManagedInvites(store: () => MembersStore): void {
     expect(await join(second.secret, carol)).toMatchObject({ type: "joined" });
   });
 
-  test("that let somebody in say so when they are revoked, and the membership stays", async () => {
+  test("that were used say so when they are revoked, and the membership stays", async () => {
     const owner = await start();
     const { id, secret } = await createInvite(ports(), owner);
     await join(secret, bob);

@@ -169,7 +169,7 @@ function describeInvites(fixture: Fixture): void {
     expect(await fixture.store.join(mesh.id, secret, bob, expiresAt - 1)).toMatchObject({ type: "joined" });
   });
 
-  test("is unknown to another mesh, and a secret that nobody issued opens nothing", async () => {
+  test("is unknown to another mesh, and a secret that was never issued opens nothing", async () => {
     const mesh = await foundMesh(fixture.store);
     const other = await foundMesh(fixture.store, "other");
     const secret = await invite(fixture.store, mesh, "s1");
@@ -190,7 +190,7 @@ function describeInvites(fixture: Fixture): void {
     expect((await fixture.store.listMembers(mesh.id, "", 100)).items).toHaveLength(2);
   });
 
-  test("is not spent by somebody who is a member already", async () => {
+  test("is not spent by a key that is a member already", async () => {
     const mesh = await foundMesh(fixture.store);
     const secret = await invite(fixture.store, mesh, "s1");
     const again = await fixture.store.join(mesh.id, secret, alice, nowMs);
@@ -291,7 +291,7 @@ function signedCreate(keys: PeerKeys, name: string, ownerName = "alice") {
 function describeCreateMesh(fixture: Fixture): void {
   const ports = () => ({ store: fixture.store, nowMs: () => nowMs, nextId });
 
-  test("makes whoever signed its owner, and a retry gets the same mesh", async () => {
+  test("makes the key that signed its owner, and a retry gets the same mesh", async () => {
     const keys = createPeerKeys();
     const first = await createMesh(ports(), signedCreate(keys, "acme"));
     expect(first).toMatchObject({ created: true, owner: { pubkey: keys.pubkey, name: "alice", role: "owner" } });
@@ -452,7 +452,7 @@ function describeTokenService(fixture: Fixture): void {
     expect(await codeOf(authenticateTokenHash(ports(), mesh.id, hashToken(live.token)))).toBe("unauthorized");
   });
 
-  test("of somebody else is not found when revoked", async () => {
+  test("of another member is not found when revoked", async () => {
     const mesh = await foundMesh(fixture.store);
     const owner = await ownerOf(mesh);
     const { token, tokenId } = await createToken(ports(), owner, "");

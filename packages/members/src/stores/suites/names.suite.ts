@@ -73,7 +73,7 @@ export function describeNames(storeOf: () => MembersStore): void {
     expect(ends.filter((end) => "code" in end && end.code === "name_taken")).toHaveLength(7);
   });
 
-  test("are told to nobody without a live invite", async () => {
+  test("are not disclosed without a live invite", async () => {
     const owner = await start();
     expect(await join(owner, "cms_wrong", "alice")).toMatchObject({ code: "invite_refused" });
   });

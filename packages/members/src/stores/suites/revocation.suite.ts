@@ -50,16 +50,16 @@ export function describeRevocation(store: () => MembersStore): void {
     await revokeMember(ports(), owner, member.pubkey);
   });
 
-  test("leaves everyone else as he was", async () => {
+  test("leaves every other member as it was", async () => {
     const { owner, member } = await start();
     const other = await join(owner, carol);
     const { token } = await createToken(ports(), other, "");
     await revoke(owner.pubkey, member.pubkey);
     expect(await store().findMember(mesh.id, other.pubkey)).toEqual(other);
     expect(await authenticateTokenHash(ports(), mesh.id, hashToken(token))).toMatchObject({ member: other });
-    expect(await store().findRevoked(mesh.id, [alice.pubkey, bob.pubkey, carol.pubkey, "nobody"])).toEqual([
+    expect(await store().findRevoked(mesh.id, [alice.pubkey, bob.pubkey, carol.pubkey, "no_member"])).toEqual([
       bob.pubkey,
-      "nobody",
+      "no_member",
     ]);
     expect(await store().findRevoked(mesh.id, [])).toEqual([]);
   });
@@ -68,14 +68,14 @@ export function describeRevocation(store: () => MembersStore): void {
     const { member, owner } = await start();
     const other = await join(owner, carol);
     expect(await revoke(member.pubkey, other.pubkey)).toBe("not_an_owner");
-    expect(await revoke("nobody", other.pubkey)).toBe("not_an_owner");
+    expect(await revoke("no_member", other.pubkey)).toBe("not_an_owner");
     expect(await codeOf(revokeMember(ports(), member, other.pubkey))).toBe("forbidden");
     // Who was an owner when the request began and is none when its turn comes.
     expect(await codeOf(revokeMember(ports(), { ...member, role: "owner" }, other.pubkey))).toBe("unauthorized");
     expect(await store().findRevoked(mesh.id, [other.pubkey])).toEqual([]);
   });
 
-  test("of the last owner, or of nobody, is refused", async () => {
+  test("of the last owner, or of a key that is no member, is refused", async () => {
     const { owner } = await start();
     expect(await revoke(owner.pubkey, owner.pubkey)).toBe("last_owner");
     expect(await codeOf(revokeMember(ports(), owner, owner.pubkey))).toBe("last_owner");
@@ -92,7 +92,7 @@ export function describeRevocation(store: () => MembersStore): void {
     expect(await store().join(mesh.id, hashSecret(secret), carol, nowMs)).toMatchObject({ type: "joined" });
   });
 
-  test("of whoever made an invite ends the invite, and not the memberships that came of it", async () => {
+  test("of the member that made an invite ends the invite, and not the memberships that came of it", async () => {
     const { owner, member } = await start();
     await store().setRole(mesh.id, owner.pubkey, member.pubkey, "owner");
     const [spent, open] = [hashSecret("spent"), hashSecret("open")];

@@ -38,12 +38,12 @@ export function describeRoles(store: () => MembersStore): void {
     expect([await roleOf(alice), await roleOf(bob)]).toEqual(["member", "owner"]);
   });
 
-  test("by anyone else, of nobody or of a former member is refused and changes nothing", async () => {
+  test("by a plain member, or of an unknown or former member, is refused and changes nothing", async () => {
     const owner = await start();
     expect(await change(bob, bob, "owner")).toBe("not_an_owner");
     expect(await change(bob, carol, "member")).toBe("not_an_owner");
-    expect(await change({ pubkey: "nobody" }, { pubkey: "nobody" }, "owner")).toBe("not_an_owner");
-    expect(await change(alice, { pubkey: "nobody" }, "owner")).toBe("not_found");
+    expect(await change({ pubkey: "no_member" }, { pubkey: "no_member" }, "owner")).toBe("not_an_owner");
+    expect(await change(alice, { pubkey: "no_member" }, "owner")).toBe("not_found");
     await store().revokeMember(mesh.id, owner.pubkey, carol.pubkey, nowMs);
     expect(await change(alice, carol, "owner")).toBe("not_found");
     expect(await change(carol, carol, "member")).toBe("not_an_owner");
@@ -68,7 +68,7 @@ export function describeRoles(store: () => MembersStore): void {
     await expect(setRole(store(), owner, alice.pubkey, "owner")).rejects.toMatchObject({ code: "forbidden" });
   });
 
-  test("ends the invites that a former owner made and nobody used", async () => {
+  test("ends the unused invites of a former owner", async () => {
     const owner = await start();
     await change(alice, bob, "owner");
     const { secret } = await createInvite(ports(), owner);
