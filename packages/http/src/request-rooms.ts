@@ -26,7 +26,7 @@ export type RequestBounds = {
 
 export function boundRequestsInFlight(server: FastifyInstance, options: RequestBounds): void {
   const { maxInFlight, busyCode, strangers } = options;
-  const known: RequestRoom = { count: 0, max: maxInFlight };
+  const sharedRoom: RequestRoom = { count: 0, max: maxInFlight };
   const rooms = new Map<ServerResponse, RequestRoom>();
   const enter = (reply: FastifyReply, room: RequestRoom) => {
     rooms.set(reply.raw, room);
@@ -43,22 +43,22 @@ export function boundRequestsInFlight(server: FastifyInstance, options: RequestB
   server.decorateReply("admit", function () {
     strangers?.know(this.request.raw.socket);
     const room = rooms.get(this.raw);
-    if (room === undefined || room === known) return;
+    if (room === undefined || room === sharedRoom) return;
     room.count -= 1;
-    enter(this, known);
+    enter(this, sharedRoom);
   });
   server.addHook("onRequest", (request, reply, done) => {
     if (request.routeOptions.config?.longLived === true) {
       done();
       return;
     }
-    const waiting = strangers?.roomOf(request.raw.socket);
+    const strangerRoom = strangers?.roomOf(request.raw.socket);
     // This event is emitted once. A listener that removes itself would cost more than everything else here.
     reply.raw.on("close", leave);
     try {
-      enter(reply, waiting ?? known);
+      enter(reply, strangerRoom ?? sharedRoom);
     } catch (error) {
-      if (waiting !== undefined) strangers?.noteRefusal("request");
+      if (strangerRoom !== undefined) strangers?.noteRefusal("request");
       done(error as MeshError);
       return;
     }

@@ -277,8 +277,8 @@ export function asMeshError(error: unknown): MeshError {
   if (typeof error === "object" && error !== null) {
     const { code, cause } = error as { code?: unknown; cause?: unknown };
     if (cause instanceof MeshError) return cause;
-    const known = typeof code === "string" ? fastifyCodes[code] : undefined;
-    if (known !== undefined) return new MeshError(known);
+    const catalogueCode = typeof code === "string" ? fastifyCodes[code] : undefined;
+    if (catalogueCode !== undefined) return new MeshError(catalogueCode);
   }
   return new MeshError("internal", undefined, {}, error);
 }

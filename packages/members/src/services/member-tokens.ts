@@ -27,8 +27,8 @@ export async function createToken(
 }
 
 export async function revokeToken(ports: TokenPorts, member: PlainMember, tokenId: string): Promise<void> {
-  const found = await ports.store.revokeToken(member.meshId, member.pubkey, tokenId, ports.nowMs());
-  if (!found) throw new MeshError("not_found", "You have no token with this id.");
+  const isRevoked = await ports.store.revokeToken(member.meshId, member.pubkey, tokenId, ports.nowMs());
+  if (!isRevoked) throw new MeshError("not_found", "You have no token with this id.");
 }
 
 type CallerPorts = { readonly store: Pick<MembersStore, "findByToken"> };
@@ -41,7 +41,7 @@ export async function authenticateTokenHash(
   meshNameOrId: string,
   tokenHash: string,
 ): Promise<MeshMember> {
-  const found = await store.findByToken(meshNameOrId, tokenHash);
-  if (found === undefined || found.member.revoked) throw new MeshError("unauthorized");
-  return found;
+  const caller = await store.findByToken(meshNameOrId, tokenHash);
+  if (caller === undefined || caller.member.revoked) throw new MeshError("unauthorized");
+  return caller;
 }

@@ -20,7 +20,7 @@ import { ownerOnly } from "../core/require-owner.ts";
 import type { MembersStore, PlainMember, SettingRecord } from "../ports.ts";
 
 /** Less than the second within which a change takes effect on every broker. */
-const rememberedMs = 900;
+const cachedMs = 900;
 /** The number of meshes whose settings are cached; beyond it the oldest entry is dropped. */
 const meshesMax = 4_096;
 
@@ -41,11 +41,11 @@ export type ShownSetting = {
   readonly set: Pick<SettingRecord, "setBy" | "setAt"> | undefined;
 };
 
-type Remembered = { readonly atMs: number; readonly settings: Promise<MeshSettings> };
+type CachedSettings = { readonly atMs: number; readonly settings: Promise<MeshSettings> };
 
 export class MeshSettingsService {
   readonly #ports: MeshSettingsPorts;
-  readonly #remembered = new Map<string, Remembered>();
+  readonly #cache = new Map<string, CachedSettings>();
 
   constructor(ports: MeshSettingsPorts) {
     this.#ports = ports;
@@ -55,10 +55,10 @@ export class MeshSettingsService {
   of(meshId: string): Promise<MeshSettings> {
     const { store, nowMs, ceilings } = this.#ports;
     const now = nowMs();
-    const known = this.#remembered.get(meshId);
-    if (known !== undefined && now >= known.atMs && now - known.atMs < rememberedMs) return known.settings;
+    const cached = this.#cache.get(meshId);
+    if (cached !== undefined && now >= cached.atMs && now - cached.atMs < cachedMs) return cached.settings;
     const settings = store.listSettings(meshId).then((records) => effectiveSettings(textsOf(records), ceilings));
-    this.#remember(meshId, { atMs: now, settings });
+    this.#keep(meshId, { atMs: now, settings });
     return settings;
   }
 
@@ -91,20 +91,20 @@ export class MeshSettingsService {
     const setting = { key, value: checked === undefined ? undefined : String(checked) };
     const changed = await store.changeSetting(owner.meshId, owner.pubkey, setting, nowMs());
     if (!changed) throw ownerOnly("change a mesh's settings");
-    this.#remembered.delete(owner.meshId);
+    this.#cache.delete(owner.meshId);
     return checked ?? defaultOf(key, ceilings);
   }
 
-  #remember(meshId: string, remembered: Remembered): void {
-    this.#remembered.delete(meshId);
-    this.#remembered.set(meshId, remembered);
+  #keep(meshId: string, cached: CachedSettings): void {
+    this.#cache.delete(meshId);
+    this.#cache.set(meshId, cached);
     // A failed read is not cached: the next call asks the store again.
-    remembered.settings.catch(() => {
-      if (this.#remembered.get(meshId) === remembered) this.#remembered.delete(meshId);
+    cached.settings.catch(() => {
+      if (this.#cache.get(meshId) === cached) this.#cache.delete(meshId);
     });
-    if (this.#remembered.size <= meshesMax) return;
-    for (const oldest of this.#remembered.keys()) {
-      this.#remembered.delete(oldest);
+    if (this.#cache.size <= meshesMax) return;
+    for (const oldest of this.#cache.keys()) {
+      this.#cache.delete(oldest);
       return;
     }
   }

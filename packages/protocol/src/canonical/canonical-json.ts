@@ -22,16 +22,17 @@ export function canonicalMeta(meta: JsonObject | undefined): string {
   return text === "{}" ? "" : text;
 }
 
-/** Deeper values are rare, and are walked without the call stack. */
+/** Deeper values are rare; they are checked without recursion. */
 const quickDepth = 64;
 
 /**
- * Judges and writes in one pass what is plainly JSON, which nearly everything is: every commit and every send is written so
- * before it is hashed. Undefined means not plain, not wrong: the guard and the package decide.
+ * Checks and writes in one pass a value that is plainly JSON, as nearly every value is: every commit and every send is
+ * written this way before it is hashed. Undefined means that the value is not plain, not that it is wrong: the full
+ * check and the package decide.
  */
 function writeQuickly(value: unknown, depth: number): string | undefined {
   if (typeof value === "string") return quoteQuickly(value);
-  // As ECMAScript writes numbers, which is how RFC 8785 does; −0 is 0.
+  // Numbers as ECMAScript writes them, which is what RFC 8785 asks for; −0 becomes 0.
   if (typeof value === "number") return Number.isFinite(value) ? String(value) : undefined;
   if (value === null || typeof value === "boolean") return String(value);
   if (typeof value !== "object" || depth > quickDepth) return undefined;
@@ -62,7 +63,7 @@ function writeObjectQuickly(object: object, depth: number): string | undefined {
   const prototype: unknown = Object.getPrototypeOf(object);
   if (prototype !== Object.prototype && prototype !== null) return undefined;
   let text = "";
-  // By UTF-16 units, as RFC 8785 orders them.
+  // Keys sorted by UTF-16 units, as RFC 8785 orders them.
   for (const key of Object.keys(object).sort()) {
     const name = quoteQuickly(key);
     const written = writeQuickly((object as Readonly<Record<string, unknown>>)[key], depth + 1);
@@ -72,14 +73,14 @@ function writeObjectQuickly(object: object, depth: number): string | undefined {
   return `{${text}}`;
 }
 
-/** An open array or object of the walk: its members, and how many of them were looked at. */
+/** An open array or object of the walk: its members, and how many of them have been checked. */
 interface Frame {
   readonly container: object;
   readonly members: readonly unknown[];
   next: number;
 }
 
-/** Walks with a stack of its own, so that depth costs memory and never the call stack. */
+/** Walks with a stack of its own, so that depth costs memory and never overflows the call stack. */
 function assertJson(root: unknown): void {
   const open = new Set<object>();
   const frames: Frame[] = [];
@@ -122,13 +123,14 @@ function assertWellFormed(text: string): void {
 function membersOf(container: object): unknown[] {
   if (Object.getOwnPropertySymbols(container).length > 0) throw new TypeError("not JSON: a symbol as a key");
   if (Array.isArray(container)) {
-    // A hole reads as undefined, which no JSON value is; a property beside the elements shows in the count.
+    // A hole in an array reads as undefined, which no JSON value is; the key count reveals a property beside the
+    // elements.
     if (Object.keys(container).length !== container.length)
       throw new TypeError("not JSON: an array with holes or keys");
     return container;
   }
   const prototype: unknown = Object.getPrototypeOf(container);
-  // Object.prototype of this realm or of another one: the only prototype without a prototype.
+  // Object.prototype of this realm or of another one is the only prototype that has none itself.
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
     throw new TypeError("not JSON: an object with a class");
   }

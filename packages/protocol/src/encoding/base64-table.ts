@@ -1,5 +1,5 @@
-// Base64 (RFC 4648, section 4) with look-up tables: works in every runtime. base64.ts chooses between this
-// and what the platform brings along.
+// Base64 (RFC 4648, section 4) with look-up tables, which works in every runtime. base64.ts chooses between this and
+// the platform's own functions.
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const NOT_A_DIGIT = 0xff;
@@ -33,29 +33,29 @@ export function decodeBase64WithTable(text: string): Uint8Array<ArrayBuffer> | u
   const paddingLength = countPadding(text);
   const bytes = new Uint8Array((text.length / 4) * 3 - paddingLength);
   const digitEnd = text.length - paddingLength;
-  // An impossible digit sets high bits that no real one has, so one look at the end finds any of them.
+  // An impossible digit sets high bits that no valid digit has, so one check at the end finds any of them.
   let seen = 0;
   let end = 0;
   let bits = 0;
   for (let index = 0; index < text.length; index += 4) {
     bits = 0;
-    for (let place = index; place < index + 4; place += 1) {
-      const digit = place < digitEnd ? (DIGITS[text.charCodeAt(place)] ?? NOT_A_DIGIT) : 0;
+    for (let position = index; position < index + 4; position += 1) {
+      const digit = position < digitEnd ? (DIGITS[text.charCodeAt(position)] ?? NOT_A_DIGIT) : 0;
       seen |= digit;
       bits = (bits << 6) | digit;
     }
-    // Writes past the end, in a padded last group, fall off the typed array.
+    // In a padded last group, writes past the end have no effect on a typed array.
     bytes[end] = bits >> 16;
     bytes[end + 1] = bits >> 8;
     bytes[end + 2] = bits;
     end += 3;
   }
-  // In a padded last group the bits behind the last byte must be zero.
+  // In a padded last group the bits after the last byte must be zero.
   const strayBits = paddingLength === 2 ? bits & 0xffff : paddingLength === 1 ? bits & 0xff : 0;
   return seen > 0x3f || strayBits !== 0 ? undefined : bytes;
 }
 
-/** How many `=` the text ends with, two at most. */
+/** How many `=` the text ends with, at most two. */
 export function countPadding(text: string): number {
   if (!text.endsWith("=")) return 0;
   return text.endsWith("==") ? 2 : 1;

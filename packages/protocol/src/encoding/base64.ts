@@ -1,9 +1,9 @@
-// Base64 (RFC 4648, section 4) of message bodies, strict: a text is accepted only if encoding its bytes gives
-// the same text again, so that no two texts stand for one body. Where the runtime has Node's Buffer, long
-// inputs go through it, because it is several times faster than a table; the answers are the same.
+// Base64 (RFC 4648, section 4) of message bodies, strict: a text is accepted only if encoding its bytes gives the same
+// text again, so that no two texts stand for one body. Where the runtime has Node's Buffer, long inputs go through it,
+// because it is several times faster than a table; the results are the same.
 import { countPadding, decodeBase64WithTable, encodeBase64WithTable } from "./base64-table.ts";
 
-/** The little of Node's Buffer that is used here. */
+/** The few methods of Node's Buffer that are used here. */
 interface BufferPort {
   from(memory: ArrayBufferLike, byteOffset: number, byteLength: number): BufferView;
 }
@@ -14,7 +14,7 @@ interface BufferView {
 
 const platformBuffer = (globalThis as { Buffer?: BufferPort }).Buffer;
 
-/** Below this many characters the call into the platform costs more than the table. */
+/** Below this many characters, calling the platform costs more than using the table. */
 const PLATFORM_DECODE_LENGTH = 512;
 
 export function encodeBase64(bytes: Uint8Array): string {
@@ -28,7 +28,7 @@ export function decodeBase64(text: string): Uint8Array<ArrayBuffer> | undefined 
   if (text.length % 4 !== 0) return undefined;
   const bytes = new Uint8Array((text.length / 4) * 3 - countPadding(text));
   const view = platformBuffer.from(bytes.buffer, 0, bytes.length);
-  // Buffer skips what it does not know, so the way back is the proof.
+  // Buffer skips characters that it does not know, so encoding the bytes again is the proof.
   view.write(text, "base64");
   return view.toString("base64") === text ? bytes : undefined;
 }

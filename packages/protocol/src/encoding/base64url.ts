@@ -1,4 +1,4 @@
-// Base64 in the alphabet that survives URLs and shells, without padding. Strict, as base64.ts is.
+// Base64 in the alphabet that is safe in URLs and shells, without padding. Strict, like base64.ts.
 import { decodeBase64, encodeBase64 } from "./base64.ts";
 
 export function encodeBase64Url(bytes: Uint8Array): string {

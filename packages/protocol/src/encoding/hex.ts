@@ -1,5 +1,5 @@
-// Bytes as lower-case hex and back. Capitals are refused: hex stands in ids and addresses that are compared
-// as text, where two spellings of one key would be two keys.
+// Bytes as lower-case hex and back. Capitals are refused: hex is used in ids and addresses that are compared as text,
+// where two spellings of one key would count as two keys.
 
 const BYTE_TEXTS: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 

@@ -1,7 +1,8 @@
-// Text as UTF-8 bytes. Where the runtime has Node's Buffer, short texts share memory that it has got already; a
-// TextEncoder gets and gives back memory for each. Half a surrogate pair becomes the replacement character in both.
+// Text as UTF-8 bytes. Where the runtime has Node's Buffer, short texts use memory that is allocated already; a
+// TextEncoder allocates and frees memory for each text. Half a surrogate pair becomes the replacement character in
+// both.
 
-/** The little of Node's Buffer that is used here. */
+/** The few methods of Node's Buffer that are used here. */
 interface BufferPort {
   from(text: string, encoding: "utf8"): Uint8Array<ArrayBuffer>;
   byteLength(text: string, encoding: "utf8"): number;
@@ -10,7 +11,7 @@ interface BufferPort {
 const platformBuffer = (globalThis as { Buffer?: BufferPort }).Buffer;
 const encoder = new TextEncoder();
 
-/** The bytes may be a part of a larger memory: whoever goes behind them to `buffer` minds `byteOffset`. */
+/** The bytes may be a part of a larger buffer: code that uses their `buffer` must respect `byteOffset`. */
 export function encodeUtf8(text: string): Uint8Array<ArrayBuffer> {
   if (platformBuffer === undefined) return encoder.encode(text);
   const { buffer, byteOffset, byteLength } = platformBuffer.from(text, "utf8");

@@ -9,7 +9,7 @@ type CatalogueEntry = {
   readonly retryable: boolean;
   readonly level: LogLevel;
   readonly meaning: string;
-  /** The class name that the space's contract gives this error; it stands in the body beside the code. */
+  /** The class name that the spaces contract gives this error; the body has it beside the code. */
   readonly name?: string;
 };
 
@@ -26,11 +26,11 @@ const passing = (status: number, meaning: string, level: LogLevel = "warn"): Cat
   meaning,
 });
 
-/** An error that the space's contract names: its code is the name in snake_case. */
+/** An error that the spaces contract names: its code is the name in snake_case. */
 const named = (name: string, entry: CatalogueEntry): CatalogueEntry => ({ ...entry, name });
 
 export const errorCatalogue = {
-  // What was sent cannot be understood. Nothing was consumed.
+  // The request cannot be understood. Nothing was consumed.
   invalid_utf8: refusal(400, "The request is not valid UTF-8."),
   invalid_json: refusal(400, "The request is not JSON."),
   duplicate_key: refusal(400, "An object names the same key twice."),
@@ -48,7 +48,7 @@ export const errorCatalogue = {
   invalid_invite: refusal(400, "The invite cannot be read."),
   token_in_query: refusal(400, "A token was put into the query string; send it in the Authorization header.", "warn"),
   webhook_address_refused: refusal(400, "Webhooks go to public addresses, unless the broker allows private ones."),
-  // Who is asking.
+  // The caller's identity.
   unauthorized: refusal(401, "The credentials are missing, wrong or revoked."),
   forbidden: refusal(403, "This member may not do that."),
   forbidden_host: refusal(403, "The Host header does not name this machine's loopback.", "warn"),
@@ -57,7 +57,7 @@ export const errorCatalogue = {
   membership_ended: refusal(403, "This member was removed from the mesh, so nothing new is taken."),
   nonce_unbound: refusal(403, "The nonce is not bound to an approval of exactly this, now."),
   invite_refused: refusal(403, "The invite is unknown, expired, revoked or already used by another key."),
-  // What is asked for.
+  // What the request asks for.
   not_found: refusal(404, "There is no such thing, or it is not yours to see."),
   destination_not_found: refusal(404, "No such topic, member or queue."),
   method_not_allowed: refusal(405, "This path does not take this method."),
@@ -86,7 +86,7 @@ export const errorCatalogue = {
   fate_unknown: refusal(409, "The broker may have accepted this row, and it cannot be proven that it has not."),
   payload_unreadable: refusal(409, "The row's message was sealed with other keys and cannot be read back."),
   running: refusal(409, "Another claim of this key runs until its lease ends."),
-  uncertain: refusal(409, "The lease ended and nothing was recorded: nobody can say here whether the effect happened."),
+  uncertain: refusal(409, "The lease ended and nothing was recorded: whether the effect happened is not known here."),
   inputs_mismatch: refusal(409, "This key was claimed with other inputs; another effect needs another key."),
   epoch_settled: refusal(409, "This epoch was recorded or resolved already, and the first word stands."),
   replay_duplicate: refusal(409, "This request key or this effect is taken, for ever, by something else."),
@@ -94,7 +94,7 @@ export const errorCatalogue = {
   replay_nonce_consumed: refusal(409, "This nonce has been spent; a nonce is good for one effect."),
   not_compensable: refusal(409, "Only a registration whose verification failed can be compensated."),
   request_stale: refusal(410, "The request is past its expires_at; nothing new was registered."),
-  // Spaces. The first five of a commit are verdicts or final: the same commit gets the same answer for ever.
+  // Spaces. The first five codes of a commit are verdicts, or final: the same commit always gets the same answer.
   space_not_found: refusal(404, "There is no such space in this mesh."),
   session_not_found: refusal(404, "There is no such session in this space, or it is not yours."),
   branch_not_found: refusal(404, "There is no such branch in this space."),
@@ -146,7 +146,7 @@ export const errorCatalogue = {
   payload_too_large: refusal(413, "The body is larger than the limit."),
   unsupported_media_type: refusal(415, "Send application/json."),
   expectation_failed: refusal(417, "Nothing but Expect: 100-continue is understood here."),
-  // Try again.
+  // The same request may succeed later.
   rate_limited: passing(
     429,
     "The mesh's budget for this window is spent; the same request succeeds in a later one.",

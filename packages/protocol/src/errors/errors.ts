@@ -1,10 +1,10 @@
-// The one error class that crosses boundaries, and the one JSON shape it has there. What a code means lives in
-// catalogue.ts; outcomes that a caller must choose on are closed unions, not errors.
+// The one error class that crosses boundaries, and the one JSON shape that it has there. The meaning of each code is in
+// catalogue.ts. Outcomes on which a caller must choose are closed unions, not errors.
 import { type ErrorCode, errorCatalogue, type LogLevel } from "./catalogue.ts";
 
 export type { ErrorCode, LogLevel } from "./catalogue.ts";
 
-/** What every refusal looks like on HTTP, in WebSocket replies and on the CLI with --json. */
+/** The shape of every refusal on HTTP, in WebSocket replies and on the command line with --json. */
 export type ErrorBody = {
   readonly error: string;
   readonly message: string;
@@ -37,7 +37,7 @@ export class MeshError extends Error {
     return errorCatalogue[this.code].level;
   }
 
-  /** A detail never replaces what the catalogue fixes. */
+  /** A detail never replaces a field that the catalogue fixes. */
   toBody(): ErrorBody {
     const { name } = errorCatalogue[this.code];
     const named = name === undefined ? { error: this.code } : { error: this.code, name };

@@ -93,7 +93,7 @@ describe("any features that a broker of ours has", () => {
     );
   });
 
-  it("are negotiated alike with features and parameters beside them that nobody knows yet", () => {
+  it("are negotiated alike with features and parameters beside them that are not known yet", () => {
     const unknown = fc.dictionary(fc.stringMatching(/^x_[a-z]{1,8}$/), fc.jsonValue(), { maxKeys: 3 });
     fc.assert(
       fc.property(features, unknown, unknown, (it, parameters, others) => {

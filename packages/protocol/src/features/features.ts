@@ -1,10 +1,10 @@
-// Feature bits with versioned parameters: what a broker announces, what a daemon insists on, and how a disagreement
-// is named. Unknown features and unknown parameters are ignored, so that old clients live on.
+// Feature bits with versioned parameters: what a broker announces, what a daemon requires, and how a disagreement is
+// named. Unknown features and unknown parameters are ignored, so that old clients keep working.
 
 export const closeCodes = {
   /** This daemon was replaced by a newer connection of the same member. */
   replaced_by_newer: 4003,
-  /** An older connection of the same member keeps its place. */
+  /** An older connection of the same member stays connected, and this one is refused. */
   older_connection_kept: 4004,
   /** The hello was refused: bad signature, unknown or revoked member. */
   unauthorized: 4001,
@@ -17,7 +17,7 @@ export const closeCodes = {
   feature_param_below_floor: 4012,
 } as const;
 
-/** A shorter window would leave no room for retries; daemons refuse it. */
+/** A shorter window would leave no room for retries, so daemons refuse it. */
 export const dedupeRetentionDaysFloor = 7;
 
 export type DedupeParameters =
@@ -34,7 +34,7 @@ export type NegotiatedFeatures = {
   readonly connectionPolicy: ConnectionPolicy;
 };
 
-/** As it travels: feature name → its version and parameters. */
+/** The announcement as it is sent: feature name → its version and parameters. */
 export type AnnouncedFeatures = { readonly [feature: string]: { readonly version: number } & Record<string, unknown> };
 
 export function announceFeatures(features: NegotiatedFeatures): AnnouncedFeatures {
@@ -56,12 +56,12 @@ export type Negotiation =
   | {
       readonly ok: true;
       readonly features: NegotiatedFeatures;
-      /** Optional parameters that made no sense and have their defaults, each in a sentence for a log. */
+      /** Optional parameters that could not be understood and have their defaults, each as a sentence for a log. */
       readonly defaulted: readonly string[];
     }
   | NegotiationFailure;
 
-/** What a daemon makes of a broker's announcement. Each failure closes the link with the code of the same name. */
+/** How a daemon judges a broker's announcement. Each failure closes the link with the code of the same name. */
 export function negotiate(announced: AnnouncedFeatures): Negotiation {
   const dedupe = readDedupe(announced.client_message_id_dedupe);
   if (!dedupe.ok) return dedupe;
@@ -85,7 +85,7 @@ const fail = (code: NegotiationFailure["code"], feature: string, detail: string)
 
 function readDedupe(announced: Announced): Reading<DedupeParameters> {
   const feature = "client_message_id_dedupe";
-  // Version 1 compares no fingerprints, which would swallow a reused id: the same as not having the feature.
+  // Version 1 compares no fingerprints, so a reused id would be swallowed: that is the same as not having the feature.
   if (announced === undefined || announced.version === 1) {
     return fail("feature_unavailable", feature, "the broker does not compare request fingerprints");
   }
@@ -125,14 +125,14 @@ function readMaxPayload(announced: Announced): Reading<number> {
 
 type PolicyReading = { readonly connectionPolicy: ConnectionPolicy; readonly defaulted: readonly string[] };
 
-/** The policy is the one optional parameter: it tells what the broker does, and asks nothing of a daemon. */
+/** The policy is the one optional parameter: it says what the broker does, and requires nothing of a daemon. */
 function readConnectionPolicy(announced: Announced): Reading<PolicyReading> {
   const feature = "concurrent_connection_policy";
   if (announced === undefined) return fail("feature_unavailable", feature, "the broker announces no policy");
   if (announced.version !== 1) return fail("feature_param_invalid", feature, "version must be 1");
   const policy = announced.default_policy ?? defaultConnectionPolicy;
-  const known = connectionPolicies.find((name) => name === policy);
-  if (known !== undefined) return { ok: true, value: { connectionPolicy: known, defaulted: [] } };
+  const knownPolicy = connectionPolicies.find((name) => name === policy);
+  if (knownPolicy !== undefined) return { ok: true, value: { connectionPolicy: knownPolicy, defaulted: [] } };
   const remark = `${feature}: default_policy is unknown; ${defaultConnectionPolicy} is assumed`;
   return { ok: true, value: { connectionPolicy: defaultConnectionPolicy, defaulted: [remark] } };
 }

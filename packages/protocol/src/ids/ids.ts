@@ -1,7 +1,7 @@
-// Ids that sort by the time they were made: ULIDs (client message ids that the daemon gives) and UUIDv7
-// (broker message ids, mesh ids). Within one generator the texts strictly increase, whatever the clock does;
-// two generators are kept apart by their random bits alone. Only the canonical spelling is an id: ULIDs in
-// capitals, UUIDs in lower case.
+// Ids that sort by the time at which they were made: ULIDs (client message ids made by the daemon) and UUIDv7 (broker
+// message ids, mesh ids). Within one generator the texts strictly increase, whatever the clock does; only their random
+// bits keep the ids of two generators apart. Only the canonical spelling is an id: ULIDs in capitals, UUIDs in lower
+// case.
 import { createMonotonicSequence, type IdSources, type Limbs } from "./monotonic-sequence.ts";
 
 export type { IdSources } from "./monotonic-sequence.ts";
@@ -10,9 +10,9 @@ const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** Four limbs of 20 bits make the 80 random bits: four Crockford characters each. */
+/** Four limbs of 20 bits make the 80 random bits, and each limb is four Crockford characters. */
 const ULID_LIMB_BITS = [20, 20, 20, 20];
-/** The 74 random bits as the text cuts them: rand_a, then rand_b in the groups of its text. */
+/** The 74 random bits as the text divides them: rand_a, then rand_b in the groups of the text. */
 const UUID_V7_LIMB_BITS = [12, 14, 16, 16, 16];
 const VERSION_7 = 0x7000;
 const VARIANT = 0x8000;
@@ -38,8 +38,8 @@ export function createUuidV7Generator(sources: IdSources): () => string {
     randomByteLength: RANDOM_BYTE_LENGTH,
     limbsFromBytes: uuidV7Limbs,
   });
-  // While the last limb is counted up, all but the last digits stay as they are: a new draw brings new limbs, and a
-  // carry, into the millisecond too, begins the last limb anew.
+  // While only the last limb is counted up, all but the last digits stay the same, so that part of the text is reused.
+  // A new draw brings new limbs, and a carry, even into the millisecond, starts the last limb anew.
   let head = "";
   let headLimbs: Limbs = [];
   let lowBefore = 0;
@@ -72,7 +72,7 @@ export function isUuidV7(text: string): boolean {
   return UUID_V7.test(text);
 }
 
-/** The millisecond inside a ULID; undefined when the text is none. */
+/** The millisecond inside a ULID; undefined where the text is no ULID. */
 export function ulidTimeMs(text: string): number | undefined {
   if (!isUlid(text)) return undefined;
   let timeMs = 0;
@@ -80,7 +80,7 @@ export function ulidTimeMs(text: string): number | undefined {
   return timeMs;
 }
 
-/** The millisecond inside a UUIDv7; undefined when the text is none. */
+/** The millisecond inside a UUIDv7; undefined where the text is no UUIDv7. */
 export function uuidV7TimeMs(text: string): number | undefined {
   return isUuidV7(text) ? Number.parseInt(text.slice(0, 8) + text.slice(9, 13), 16) : undefined;
 }
@@ -95,7 +95,7 @@ function ulidLimbs(bytes: Uint8Array): Limbs {
   ];
 }
 
-/** The bytes lie where they lie in the id; the bits of version and variant are cut from them. */
+/** The bytes are at the positions that they have in the id; the bits of version and variant are cut from them. */
 function uuidV7Limbs(bytes: Uint8Array): Limbs {
   const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0, i = 0, j = 0] = bytes;
   return [((a & 0xf) << 8) | b, ((c & 0x3f) << 8) | d, (e << 8) | f, (g << 8) | h, (i << 8) | j];

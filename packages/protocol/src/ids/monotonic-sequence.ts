@@ -1,8 +1,10 @@
-// The shared heart of time-ordered ids: a millisecond followed by random bits that together only ever grow.
-// While the clock stands still or runs back, the random part is counted up, and its overflow carries into the
-// millisecond. How the parts become text is the business of ids.ts.
+// The common core of time-ordered ids: a millisecond followed by random bits, which together only ever grow. While the
+// clock stands still or runs back, the random part is counted up, and its overflow carries into the millisecond. ids.ts
+// turns the parts into text.
 
-/** Where ids get time and chance from; given by the caller, so that tests repeat and browsers work. */
+/**
+ * The sources of time and randomness; passed in by the caller, so that tests can repeat a run and browsers can use it.
+ */
 export interface IdSources {
   /** Milliseconds since the epoch; need not be monotonic. */
   readonly nowMs: () => number;
@@ -10,7 +12,7 @@ export interface IdSources {
   readonly randomBytes: (length: number) => Uint8Array;
 }
 
-/** The random bits as whole numbers, most significant first, each below 2 ** the width of its place. */
+/** The random bits as whole numbers, most significant first, each below 2 ** its width. */
 export type Limbs = number[];
 
 interface SequenceShape {
@@ -19,7 +21,7 @@ interface SequenceShape {
   readonly limbsFromBytes: (bytes: Uint8Array) => Limbs;
 }
 
-/** The current place in the sequence; `advance` moves it to the next one, in place. */
+/** The current value of the sequence; `advance` changes it to the next one. */
 interface MonotonicSequence {
   timeMs: number;
   limbs: Limbs;
@@ -49,12 +51,12 @@ export function createMonotonicSequence(sources: IdSources, shape: SequenceShape
 
 function drawLimbs(sources: IdSources, shape: SequenceShape): Limbs {
   const bytes = sources.randomBytes(shape.randomByteLength);
-  // Too few bytes would silently give ids that others can guess or repeat.
+  // Too few random bytes would silently give ids that others could guess or repeat.
   if (bytes.length !== shape.randomByteLength) throw new RangeError("randomBytes gave another length than asked");
   return shape.limbsFromBytes(bytes);
 }
 
-/** Adds one; false when every limb wrapped to zero and the carry is left over. */
+/** Adds one; false when every limb wrapped to zero and a carry is left over. */
 function countUp(limbs: Limbs, limbBits: readonly number[]): boolean {
   for (let index = limbs.length - 1; index >= 0; index -= 1) {
     const next = (limbs[index] ?? 0) + 1;

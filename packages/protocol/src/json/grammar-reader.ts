@@ -1,7 +1,7 @@
-// A reader that follows the RFC 8259 grammar character by character: it builds the value, or says what is
-// wrong with the text, where, and at which path. It answers with the first offence in reading order, so that
-// equal input is refused alike everywhere. strict-json.ts asks here whenever its faster way proves nothing.
-// An explicit stack keeps the depth of the input off the call stack.
+// A reader that follows the RFC 8259 grammar character by character: it builds the value, or says what is wrong with
+// the text, where, and at which path. It reports the first error in reading order, so that equal input is refused alike
+// everywhere. strict-json.ts uses it whenever its faster way cannot prove the text good. An explicit stack keeps deep
+// input from overflowing the call stack.
 
 export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject;
 
@@ -71,7 +71,7 @@ class GrammarReader {
   read(): JsonValue {
     for (;;) {
       let value = this.#beginValue();
-      // A value that is whole goes into its container, which may thereby be whole too, and so on outwards.
+      // A complete value goes into its container, which may thereby be complete too, and so on outwards.
       while (value !== undefined) {
         const frame = this.#frames.at(-1);
         if (frame === undefined) return this.#finish(value);
@@ -87,7 +87,7 @@ class GrammarReader {
     return value;
   }
 
-  /** A scalar or an empty container, whole; undefined when a container was opened and its first member follows. */
+  /** A complete scalar or empty container; undefined when a container was opened and its first member follows. */
   #beginValue(): JsonValue | undefined {
     const code = this.#skipSpace();
     if (code === QUOTE) return this.#readString();
@@ -102,7 +102,7 @@ class GrammarReader {
     return undefined;
   }
 
-  /** After a member: the container when it ends here, undefined when another member follows. */
+  /** Called after a member: the container when it ends here, undefined when another member follows. */
   #endMember(frame: Frame): JsonValue | undefined {
     const code = this.#skipSpace();
     if (code === closingCode(frame)) return this.#close(frame);
@@ -165,7 +165,7 @@ class GrammarReader {
       this.#position += 1;
       this.#skipDigits();
     }
-    // The bit of 0x20 makes a letter small.
+    // Setting the bit 0x20 makes a letter lower-case.
     if ((this.#code() | 0x20) === LETTER_E) {
       isInteger = false;
       this.#position += 1;
@@ -183,7 +183,7 @@ class GrammarReader {
     if (this.#position === start) this.#fail("invalid_json");
   }
 
-  /** A surrogate pair must be written in one way, both halves raw or both escaped: a mixed one has no UTF-8 form. */
+  /** A surrogate pair must be written in one way, both halves raw or both escaped: a mixed pair has no UTF-8 form. */
   #readString(): string {
     const start = this.#position;
     let hasEscapes = false;
@@ -208,7 +208,7 @@ class GrammarReader {
     if (high !== undefined) this.#fail("lone_surrogate", high.offset);
     this.#position += 1;
     const written = this.#text.slice(start, this.#position);
-    // A string on its own is decoded rightly by every engine, wherever it came from.
+    // A single string is decoded correctly by every engine.
     return hasEscapes ? JSON.parse(written) : written.slice(1, -1);
   }
 
@@ -241,7 +241,7 @@ function addToFrame(frame: Frame, value: JsonValue): void {
     frame.items.push(value);
     return;
   }
-  // Defined, not assigned: assigning __proto__ would set the prototype instead of a key.
+  // Defined, not assigned: assigning __proto__ would set the prototype instead of adding a key.
   if (frame.at === "__proto__") {
     Object.defineProperty(frame.record, frame.at, { value, writable: true, enumerable: true, configurable: true });
   } else if (frame.at !== undefined) {

@@ -1,17 +1,17 @@
-// The one JSON reader for input from outside (HTTP bodies, WebSocket frames, files others wrote), and the writer
-// whose every text it accepts. The reader takes RFC 8259 JSON and refuses what two readers could understand
-// differently: bytes that are not UTF-8, a byte order mark, duplicate keys, lone surrogates, integers a double
-// cannot hold, numbers that overflow, too much depth. Rules about fields (0x00 in a string, unknown names, sizes
-// of parts) live with the messages.
+// The one JSON reader for input from outside (HTTP bodies, WebSocket frames, files that others wrote), and a writer
+// whose every text the reader accepts. The reader takes RFC 8259 JSON and refuses what two readers could understand
+// differently: bytes that are not UTF-8, a byte order mark, duplicate keys, lone surrogates, integers that a double
+// cannot hold, numbers that overflow, too much depth. Rules about fields (0x00 in a string, unknown names, sizes of
+// parts) are with the messages.
 import { utf8Length } from "../encoding/utf8.ts";
 import { type JsonObject, type JsonOffence, type JsonValue, readByGrammar } from "./grammar-reader.ts";
 
 export type { JsonObject, JsonValue } from "./grammar-reader.ts";
 
 export interface StrictJsonLimits {
-  /** Size of the document in UTF-8 bytes; no limit when absent. */
+  /** Size of the document in UTF-8 bytes; absent: no limit. */
   readonly maxBytes?: number;
-  /** Arrays and objects inside one another; a scalar has depth 0, `[]` depth 1. */
+  /** How deeply arrays and objects may be nested; a scalar has depth 0, `[]` depth 1. */
   readonly maxDepth: number;
 }
 
@@ -49,7 +49,7 @@ export function parseStrictJson(bytes: Uint8Array, limits: StrictJsonLimits): Js
   if (limits.maxBytes !== undefined && bytes.length > limits.maxBytes) {
     throw new StrictJsonError("too_large", limits.maxBytes);
   }
-  // Text decoded from UTF-8 has no lone surrogates but those that escapes hide.
+  // Text decoded from UTF-8 has no lone surrogates except those that escapes write.
   const text = decodeUtf8(bytes);
   return readText(text, true, limits.maxDepth, (offset) => utf8Length(text.slice(0, offset)));
 }
@@ -64,26 +64,29 @@ export function parseStrictJsonText(text: string, limits: StrictJsonLimits): Jso
 }
 
 /**
- * Reads JSON that we wrote and stored ourselves, canonical text for one: any depth unless told, and its large integers
- * are the doubles they were written from. JSON.parse is no substitute (see `countMembersInText`).
+ * Reads JSON that we wrote and stored ourselves, for example canonical text. Any depth is allowed unless `maxDepth`
+ * says otherwise, and large integers are the doubles that were written. JSON.parse is no substitute (see
+ * `countMembersInText`).
  */
 export function parseOwnJsonText(text: string, maxDepth: number = Number.MAX_SAFE_INTEGER): JsonValue {
-  // Without an escape no key is misread, and what we wrote, of any depth, needs no other proof.
+  // Without an escape no key can be misread, and text that we wrote, of any depth, needs no other proof.
   const isOurs = maxDepth === Number.MAX_SAFE_INTEGER && !text.includes("\\");
   const quickly = isOurs ? parseOrUndefined(text) : undefined;
   if (quickly !== undefined) return quickly;
   return parseStrictJsonText(markLargeIntegers(text), { maxDepth });
 }
 
-/** JSON text that the strict reader accepts again, which that of JSON.stringify is not if it has a number like 1e16. */
+/**
+ * JSON text that the strict reader accepts. The text of JSON.stringify is not accepted when it has a number like 1e16.
+ */
 export function writeStrictJson(value: JsonValue | object): string {
   return markLargeIntegers(JSON.stringify(value));
 }
 
 /**
- * Doubles from 2^53 to 1e21 are written as integers, which the strict reader refuses; an exponent says "double". Most texts
- * have none. Read step by step, because a regular expression that looks for strings starts again at every quote of a
- * text that is no JSON.
+ * JSON.stringify writes doubles from 2^53 to 1e21 as integers, which the strict reader refuses; an exponent marks them
+ * as doubles. Most texts have none. The text is scanned step by step, because a regular expression that looks for
+ * strings would start again at every quote of a text that is not JSON.
  */
 function markLargeIntegers(text: string): string {
   if (!holdsLongNumber(text)) return text;
@@ -114,8 +117,9 @@ function markLargeIntegers(text: string): string {
 const LARGE_INTEGER_DIGITS = 16;
 
 /**
- * So many digits in a row hold a position that their number divides: only those need to be looked at. Digits that begin
- * like a number count, and those of an id or a hash do not: they stand behind a quote or a letter.
+ * A run of this many digits contains at least one position that is a multiple of their number, so only those positions
+ * are checked. Digits that begin like a number count; those of an id or a hash do not, because they follow a quote or a
+ * letter.
  */
 function holdsLongNumber(text: string): boolean {
   for (let index = LARGE_INTEGER_DIGITS - 1; index < text.length; index += LARGE_INTEGER_DIGITS) {
@@ -124,7 +128,7 @@ function holdsLongNumber(text: string): boolean {
     while (isDigit(text, start - 1)) start -= 1;
     const end = endOfDigits(text, index);
     if (end - start >= LARGE_INTEGER_DIGITS && beginsNumber(text, start)) return true;
-    // The digits of this run have been looked at: the next position to look at lies behind them.
+    // The digits of this run have been checked: go on with the next position behind them.
     index += Math.floor((end - 1 - index) / LARGE_INTEGER_DIGITS) * LARGE_INTEGER_DIGITS;
   }
   return false;
@@ -147,7 +151,7 @@ function endOfDigits(text: string, start: number): number {
   return end;
 }
 
-/** Of what a fraction or an exponent adds to the digits before. */
+/** The end of the fraction and exponent that follow the digits. */
 function endOfNumber(text: string, digitsEnd: number): number {
   let end = digitsEnd;
   while (isDigit(text, end) || (end < text.length && ".eE+-".includes(text.charAt(end)))) end += 1;
@@ -170,9 +174,9 @@ function readText(
 }
 
 /**
- * The engine's own parser judges the grammar and builds the value; two cheap passes prove the rest. In valid
- * JSON every colon outside a string belongs to one member, so the value holds as many keys as the text has
- * such colons, unless a key came twice. Undefined means unproven, not wrong.
+ * The engine's own parser checks the grammar and builds the value; two cheap passes prove the rest. In valid JSON every
+ * colon outside a string belongs to one member, so the value has as many keys as the text has such colons, unless a key
+ * came twice. Undefined means unproven, not wrong.
  */
 function readQuickly(text: string, maxDepth: number): JsonValue | undefined {
   const memberCount = countMembersInText(text, maxDepth);
@@ -200,9 +204,9 @@ const CLOSE_OBJECT = 0x7d;
 const BRACE_BIT = 0x20;
 
 /**
- * Colons outside strings; undefined beyond the depth, in an open string, where a colon follows no string of its own, or
- * when a key has an escape: V8 can decode such a key as another one it met in an object of the same shape
- * (nodejs/node issue 63785). What is no JSON gets some number. Each key is looked through once, for its own colon.
+ * Counts colons outside strings. Undefined beyond the depth limit, in an open string, or when a key has an escape: V8
+ * can decode such a key as another one that it met in an object of the same shape (nodejs/node issue 63785). For a text
+ * that is not JSON the number has no meaning. Each key is searched once, for its own colon.
  */
 function countMembersInText(text: string, maxDepth: number): number | undefined {
   let count = 0;
@@ -228,7 +232,10 @@ function countMembersInText(text: string, maxDepth: number): number | undefined 
   return count;
 }
 
-/** Stepped through, because keys are short, and because V8 may move a search of the whole text into the loop. */
+/**
+ * Steps through the characters, because keys are short and because V8 may hoist a search of the whole text into the
+ * loop.
+ */
 function hasBackslash(text: string, start: number, end: number): boolean {
   for (let index = start; index < end; index += 1) {
     if (text.charCodeAt(index) === BACKSLASH) return true;
@@ -236,7 +243,7 @@ function hasBackslash(text: string, start: number, end: number): boolean {
   return false;
 }
 
-/** Keys and short strings are stepped through; in a long one the engine's own search finds the quotes. */
+/** Keys and short strings are stepped through; in a long string the engine's own search finds the quotes. */
 const STEPPED_CHARACTERS = 24;
 
 function findClosingQuote(text: string, start: number): number {
@@ -251,16 +258,19 @@ function findClosingQuote(text: string, start: number): number {
     if (index < 0) return -1;
     let runStart = index;
     while (text.charCodeAt(runStart - 1) === BACKSLASH) runStart -= 1;
-    // A quote is escaped when an odd number of backslashes stands before it; the opening quote ends any run.
+    // A quote is escaped when an odd number of backslashes precedes it; the opening quote ends any such run.
     if ((index - runStart) % 2 === 0) return index;
     index += 1;
   }
 }
 
-/** From so many keys on, V8 keeps an object that was parsed as a hash table. */
+/** From this many keys on, V8 stores a parsed object as a hash table. */
 const hashTableKeys = 1_024;
 
-/** All keys of all objects inside; undefined when a number or, where escapes can hide a surrogate, a string is suspect. */
+/**
+ * The number of keys of all objects inside; undefined when a number is suspect, or a string where escapes can hide a
+ * surrogate.
+ */
 function countMembersIfPlain(root: JsonValue, mayHideSurrogates: boolean): number | undefined {
   let count = 0;
   const pending: (JsonValue[] | JsonObject)[] = [];
@@ -280,8 +290,9 @@ function countMembersIfPlain(root: JsonValue, mayHideSurrogates: boolean): numbe
     if (Array.isArray(container)) {
       members = container;
     } else {
-      // Keys before values: V8 finds the values of a new shape faster once its keys were listed. With many keys it is a
-      // hash table, whose values take as long to list as its keys did, and much less to look up.
+      // Keys before values: V8 finds the values of a new shape faster once its keys have been listed. An object with
+      // many keys is a hash table, whose values take as long to list as its keys did, and much less time to look up one
+      // by one.
       const keys = Object.keys(container);
       count += keys.length;
       members = keys.length > hashTableKeys ? keys.map((key) => container[key] as JsonValue) : Object.values(container);
@@ -297,7 +308,7 @@ function decodeUtf8(bytes: Uint8Array): string {
   }
 }
 
-/** The first replacement character that does not stand in the bytes as itself marks the first bad sequence. */
+/** Finds the first replacement character that is not in the bytes themselves: it marks the first invalid sequence. */
 function findInvalidUtf8(bytes: Uint8Array): number {
   let offset = 0;
   for (const character of replacingDecoder.decode(bytes)) {

@@ -1,5 +1,5 @@
-// What a broker is asked to accept: the schema of one send on HTTP and WebSocket, the reading of it into the envelope whose
-// fingerprint the broker recomputes, and the writing of it.
+// A request to a broker to accept a message: the schema of one send on HTTP and WebSocket, the reading of it into the
+// envelope whose fingerprint the broker recomputes, and the writing of it.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { encodeBase64 } from "../encoding/base64.ts";
 import { MeshError } from "../errors/errors.ts";
@@ -53,7 +53,7 @@ export type ReadAccept = {
   readonly mentions: readonly string[];
 };
 
-/** Size against the broker's limit is not checked here: a committed retry is answered before any limit. */
+/** The size is not compared with the broker's limit here, because a committed retry is answered before any limit. */
 export function readAcceptRequest(request: AcceptRequest): ReadAccept {
   if (!isClientMessageId(request.client_message_id)) throw new MeshError("invalid_client_message_id");
   checkDestination(request.destination);
@@ -80,10 +80,10 @@ export function readAcceptRequest(request: AcceptRequest): ReadAccept {
   };
 }
 
-/** Text can grow sixfold when it is escaped, base64 by a third: above this, a frame might not hold the text. */
+/** Escaping can make a text six times as long, base64 by a third: above this size a frame might not hold the text. */
 const textBytesMax = 131_072;
 
-/** The request that is read as this envelope again, so that both sides compute one fingerprint. */
+/** Writes a request that is read as this envelope again, so that both sides compute the same fingerprint. */
 export function writeAcceptRequest(clientMessageId: string, envelope: Envelope): AcceptRequest {
   const { version, destination, priority, replyToId, canonicalMeta, body } = envelope;
   const asBase64 = isSealedVersion(version) || body.length > textBytesMax;

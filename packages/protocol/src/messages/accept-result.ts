@@ -1,4 +1,4 @@
-// How a broker's accept can end, as a closed union, and the one answer that each end has on HTTP and WebSocket.
+// The outcomes of a broker's accept as a closed union, and the one answer that each has on HTTP and WebSocket.
 import type { ErrorCode } from "../errors/errors.ts";
 import { MeshError } from "../errors/errors.ts";
 
@@ -21,11 +21,11 @@ export type AcceptResult =
   | { readonly type: "owned_by_another"; readonly clientMessageId: string }
   | { readonly type: "fenced"; readonly clientMessageId: string }
   | { readonly type: "rate_limited"; readonly retryAfterSeconds: number }
-  /** It waited for too long inside the broker, and is looked up anew when it is sent again. */
+  /** The request waited too long inside the broker; it is looked up again when it is sent again. */
   | { readonly type: "outdated" }
   | { readonly type: "refused"; readonly code: AcceptRefusal };
 
-/** What B1 and B2 may refuse with. None of these leaves a dedupe row. */
+/** The refusals of B1 and B2. None of these leaves a dedupe row. */
 export type AcceptRefusal = Extract<
   ErrorCode,
   | "destination_not_found"

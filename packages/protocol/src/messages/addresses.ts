@@ -1,5 +1,5 @@
-// What a sender may write as `to`, and the destination it names. A member's name is resolved elsewhere: only the
-// daemon knows the member list.
+// What a sender may write as `to`, and the destination that it names. A member's name is resolved elsewhere, because
+// only the daemon knows the list of members.
 import { MeshError } from "../errors/errors.ts";
 import { limits } from "./limits.ts";
 import { isMemberName, isName, isPublicKey } from "./names.ts";
@@ -7,7 +7,7 @@ import { isMemberName, isName, isPublicKey } from "./names.ts";
 export const destinationKinds = ["topic", "dm", "queue"] as const;
 export type DestinationKind = (typeof destinationKinds)[number];
 
-/** Where a message goes, as both layers hash it: topic name, recipient's public key, or queue id. */
+/** Where a message goes, as both layers hash it: topic name, recipient's public key, or queue name. */
 export type Destination = { readonly kind: DestinationKind; readonly ref: string };
 
 export type Address =
@@ -21,7 +21,7 @@ export function parseAddress(to: string): Address {
   return address;
 }
 
-/** A name without its sign is the commonest mistake, and only whoever wrote it knows what was meant. */
+/** A name without its sign is the most common mistake, and only the sender knows what was meant. */
 function describeMistake(to: string): string {
   const forms = "#topic, @name, @self, topic:name, dm:<public key hex> or queue:<id>";
   if (isPublicKey(to)) return `The field "to" is an address, and this is a bare public key: write dm:${to}.`;

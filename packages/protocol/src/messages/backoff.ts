@@ -1,11 +1,12 @@
-// When to try again. Jitter keeps a fleet from returning in step; the lower bound caps the rate of every retry path.
+// When to try again. Jitter keeps many clients from returning at the same moment; the lower bound limits the rate of
+// every retry path.
 // Why: docs/decisions/0006.
 
 export type BackoffBounds = { readonly minMs: number; readonly maxMs: number };
 
 export const defaultBackoff: BackoffBounds = { minMs: 500, maxMs: 60_000 };
 
-/** For links to a broker: one that has come back is found within five seconds, however long it was away. */
+/** For links to a broker: a broker that is back is found within five seconds, however long it was away. */
 export const defaultReconnect: BackoffBounds = { minMs: 500, maxMs: 5_000 };
 
 /**

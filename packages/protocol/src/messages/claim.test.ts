@@ -23,7 +23,7 @@ describe("a claim", () => {
     expect(decideClaim({ fingerprint: left, owner: "a" }, { fingerprint: right, owner: "a" })).toBe("different");
   });
 
-  it("is another owner's whatever the content, so that nobody learns or swallows another's send", () => {
+  it("is another owner's whatever the content, so that no owner learns of another's send or suppresses it", () => {
     expect(decideClaim({ fingerprint: left, owner: "a" }, { fingerprint: left, owner: "b" })).toBe("owned_by_another");
     expect(decideClaim({ fingerprint: left, owner: "a" }, { fingerprint: right, owner: "b" })).toBe("owned_by_another");
     expect(decideClaim({ fingerprint: left, owner: "a" }, { fingerprint: left })).toBe("owned_by_another");

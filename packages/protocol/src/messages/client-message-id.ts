@@ -1,5 +1,5 @@
-// Which id a send has: its form, and where it comes from. Nothing is trimmed or normalised, because two callers who
-// disagree about white space would disagree about identity.
+// The id of a send: its form and its source. Nothing is trimmed or normalised, because two callers that disagree about
+// white space would disagree about identity.
 import { MeshError } from "../errors/errors.ts";
 
 const clientMessageIdPattern = /^[\x21-\x7e]{1,128}$/;
@@ -35,7 +35,10 @@ function unquote(text: string): string | undefined {
   return undefined;
 }
 
-/** First present wins: header, body, else undefined and the caller mints one. Both and different is refused. */
+/**
+ * The header if present, else the body, else undefined: the caller then makes an id. Both with different ids is
+ * refused.
+ */
 export function chooseClientMessageId(header: string | undefined, body: string | undefined): string | undefined {
   if (body !== undefined && !isClientMessageId(body)) {
     throw new MeshError("invalid_client_message_id", undefined, { field: "client_message_id" });

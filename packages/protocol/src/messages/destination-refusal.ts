@@ -1,16 +1,16 @@
-// The refusal of a message for its destination, in the words of its sender's next step. Who refuses is elsewhere.
+// The text of a refusal that is due to a message's destination: it tells the sender what to do next.
 import { MeshError } from "../errors/errors.ts";
 import type { Destination } from "./addresses.ts";
 
 export type DestinationRefusal = "destination_not_found" | "not_subscribed";
 
-/** `end` says what became of the message. */
+/** `end` says what happened to the message. */
 export function refuseDestination(code: DestinationRefusal, { kind, ref }: Destination, end: string): MeshError {
   const next = nextSteps[code === "not_subscribed" ? code : kind](ref);
   return new MeshError(code, `${next} ${end}`, { field: "to", destination: { kind, ref } });
 }
 
-/** Of a name instead of a key. */
+/** The refusal where a name was given instead of a public key. */
 export function refuseMemberName(name: string, end: string): MeshError {
   const message = `No member of this mesh is called ${name}; ${membersListed} ${end}`;
   return new MeshError("destination_not_found", message, { field: "to" });

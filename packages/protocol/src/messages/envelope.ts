@@ -1,5 +1,5 @@
-// The parts of a message that both layers hash, and the checks that make hashing unambiguous: what passes here can
-// not be confused with another request that hashes alike.
+// The parts of a message that both layers hash, and the checks that make hashing unambiguous: two different requests
+// that pass them never have the same hashed bytes.
 
 import { canonicalMeta } from "../canonical/canonical-json.ts";
 import { utf8Length } from "../encoding/utf8.ts";
@@ -14,8 +14,9 @@ export type Priority = (typeof priorities)[number];
 export const defaultPriority: Priority = "next";
 
 /**
- * "1": the body is what the sender wrote. "2": the body is a sealed box that holds the text alone; such messages are read and
- * no longer made. "3": the box holds everything that the broker could otherwise change (sealed-content.ts).
+ * "1": the body is what the sender wrote. "2": the body is a sealed box that holds the text alone; such messages are
+ * still read and no longer written. "3": the box also holds everything that the broker could otherwise change
+ * (sealed-content.ts).
  */
 export const envelopeVersions = ["1", "2", "3"] as const;
 export type EnvelopeVersion = (typeof envelopeVersions)[number];
@@ -47,14 +48,14 @@ export function isReplyToId(text: string): boolean {
   return replyToIdPattern.test(text);
 }
 
-/** Throws unless the id names something that could have been answered to: printable ASCII without spaces. */
+/** Throws unless the id could be that of a message: printable ASCII without spaces. */
 export function checkReplyToId(replyToId: string | undefined): void {
   if (replyToId === undefined || isReplyToId(replyToId)) return;
   const code = replyToId.includes("\0") ? "nul_in_field" : "invalid_request";
   throw new MeshError(code, "reply_to_id is a broker_message_id.", { field: "reply_to_id" });
 }
 
-/** The canonical text of a meta that is safe to hash and bounded in size. */
+/** The canonical text of a meta that is safe to hash and within its size limit. */
 export function readMeta(meta: Meta | undefined): string {
   if (meta === undefined) return "";
   if (holdsNul(meta)) throw new MeshError("nul_in_field", undefined, { field: "meta" });
@@ -76,7 +77,7 @@ function holdsNul(value: JsonValue): boolean {
   return Object.entries(value).some(([key, inner]) => key.includes("\0") || holdsNul(inner));
 }
 
-/** The members that a message mentions; sorted and distinct, so that one set of mentions has one spelling. */
+/** The members that a message mentions, sorted and distinct, so that one set of mentions has one spelling. */
 export function readMentions(meta: Meta | undefined): readonly string[] {
   const mentions = meta !== undefined && Object.hasOwn(meta, "mentions") ? meta.mentions : undefined;
   if (mentions === undefined) return [];

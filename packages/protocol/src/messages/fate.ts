@@ -1,16 +1,16 @@
-// What is known about whether a broker committed a row. Erring towards "unknown" costs a question to the broker;
-// erring towards "refused" would double an effect.
+// What is known about whether a broker committed a row. A wrong "unknown" costs a question to the broker; a wrong
+// "refused" would double an effect.
 import type { OutboxStatus } from "./outbox-row.ts";
 
 export type Fate = "unsent" | "refused" | "unknown" | "committed";
 
 export type FateFacts = {
   readonly status: OutboxStatus;
-  /** Tries that have ended, however they ended. */
+  /** Tries that have ended, in whatever way. */
   readonly attempts: number;
-  /** Ended tries that no refusal answered: time-outs, lost connections, 408, 5xx, crashes. */
+  /** Ended tries without a refusal: time-outs, lost connections, 408, 5xx, crashes. */
   readonly unanswered: number;
-  /** The broker has fenced the id, so that no earlier try can commit any more. */
+  /** The broker has fenced the id, so that no earlier try can still commit. */
   readonly fenced: boolean;
 };
 

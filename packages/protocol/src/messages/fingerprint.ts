@@ -1,9 +1,9 @@
-// The two fingerprints of spec 1.1 and 1.8. One formula; what differs is which layer's envelope goes in: the
-// plaintext request, or the sealed envelope that leaves the host.
+// The two fingerprints of a message, by one formula. They differ in the envelope that is hashed: the plaintext request,
+// or the sealed envelope that leaves the host.
 import { encodeHex } from "../encoding/hex.ts";
 import type { Envelope } from "./envelope.ts";
 
-/** SHA-256, synchronous. Comes in from outside because browsers and Node offer it differently. */
+/** SHA-256, synchronous. It is passed in because browsers and Node offer it differently. */
 export type Sha256 = {
   readonly bytes: (data: Uint8Array | string) => Uint8Array;
   readonly hex: (data: Uint8Array | string) => string;
@@ -11,7 +11,7 @@ export type Sha256 = {
 
 export const fingerprintBytes = 32;
 
-/** Over the envelope's fields joined by 0x00; the checks at the edge keep 0x00 out of every field but the body. */
+/** Over the envelope's fields joined by 0x00. The checks at the boundary exclude 0x00 from every field but the body. */
 export function fingerprint(sha256: Sha256, envelope: Envelope): Uint8Array {
   return sha256.bytes(fingerprintPreimage(sha256, envelope));
 }
@@ -22,7 +22,7 @@ export function fingerprintPreimage(sha256: Sha256, envelope: Envelope): string 
   return `${version}\0${kind}\0${ref}\0${replyToId ?? ""}\0${priority}\0${canonicalMeta}\0${sha256.hex(body)}`;
 }
 
-/** What people and conflict answers see: 16 hex characters. */
+/** The form that people and conflict answers see: 16 hex characters. */
 export function fingerprintPrefix(bytes: Uint8Array): string {
   return encodeHex(bytes.subarray(0, 8));
 }

@@ -1,5 +1,5 @@
 // What a program asks of the daemon on its host, besides a send and a requeue: the schemas of the smaller bodies of its
-// local API. The daemon checks requests against them, and the SDK's types come from them.
+// local API. The daemon checks requests against them, and the types of the SDK come from them.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { queueLeaseInputSchema, queueSettleInputSchema } from "../wire/operations.ts";
 import { limits } from "./limits.ts";
@@ -36,7 +36,7 @@ export const dismissRequestSchema = {
 } as const satisfies JSONSchema;
 export type DismissRequest = FromSchema<typeof dismissRequestSchema>;
 
-/** What a reader has not acknowledged. `acknowledge` is the one of an answer that it has received. */
+/** What a reader has not acknowledged. `acknowledge` is the value from an answer that the reader has received. */
 export const inboxNextRequestSchema = {
   type: "object",
   additionalProperties: false,
@@ -49,7 +49,7 @@ export const inboxNextRequestSchema = {
 } as const satisfies JSONSchema;
 export type InboxNextRequest = FromSchema<typeof inboxNextRequestSchema>;
 
-/** The key that whoever asks was shown: another one by now is not trusted by mistake. */
+/** The key that the caller was shown. If the peer has another key by now, that one is not trusted by mistake. */
 export const peerKeySchema = {
   type: "object",
   additionalProperties: false,
@@ -66,7 +66,7 @@ export const pruneRequestSchema = {
 } as const satisfies JSONSchema;
 export type PruneRequest = FromSchema<typeof pruneRequestSchema>;
 
-// What the broker takes, less the queue, which the route's address names.
+// The same fields as at the broker, without the queue, which the route's path names.
 const { queue: _leased, ...lease } = queueLeaseInputSchema.properties;
 const { queue: _settled, ...settle } = queueSettleInputSchema.properties;
 

@@ -1,12 +1,12 @@
-// How old an outbox row may get and still be tried: strictly inside the broker's dedupe window, so that a retry can
-// never arrive after the broker forgot the first one. All in hours, as the contract states it.
+// How old an outbox row may be and still be tried: strictly within the broker's dedupe window, so that a retry can
+// never arrive after the broker has forgotten the first try. All values are in hours, as in the contract.
 import { type DedupeParameters, dedupeRetentionDaysFloor } from "../features/features.ts";
 
 const marginHoursFloor = 24;
 const permanentHours = 168;
 const permanentHoursCap = 720;
 
-/** Before any negotiation: what the shortest window allowed would give. */
+/** Before any negotiation: the value for the shortest window that is allowed. */
 export const maxAgeHoursBeforeNegotiation = windowMaxAgeHours(dedupeRetentionDaysFloor);
 
 /** max(24 h, 10 % of the window rounded up). */
@@ -28,8 +28,8 @@ export type MaxAge =
     };
 
 /**
- * The age limit from what was last negotiated. An override that would leave the window refuses to start; where there
- * is no window to leave, or none is known yet, the override is held below a cap.
+ * The age limit from the last negotiation. An override that would exceed the window refuses to start; where there is no
+ * window, or none is known yet, the override is limited by a cap.
  */
 export function deriveMaxAge(dedupe: DedupeParameters | undefined, overrideHours: number | undefined): MaxAge {
   if (dedupe === undefined) {

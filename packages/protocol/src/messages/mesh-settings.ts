@@ -1,5 +1,5 @@
-// What an owner can set for a whole mesh: each key once, with what it may hold, what holds without it, and what it means.
-// A new key is one entry here; the route, the frame, the command, their help and the stored value follow from it.
+// What an owner can set for a whole mesh: each key with its valid values, its default and its meaning. A new key is one
+// entry here; the route, the frame, the command, their help and the stored value follow from it.
 // Why: docs/decisions/0131.
 import { MeshError } from "../errors/errors.ts";
 
@@ -62,20 +62,20 @@ export function isMeshSettingKey(text: string): text is MeshSettingKey {
   return Object.hasOwn(meshSettingSpecs, text);
 }
 
-/** What an operator allows owners to set at most; a key that is not named keeps its own ceiling. */
+/** The largest values that the operator allows owners to set; a key that is not named keeps its own ceiling. */
 export type MeshCeilings = { readonly [Key in MeshCountKey]?: number };
 
 export function ceilingOf(key: MeshCountKey, ceilings: MeshCeilings): number {
   return ceilings[key] ?? meshSettingSpecs[key].ceiling;
 }
 
-/** What holds where the owner has set nothing. */
+/** The value in force where the owner has set nothing. */
 export function defaultOf(key: MeshSettingKey, ceilings: MeshCeilings): string | number {
   const spec: MeshSettingSpec = meshSettingSpecs[key];
   return spec.type === "choice" ? spec.fallback : Math.min(spec.fallback, ceilingOf(key as MeshCountKey, ceilings));
 }
 
-/** The value that an owner asks for; throws where the key does not take it. */
+/** Checks the value that an owner asks for; throws where it is not valid for the key. */
 export function checkMeshSetting(key: MeshSettingKey, value: string | number, ceilings: MeshCeilings): string | number {
   const spec: MeshSettingSpec = meshSettingSpecs[key];
   if (spec.type === "choice") {
@@ -89,8 +89,8 @@ export function checkMeshSetting(key: MeshSettingKey, value: string | number, ce
 }
 
 /**
- * The settings that hold, from the texts that are stored. A text of a later version that is not understood here counts as
- * not set, and a number above a ceiling that was lowered since counts as the ceiling.
+ * The settings in force, from the stored texts. A text of a later version that is not understood here counts as not
+ * set, and a number above a ceiling that was lowered since counts as the ceiling.
  */
 export function effectiveSettings(stored: ReadonlyMap<string, string>, ceilings: MeshCeilings): MeshSettings {
   const entries = meshSettingKeys.map((key) => [key, effectiveValue(key, stored.get(key), ceilings)]);

@@ -1,6 +1,6 @@
 // The one rule for names of meshes, members, topics, queues, spaces and branches, and for public keys.
 
-/** The rule as a schema says it. */
+/** The rule in the form of a schema. */
 export const namePatternText = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
 
 const namePattern = new RegExp(namePatternText);
@@ -10,14 +10,14 @@ export function isName(text: string): boolean {
   return namePattern.test(text);
 }
 
-/** `self` always means the sender, so no member may be called that. */
+/** `self` always means the sender, so no member may have that name. */
 export function isMemberName(text: string): boolean {
   return isName(text) && text.toLowerCase() !== "self";
 }
 
 /**
- * What a new member may be called. Where a member is given by name or by public key, one that is called like another
- * one's key would be taken for that one.
+ * The names that a new member may have. Where a member is given by name or by public key, a name that looks like
+ * another member's key would be taken for that member.
  */
 export function isNewMemberName(text: string): boolean {
   return isMemberName(text) && !isPublicKey(text.toLowerCase());

@@ -1,12 +1,12 @@
-// The life of an outbox row: its states, the only transitions between them, and what each answer of a broker does.
+// The life of an outbox row: its states, the only transitions between them, and the effect of each answer of a broker.
 // Pure; the daemon's outbox store performs each transition with a compare-and-set.
 
 export const outboxStatuses = ["pending", "inflight", "done", "dead", "aborted"] as const;
 export type OutboxStatus = (typeof outboxStatuses)[number];
 
 /**
- * pending → done and dead → done happen only when the row's fate is found committed. `done` and `aborted` are final:
- * nothing frees an id.
+ * The transitions pending → done and dead → done happen only when the row's fate is found to be committed. `done` and
+ * `aborted` are final: nothing frees an id.
  */
 export const outboxTransitions: Readonly<Record<OutboxStatus, readonly OutboxStatus[]>> = {
   pending: ["inflight", "dead", "aborted", "done"],
@@ -26,11 +26,11 @@ export type TryOutcome =
   | { readonly type: "timed_out" }
   | { readonly type: "connection_lost" };
 
-/** What a try's outcome does to its row. `counts` is what the try adds to the row's fate. */
+/** The effect of a try's outcome on its row. `counts` is what the try adds to the row's fate. */
 export type TryVerdict =
   | { readonly next: "done" }
   | { readonly next: "dead"; readonly counts: "refused" }
-  /** The refusal is about the link, not the row: draining stops until the next successful hello. */
+  /** The refusal is about the link, not the row: the drain stops until the next successful hello. */
   | { readonly next: "pending"; readonly counts: "refused"; readonly retry: "after_hello" }
   | { readonly next: "pending"; readonly counts: "refused" | "unanswered"; readonly retry: "backoff" };
 
@@ -42,12 +42,12 @@ export function judgeTry(outcome: TryOutcome): TryVerdict {
   if (status === 429) return { next: "pending", counts: "refused", retry: "backoff" };
   if (status === 408) return { next: "pending", counts: "unanswered", retry: "backoff" };
   if (status >= 400 && status < 500) return { next: "dead", counts: "refused" };
-  // 5xx, and anything we do not understand: the broker may have committed. Erring towards "unknown" is safe.
+  // For 5xx, and for anything that we do not understand, the broker may have committed. Assuming "unknown" is safe.
   return { next: "pending", counts: "unanswered", retry: "backoff" };
 }
 
 /**
- * What an answer does that arrives after its try was given up. A late success always wins; a late refusal moves no
+ * The effect of an answer that arrives after its try was given up. A late success always wins; a late refusal moves no
  * row, it only settles the try that it answers.
  */
 export function judgeLateAnswer(status: number): "done" | "settles_its_try" | "nothing" {

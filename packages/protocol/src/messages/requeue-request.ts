@@ -1,5 +1,5 @@
-// What an operator asks of a daemon to give a stuck row a new id: the schema of POST /v1/outbox/requeue, and the reading
-// and applying of a patch. Whether the row may be requeued is the daemon's business.
+// An operator's request to a daemon to give a stuck row a new id: the schema of POST /v1/outbox/requeue, and the
+// reading and applying of a patch. The daemon decides whether the row may be requeued.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { checkReplyToId, type Meta, type Priority, priorities, readMeta } from "./envelope.ts";
 import { limits } from "./limits.ts";
@@ -33,13 +33,13 @@ export const requeueRequestSchema = {
 export type PayloadPatch = FromSchema<typeof payloadPatchSchema>;
 export type RequeueRequest = FromSchema<typeof requeueRequestSchema>;
 
-/** A patch as values that are safe to hash. What is undefined stays as it was. */
+/** A patch as values that are safe to hash. A field that is undefined leaves its value unchanged. */
 export type ContentPatch = {
   readonly body: Uint8Array | undefined;
   readonly priority: Priority | undefined;
-  /** "" takes the meta away. */
+  /** "" removes the meta. */
   readonly canonicalMeta: string | undefined;
-  /** Null takes the reference away. */
+  /** Null removes the reference. */
   readonly replyToId: string | null | undefined;
 };
 

@@ -1,5 +1,5 @@
-// What lies inside the box of a version "3" direct message: the body, and beside it everything that the broker could
-// otherwise change unseen. This is the layout, the padding, and the comparison with what the broker says; the
+// The content of the box of a version "3" direct message: the body, and beside it everything that the broker could
+// otherwise change unnoticed. Here are the layout, the padding, and the comparison with what the broker says; the
 // cryptography is in the client package.
 // Why: docs/decisions/0125.
 import { encodeUtf8 } from "../encoding/utf8.ts";
@@ -12,7 +12,7 @@ import { limits } from "./limits.ts";
 import { isName, isPublicKey } from "./names.ts";
 
 export type SealedContent = {
-  /** Both are ed25519 public keys in hex. */
+  /** Sender and recipient are ed25519 public keys in hex. */
   readonly sender: string;
   readonly recipient: string;
   readonly clientMessageId: string;
@@ -26,19 +26,22 @@ export type SealedContent = {
   readonly body: Uint8Array;
 };
 
-/** A sealed body is larger than what is inside it by the nonce and the authenticator. */
+/** A sealed body is larger than its content by the nonce and the authenticator. */
 export const sealOverheadBytes = 40;
 
 const lengthBytes = 4;
 const headFields = 8;
 
 /**
- * Length (4 bytes, big-endian) ‖ fields joined by 0x00, then length ‖ body, then zeros up to the next step. `headLength` is where
- * the body's length begins: what stands before it says everything but the body.
+ * Length (4 bytes, big-endian) ‖ fields joined by 0x00, then length ‖ body, then zeros up to the next step.
+ * `headLength` is where the length of the body begins; the bytes before it say everything except the body.
  */
 export type EncodedContent = { readonly bytes: Uint8Array; readonly headLength: number };
 
-/** The same content always has the same bytes. `memory` gives as many as are asked for, whatever they hold. */
+/**
+ * The same content always has the same bytes. `memory` provides a buffer of the requested size; its content does not
+ * matter.
+ */
 export function encodeSealedContent(
   content: SealedContent,
   memory: (length: number) => Uint8Array = (length) => new Uint8Array(length),
@@ -66,10 +69,13 @@ function writeLength(bytes: Uint8Array, at: number, length: number): void {
   bytes[at + 3] = length;
 }
 
-/** From one to the next it is about 12 %, and after six it has doubled: so every power of two from 256 on is a step. */
+/**
+ * Each step is about 12 % larger than the one before, and six steps double the size, so every power of two from 256 on
+ * is a step.
+ */
 const stepsWithinADoubling = [256, 287, 323, 362, 406, 456] as const;
 
-/** The first step that is not below the length. Steps count sealed bytes, as they are on the wire. */
+/** The first step that is at least the given length. Steps count sealed bytes, as they are sent. */
 export function paddedLength(length: number): number {
   let factor = 1;
   while (256 * factor * 2 <= length) factor *= 2;
@@ -77,7 +83,7 @@ export function paddedLength(length: number): number {
   return 256 * factor * 2;
 }
 
-/** Undefined where the bytes have another layout, or a field is not what it must be. What stands behind the body is padding. */
+/** Undefined where the bytes have another layout, or a field is not valid. Anything after the body is padding. */
 export function readSealedContent(bytes: Uint8Array): SealedContent | undefined {
   const head = sectionAt(bytes, 0);
   const body = head === undefined ? undefined : sectionAt(bytes, lengthBytes + head.length);
@@ -119,7 +125,7 @@ function readFields(fields: readonly string[], body: Uint8Array): SealedContent 
   };
 }
 
-/** A peer wrote it, and no broker could check it: it must be what an honest sender's daemon lets through. */
+/** A peer wrote the meta, and no broker could check it: it must be one that an honest sender's daemon accepts. */
 function isCanonicalMeta(text: string): boolean {
   if (text === "") return true;
   if (text.length > limits.metaBytes) return false;
@@ -133,7 +139,7 @@ function isCanonicalMeta(text: string): boolean {
   }
 }
 
-/** What the broker says about a sealed message. `meta` is never its business. */
+/** What the broker says about a sealed message. The broker never knows `meta`. */
 export type BrokerLabels = Pick<
   SealedContent,
   "sender" | "recipient" | "clientMessageId" | "replyToId" | "priority"
@@ -141,7 +147,7 @@ export type BrokerLabels = Pick<
   readonly meta: Meta | null;
 };
 
-/** The first of the broker's labels that differs from what the box says. */
+/** The first of the broker's labels that differs from the content of the box. */
 export function findRelabelled(content: SealedContent, labels: BrokerLabels): keyof BrokerLabels | undefined {
   if (labels.sender !== content.sender) return "sender";
   if (labels.recipient !== content.recipient) return "recipient";

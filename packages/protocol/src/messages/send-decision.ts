@@ -1,9 +1,9 @@
-// The eleven rows of the send table as one pure function, and the answer that each row gives. Every state of a row
-// answers something deterministic; only "no row" lets a send in.
+// The eleven rows of the send table as one pure function, and the answer of each row. Every state of a row has one
+// deterministic answer; only "no row" lets a send in.
 import { fingerprintPrefix, sameFingerprint } from "./fingerprint.ts";
 import type { OutboxStatus } from "./outbox-row.ts";
 
-/** What the outbox holds for an id. A tombstone looks like a done row. */
+/** What the outbox holds for an id. A tombstone counts as a done row. */
 export type ExistingSend = {
   readonly outboxId: string;
   readonly status: OutboxStatus;
@@ -39,7 +39,7 @@ export function answerInserted(clientMessageId: string, outboxId: string, finger
   return queuedAnswer(clientMessageId, outboxId, "queued", false, fingerprint);
 }
 
-/** The answer to a send whose id has a row already. */
+/** The answer to a send for whose id there is a row already. */
 export function answerExisting(
   clientMessageId: string,
   existing: ExistingSend,

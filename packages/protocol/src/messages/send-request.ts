@@ -1,5 +1,5 @@
 // What a program asks of its daemon: the schemas of POST /v1/send and of many sends at once, and the reading of a send
-// into values that are safe to hash. Resolving `to` and sealing are the daemon's business.
+// into values that are safe to hash. The daemon resolves `to` and seals.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { decodeBase64 } from "../encoding/base64.ts";
 import { encodeUtf8 } from "../encoding/utf8.ts";
@@ -24,7 +24,9 @@ export const sendRequestSchema = {
 
 export type SendRequest = FromSchema<typeof sendRequestSchema>;
 
-/** Many in one request. An answer that got lost leaves all of them open, so each names the id to ask again with. */
+/**
+ * Many sends in one request. A lost answer leaves all of them undecided, so each names the id with which to ask again.
+ */
 export const sendManyRequestSchema = {
   type: "object",
   additionalProperties: false,
@@ -40,7 +42,7 @@ export const sendManyRequestSchema = {
 } as const satisfies JSONSchema;
 
 export type SendManyRequest = FromSchema<typeof sendManyRequestSchema>;
-/** A send whose identity is known before anybody hears of it: whatever becomes of it, one can ask again. */
+/** A send whose identity is known before it is transmitted, so that the caller can ask again whatever happens. */
 export type IdentifiedSend = SendManyRequest["sends"][number];
 
 export type SendContent = {
@@ -60,13 +62,13 @@ export function readSendContent(request: Omit<SendRequest, "to" | "client_messag
   };
 }
 
-/** Exactly one of the text field and its base64 twin, as bytes. */
+/** Exactly one of the text field and its base64 counterpart, as bytes. */
 export function readBody(text: string | undefined, base64: string | undefined, field: string): Uint8Array {
   if ((text === undefined) === (base64 === undefined)) {
     throw new MeshError("invalid_request", `Give exactly one of ${field} and ${field}_base64.`, { field });
   }
   if (text !== undefined) {
-    // Encoding would replace half a pair, and two different texts would have one body.
+    // Encoding would replace half a surrogate pair, and two different texts would have the same bytes.
     if (!text.isWellFormed()) throw new MeshError("lone_surrogate", undefined, { field });
     return encodeUtf8(text);
   }

@@ -1,5 +1,5 @@
-// What an owner signs: a label, and the canonical JSON of everything else in the request together with the mesh, so that an
-// approval cannot be stretched to another mesh, operation, target, artifact, run, window or purpose.
+// What an owner signs: a label, and the canonical JSON of everything else in the request together with the mesh. So an
+// approval cannot be used for another mesh, operation, target, artifact, run, window or purpose.
 // Why: docs/decisions/0132.
 import { canonicalJson } from "../canonical/canonical-json.ts";
 import { encodeUtf8 } from "../encoding/utf8.ts";
@@ -8,7 +8,7 @@ import type { JsonObject } from "../json/strict-json.ts";
 export const approvalPurposes = ["register", "compensate"] as const;
 export type ApprovalPurpose = (typeof approvalPurposes)[number];
 
-/** An approval as it goes over the wire, without its signature. */
+/** An approval as it is sent, without its signature. */
 export type ApprovalTerms = {
   readonly approval_id: string;
   readonly operation: string;
@@ -16,22 +16,25 @@ export type ApprovalTerms = {
   readonly artifact_hash: string;
   readonly run_id: string;
   readonly purpose: ApprovalPurpose;
-  /** With the purpose `compensate` only: the request whose effect is made good. */
+  /** Only with the purpose `compensate`: the request whose effect is compensated. */
   readonly logical_request_key?: string;
   readonly not_before: number;
   readonly not_after: number;
 };
 
-/** The label, 0x00, and the RFC 8785 bytes of the terms with `mesh_id`. A field that is undefined is absent. */
+/** The label, 0x00, and the RFC 8785 bytes of the terms with `mesh_id`. An undefined field is left out. */
 export function approvalBytes(meshId: string, terms: ApprovalTerms): Uint8Array {
   return encodeUtf8(`claudemesh-approval-1\0${canonicalTerms({ ...terms, mesh_id: meshId })}`);
 }
 
-/** What a stored approval's signature covers: 1, its terms alone, as it was at first; 2, what approvalBytes says. */
+/**
+ * What the signature of a stored approval covers: 1, its terms alone, as in the first version; 2, the bytes of
+ * approvalBytes.
+ */
 export const approvalSignatureVersions = [1, 2] as const;
 export type ApprovalSignatureVersion = (typeof approvalSignatureVersions)[number];
 
-/** For approvals that are stored. A new one is good by approvalBytes alone. */
+/** For approvals that are stored. A new approval is only valid by approvalBytes. */
 export function storedApprovalBytes(
   version: ApprovalSignatureVersion,
   meshId: string,

@@ -1,5 +1,5 @@
-// The two digests that a registration is known by. Every field stands behind its length, so that no two lists of fields
-// have the same bytes. The attempt is in neither: whoever tries again asks for the same thing.
+// The two digests that identify a registration. Each field is preceded by its length, so that no two lists of fields
+// have the same bytes. The attempt is in neither digest: a retry asks for the same thing.
 import type { Sha256 } from "../messages/fingerprint.ts";
 
 export const registrarProtocolVersion = "1";
@@ -22,9 +22,9 @@ export type ReplayIdentity = Effect & {
 
 const utf8 = new TextEncoder();
 
-/** The fields as UTF-8, each behind its length in 32 bits, big-endian. */
+/** The fields as UTF-8, each preceded by its length in 32 bits, big-endian. */
 export function lengthPrefixed(fields: readonly string[]): Uint8Array {
-  // A UTF-16 unit is three bytes at most.
+  // A UTF-16 unit takes three bytes at most.
   const bytes = new Uint8Array(fields.reduce((total, { length }) => total + 4 + 3 * length, 0));
   const view = new DataView(bytes.buffer);
   let at = 0;
@@ -37,7 +37,7 @@ export function lengthPrefixed(fields: readonly string[]): Uint8Array {
 }
 
 const beyondAscii = /[\u0080-\uffff]/;
-/** Lengths that are a character each in UTF-8, as four bytes. */
+/** The four length bytes for each length that UTF-8 writes in one byte. */
 const shortLengths = Array.from({ length: 0x80 }, (_, length) => `\0\0\0${String.fromCharCode(length)}`);
 
 /** The same bytes; as text where all fields are short and plain, which takes a third of the time. */
@@ -51,7 +51,7 @@ export function digestInput(fields: readonly string[]): Uint8Array | string {
   return beyondAscii.test(text) ? lengthPrefixed(fields) : text;
 }
 
-/** Names one request for one effect under one owner's authority. */
+/** Identifies one request for one effect under one owner's authority. */
 export function replayKey(sha256: Sha256, identity: ReplayIdentity): Uint8Array {
   const { protocolVersion, logicalRequestKey, operation, target, artifactHash, binding, runId } = identity;
   return sha256.bytes(
@@ -59,7 +59,7 @@ export function replayKey(sha256: Sha256, identity: ReplayIdentity): Uint8Array 
   );
 }
 
-/** Names the effect alone: the same under every key, owner and nonce. */
+/** Identifies the effect alone: the same under every key, owner and nonce. */
 export function effectKey(sha256: Sha256, { operation, target, artifactHash, runId }: Effect): Uint8Array {
   return sha256.bytes(digestInput([operation, target, artifactHash, runId]));
 }

@@ -1,4 +1,4 @@
-// Bounds and forms of `once`: what a key and a claim id look like, how long a lease lasts, how large a result may be.
+// Limits and forms of `once`: the form of a key and of a claim id, the length of a lease, the size of a result.
 
 export const onceLimits = {
   keyCharacters: 128,
@@ -8,9 +8,9 @@ export const onceLimits = {
   leaseSecondsDefault: 60,
   /** Canonical bytes of a result. */
   resultBytes: 65_536,
-  /** Arrays and objects inside one another, in inputs and in a result: both travel inside a request. */
+  /** How deeply inputs and a result may be nested: both are parts of a request. */
   valueDepth: 60,
-  /** Epochs of a key that one look shows, the newest first. */
+  /** How many epochs of a key one answer shows, the newest first. */
   epochsShown: 100,
 } as const;
 

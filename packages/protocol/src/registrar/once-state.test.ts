@@ -49,7 +49,7 @@ describe("a claim", () => {
     expect(claim(running, claimOf("c1"), 9_999)).toEqual({ answer: { type: "held", epoch: running } });
   });
 
-  it("of a key that somebody else runs is told until when; another member's claim of the same id is another", () => {
+  it("of a key that another holder runs is answered with the end of its lease; another member's claim with the same id is another claim", () => {
     expect(claim(running, claimOf("c2")).answer).toEqual({ type: "running", epoch: running });
     expect(claim(running, claimOf("c1", "bob")).answer).toEqual({ type: "running", epoch: running });
   });
@@ -143,7 +143,7 @@ describe("a resolve", () => {
   const notDone = (stored: OnceEpoch | undefined, nowMs = 10_000) =>
     decideOnceResolve(stored, { outcome: "not_done", by: "bob" }, nowMs);
 
-  it("of a running epoch is refused, whoever asks", () => {
+  it("of a running epoch is refused for every member", () => {
     for (const decision of [done(running, undefined, 9_999), notDone(running, 9_999)]) {
       expect(decision).toEqual({ answer: { type: "running", epoch: running } });
     }

@@ -1,4 +1,4 @@
-// Every state that a key of `once` can be in, and every step between them. A key's story is its epochs: each is one
+// All states of a key of `once`, and all steps between them. The history of a key consists of epochs: each epoch is one
 // permission to run the effect, given to one claim of one member.
 //
 //   absent ──claim──▶ running ──record──▶ done
@@ -9,13 +9,13 @@
 //                        ▼
 //                    released ──claim, under the next epoch──▶ running
 //
-// A store reads the epochs that a call is about, asks here, writes what is to be written, and answers. No timer is
-// needed to be right: a lease that has run out holds nothing, whether or not anybody has written that down (REG-10).
+// A store reads the epochs that a call is about, asks here, writes the decision, and answers. Correctness needs no timer:
+// a lease that has ended holds nothing, whether or not a row says so yet (REG-10).
 // Why: docs/decisions/0015.
 
 export type OnceEpoch = {
   readonly epoch: number;
-  /** Names one attempt to claim; the same attempt never gets a second epoch. */
+  /** Names one attempt to claim. The same attempt never gets a second epoch. */
   readonly claimId: string;
   /** The public key of the member that claimed. */
   readonly holder: string;
@@ -41,7 +41,7 @@ export type SettledEpoch = OnceEpoch & { readonly settlement: OnceSettlement };
 
 export type OnceState = "absent" | "running" | "uncertain" | "done" | "released";
 
-/** What a key's newest epoch means now. */
+/** The present state of a key, from its newest epoch. */
 export function onceStateAt(newest: OnceEpoch | undefined, nowMs: number): OnceState {
   if (newest === undefined) return "absent";
   if (newest.settlement !== undefined) return newest.settlement.how === "resolved_not_done" ? "released" : "done";
@@ -51,11 +51,11 @@ export function onceStateAt(newest: OnceEpoch | undefined, nowMs: number): OnceS
 export type OnceAnswer =
   /** The caller may run the effect until the lease ends. */
   | { readonly type: "held"; readonly epoch: OnceEpoch }
-  /** The effect is done, and this is what came of it. */
+  /** The effect is done, and the epoch has its result. */
   | { readonly type: "done"; readonly epoch: SettledEpoch }
   /** The epoch ended as the caller says, now or earlier. */
   | { readonly type: "settled"; readonly epoch: SettledEpoch }
-  /** The epoch ended in another way, and that stands. */
+  /** The epoch ended in another way, and that is final. */
   | { readonly type: "settled_otherwise"; readonly epoch: SettledEpoch }
   | { readonly type: "running"; readonly epoch: OnceEpoch }
   | { readonly type: "uncertain"; readonly epoch: OnceEpoch }
@@ -63,7 +63,7 @@ export type OnceAnswer =
   | { readonly type: "unknown_epoch" }
   | { readonly type: "not_the_holder"; readonly epoch: OnceEpoch };
 
-/** An answer, and the epoch as it is to be written before anybody hears it: a new one where it `begins`. */
+/** An answer, and the epoch to write before the answer is sent: a new one where `begins` is set. */
 export type OnceDecision = { readonly answer: OnceAnswer; readonly next?: OnceEpoch; readonly begins?: true };
 
 export type OnceClaim = {
@@ -73,7 +73,7 @@ export type OnceClaim = {
   readonly leaseSeconds: number;
 };
 
-/** `own`: the epoch that this very claim of this member has got before, the newest or an older one. */
+/** `own`: the epoch that this same claim of this member got before, the newest or an older one. */
 export function decideOnceClaim(
   stored: { readonly newest: OnceEpoch | undefined; readonly own: OnceEpoch | undefined },
   claim: OnceClaim,
@@ -83,8 +83,8 @@ export function decideOnceClaim(
   const state = onceStateAt(newest, nowMs);
   if (newest === undefined) return grant(1, claim, nowMs);
   if (isSettled(newest) && state === "released") {
-    // Nothing was done under a released key, so it binds nobody to its inputs; but a claim that was resolved away is
-    // not given another chance: its caller may be long gone.
+    // Nothing was done under a released key, so the next claim may have other inputs. A claim that was resolved away
+    // gets no second chance, because its caller may be long gone.
     return own !== undefined && isSettled(own)
       ? { answer: { type: "settled_otherwise", epoch: own } }
       : grant(newest.epoch + 1, claim, nowMs);
@@ -108,7 +108,7 @@ function grant(epoch: number, claim: OnceClaim, nowMs: number): OnceDecision {
   return { answer: { type: "held", epoch: next }, next, begins: true };
 }
 
-/** A lease that has ended stays ended: whoever was told `uncertain` may be looking at the effect by now. */
+/** A lease that has ended stays ended: a caller that got `uncertain` may be checking the effect by now. */
 export function decideOnceRenewal(stored: OnceEpoch | undefined, holder: string, nowMs: number): OnceDecision {
   if (stored === undefined) return { answer: { type: "unknown_epoch" } };
   if (stored.holder !== holder) return { answer: { type: "not_the_holder", epoch: stored } };
@@ -119,7 +119,10 @@ export function decideOnceRenewal(stored: OnceEpoch | undefined, holder: string,
   return { answer: { type: "held", epoch: next }, next };
 }
 
-/** Also while uncertain: whoever ran the effect knows best. After a resolve never: others may have acted on it. */
+/**
+ * A record is accepted even while the epoch is uncertain, because its holder knows best whether the effect happened.
+ * After a resolve it never is: others may have acted on that.
+ */
 export function decideOnceRecord(
   stored: OnceEpoch | undefined,
   record: { readonly holder: string; readonly result: string },
@@ -136,10 +139,12 @@ export function decideOnceRecord(
 }
 
 export type OnceResolution =
-  /** Without a result: whatever it is. */
+  /** Without a result, any result matches. */
   { readonly outcome: "done"; readonly result: string | undefined } | { readonly outcome: "not_done" };
 
-/** The word of any member on what became of an uncertain epoch. A running one has a holder who will say it himself. */
+/**
+ * Any member's statement about an uncertain epoch. A running epoch has a holder, which will record the result itself.
+ */
 export function decideOnceResolve(
   stored: OnceEpoch | undefined,
   resolution: OnceResolution & { readonly by: string },

@@ -1,5 +1,5 @@
-// What `once` makes of its two values: inputs become a fingerprint, which is all that a broker learns of them; a result
-// becomes canonical text, so that the same result again is the same text. Both are plain JSON of bounded depth.
+// How `once` treats its two values: inputs become a fingerprint, and the broker learns nothing else of them; a result
+// becomes canonical text, so that the same result again is the same text. Both are plain JSON of limited depth.
 import { canonicalJson } from "../canonical/canonical-json.ts";
 import { utf8Length } from "../encoding/utf8.ts";
 import { MeshError } from "../errors/errors.ts";
@@ -12,7 +12,7 @@ export function onceInputsFingerprint(sha256: Sha256, inputs: JsonValue): string
   return sha256.hex(canonicalText(inputs, "inputs"));
 }
 
-/** A result as it is stored and compared; refused where it is too large to be kept. */
+/** A result as it is stored and compared; throws where it is too large to store. */
 export function onceResultText(result: JsonValue): string {
   const text = canonicalText(result, "result");
   if (utf8Length(text) > onceLimits.resultBytes) {

@@ -1,5 +1,5 @@
-// How the registrar refuses: the catalogue's code as `error`, and the same in capitals as `code`, which is the name that
-// the registrar's own contract gives it.
+// The refusals of the registrar: the catalogue's code as `error`, and the same in capitals as `code`, the name that the
+// registrar's own contract gives it.
 import { type ErrorCode, MeshError } from "../errors/errors.ts";
 
 export type RegistrarErrorCode = Extract<
@@ -13,7 +13,7 @@ export type RegistrarErrorCode = Extract<
   | "replay_surface_not_fit"
 >;
 
-/** Why a request that names something taken is refused. */
+/** The reason for refusing a request that names something taken. */
 export type ReplayConflict = "request_mismatch" | "effect_exists" | "already_compensated";
 
 export function registrarRefusal(

@@ -2,10 +2,10 @@
 // what looks the same is the same.
 import { MeshError } from "../errors/errors.ts";
 
-/** Has one spelling as it is. */
+/** Text that has only one spelling. */
 const plain = /^[ -~]*$/;
 
-/** Throws for the first field that a digest may not see; fields that are absent pass. */
+/** Throws for the first field that must not go into a digest; absent fields pass. */
 export function checkRegistrarText(fields: Readonly<Record<string, string | undefined>>): void {
   for (const field in fields) {
     const text = fields[field];

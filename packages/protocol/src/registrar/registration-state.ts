@@ -1,9 +1,9 @@
-// The states of a registration, and the only steps between them. A state is never stored and overwritten: each step
-// appends a row, and which rows exist says which state it is.
+// The states of a registration, and the only steps between them. A state is not stored: each step appends a row, and
+// the state follows from the rows that exist.
 //
 // S0 issue: `unknown`. S1, a failure before the commit, leaves `unknown`. S2 commit: `inert`. The verifier makes it
-// `registered_closed`, or S3 `verify_failed`, from where only a compensation leads on. S4, a second attempt at once,
-// finds the state of the one that won.
+// `registered_closed`, or S3 `verify_failed`, which only a compensation leaves. S4, a second attempt at the same time,
+// finds the state of the attempt that won.
 
 export const registrationStates = ["unknown", "inert", "registered_closed", "verify_failed", "compensated"] as const;
 export type RegistrationState = (typeof registrationStates)[number];
@@ -32,7 +32,7 @@ export function registrationState({ consumed, verified, compensated }: Registrat
   return verified ?? "inert";
 }
 
-/** A closed registration has nothing to make good, and one that is not verified yet may still turn out well. */
+/** A closed registration needs no compensation, and one that is not verified yet may still succeed. */
 export function isCompensable(state: RegistrationState): boolean {
   return registrationSteps[state].includes("compensated");
 }

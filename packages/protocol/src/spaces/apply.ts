@@ -1,6 +1,6 @@
-// What an operation does to a document, and the footprint that it leaves. The document before is never changed: the new one
-// shares with it whatever was not written, so that a small patch of a large document is cheap. Server and
-// replica both run this, so a patch means the same on both sides. Sizes of documents are the caller's to check.
+// Applies an operation to a document and records its footprint. The document before is never changed: the new one
+// shares with it whatever was not written, so that a small patch of a large document is cheap. Server and replica both
+// run this, so a patch means the same on both sides. The caller checks sizes of documents.
 
 import { Draft, type DraftOptions } from "./draft.ts";
 import type { EntityDocument } from "./entity.ts";
@@ -12,7 +12,7 @@ import { type Work, workCosts } from "./work.ts";
 
 export type Applied = { readonly document: EntityDocument | undefined; readonly footprint: Footprint };
 
-/** The document after the operation; undefined where there is none. Throws PatchFailure when a patch does not fit. */
+/** The document after the operation; undefined where it was deleted. Throws PatchFailure when a patch does not fit. */
 export function applyOperation(
   document: EntityDocument | undefined,
   operation: Operation,
@@ -21,7 +21,10 @@ export function applyOperation(
   return applyWithFootprint(document, operation, operationIndex).document;
 }
 
-/** As applyOperation, with what was touched on the way. `operationIndex` only names the operation in a failure. */
+/**
+ * Like applyOperation, and also returns the footprint. `operationIndex` is only used to name the operation in a
+ * failure.
+ */
 export function applyWithFootprint(
   document: EntityDocument | undefined,
   operation: Operation,
@@ -33,8 +36,8 @@ export function applyWithFootprint(
 }
 
 /**
- * Many operations on one entity, in their order. What the first of them copies the others change in place, so that each
- * part of the document is copied once for all of them. After a throw the draft is of no use.
+ * Several operations on one entity, in their order. Each part of the document is copied once, before its first change,
+ * and later operations change that copy in place. After an error the draft must not be used any more.
  */
 export class OperationDraft {
   readonly #options: DraftOptions;
@@ -45,12 +48,12 @@ export class OperationDraft {
     this.#draft = new Draft(document, options);
   }
 
-  /** Not to be changed, and not to be kept while operations follow. */
+  /** The caller must not change it, nor keep it while further operations follow. */
   get document(): EntityDocument | undefined {
     return this.#draft.document;
   }
 
-  /** What the operation touched. Throws PatchFailure when a patch does not fit. */
+  /** Applies the operation and returns what it touched. Throws PatchFailure when a patch does not fit. */
   apply(operation: Operation, operationIndex?: number): Footprint {
     if (operation.op !== "patch") {
       this.#draft = new Draft(operation.op === "set" ? operation.value : undefined, this.#options);
@@ -70,7 +73,7 @@ export class OperationDraft {
 
 const wholeDocument: Touch = { kind: "write", path: [], covers: true };
 
-/** A reason when the patch does not fit, else what it touched; a `test` that holds touches nothing. */
+/** The reason why the patch does not fit, or what it touched; a `test` that succeeds touches nothing. */
 function applyPatch(draft: Draft, patch: PatchOp, work: Work | undefined): Touch | undefined | PatchFailureReason {
   const path = parsePointer(patch.path);
   if (path === undefined) return "not_a_pointer";

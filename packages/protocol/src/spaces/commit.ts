@@ -1,5 +1,5 @@
 // A commit as a client sends it: types with decoded values, the schema of its wire form, the reading of one into the
-// other, and the canonical payload by which a replay is recognised. Validation against history is the engine's.
+// other, and the canonical payload by which a replay is recognised. The spaces engine validates it against history.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { canonicalJson } from "../canonical/canonical-json.ts";
 import { MeshError } from "../errors/errors.ts";
@@ -45,16 +45,16 @@ export type ClientCommit = {
   readonly localSeq: number;
   readonly reads: CommitReads;
   readonly operations: readonly Operation[];
-  /** Messages that are accepted with the commit or not at all. */
+  /** Messages that are accepted together with the commit or not at all. */
   readonly sends?: readonly AcceptRequest[];
   readonly branch?: BranchId;
   readonly merge?: MergeContext;
   readonly codeCID?: string;
-  /** The signed envelope, which is no part of what the commit means. */
+  /** The signed envelope. It is not part of the commit's meaning. */
   readonly invocation?: JsonObject;
 };
 
-/** The wire form: values encoded. This is what the log keeps as `original`. */
+/** The wire form, with encoded values. The log keeps this as `original`. */
 export type EncodedCommit = FromSchema<typeof clientCommitSchema>;
 
 const seqSchema = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
@@ -65,7 +65,7 @@ export const entityIdSchema = {
   maxLength: spaceLimits.entityIdCharacters,
   pattern: entityIdPattern,
 } as const;
-/** The default branch is "", and any other has a name. */
+/** The default branch is ""; every other branch has a name. */
 export const branchIdSchema = { type: "string", pattern: "^([A-Za-z0-9][A-Za-z0-9._-]{0,63})?$" } as const;
 const readPathSchema = {
   type: "array",
@@ -130,7 +130,7 @@ export const clientCommitSchema = {
   },
 } as const satisfies JSONSchema;
 
-/** Decodes what the schema let pass, and refuses what a schema cannot say. Size is the boundary's to check. */
+/** Decodes what passed the schema, and refuses what a schema cannot express. The boundary checks the size. */
 export function readCommit(encoded: EncodedCommit): ClientCommit {
   const head = readCommitHead(encoded);
   return {
@@ -139,7 +139,7 @@ export function readCommit(encoded: EncodedCommit): ClientCommit {
   };
 }
 
-/** All of a commit but its operations, which may be large and are read one by one, with readOperation. */
+/** All of a commit except its operations. These may be large and are read one by one, with readOperation. */
 export function readCommitHead(encoded: EncodedCommit): Omit<ClientCommit, "operations"> {
   const { localSeq, reads, sends = [], branch, merge, codeCID, invocation } = encoded;
   checkCounts(encoded.operations, sends);
@@ -166,15 +166,15 @@ export function readCommitHead(encoded: EncodedCommit): Omit<ClientCommit, "oper
   };
 }
 
-/** The wire form of a commit that was built here; MeshError for a value that has none. */
+/** The wire form of a commit that was built here; throws a MeshError for a value that has none. */
 export function encodeCommit(commit: ClientCommit): EncodedCommit {
   const { operations, ...rest } = commit;
   return { ...rest, operations: operations.map(encodeOperation) } as EncodedCommit;
 }
 
 /**
- * Two commits with one localSeq are the same iff these texts are equal. Every value has one encoding, so equal texts are
- * equal meanings; a fresh invocation or authorisation does not make another commit.
+ * Two commits with one localSeq are the same if and only if these texts are equal. Every value has one encoding, so
+ * equal texts mean equal commits; a new invocation or authorisation does not make another commit.
  */
 export function canonicalCommitPayload(encoded: EncodedCommit): string {
   return joinCommitPayload(
@@ -183,11 +183,11 @@ export function canonicalCommitPayload(encoded: EncodedCommit): string {
   );
 }
 
-/** The same, where the canonical text of each operation is at hand. */
+/** The same, where the canonical text of each operation is already available. */
 export function joinCommitPayload(encoded: EncodedCommit, operations: readonly string[]): string {
   const { invocation: _, operations: __, ...others } = encoded;
   const members = Object.entries(others).map(([key, value]) => [key, canonicalJson(value as JsonValue)] as const);
-  // The keys of a commit are few, and in ASCII: any order of theirs is that of UTF-16 units.
+  // The keys of a commit are few and in ASCII, so that any sort order equals that of UTF-16 units.
   const sorted = [...members, ["operations", `[${operations.join(",")}]`] as const].sort(([a], [b]) =>
     a < b ? -1 : 1,
   );

@@ -1,6 +1,6 @@
-// A document under change: the six patch operations on it, each answering with what it touched or why it does not fit.
-// Containers are copied before their first change and changed in place after it; what came in from outside is never
-// changed. A draft that answered with a reason, or ran out of work, is thrown away.
+// A document under change: applies the six patch operations, each of which returns what it touched or why it does not
+// fit. A container is copied before its first change and changed in place after that; a value from outside is never
+// changed. A draft that returned a reason, or exceeded its work limit, must be discarded.
 import { type EntityDocument, isEntityDocument, type ReadPath } from "./entity.ts";
 import {
   type FabricValue,
@@ -19,19 +19,19 @@ import { copyCost, largeObjectKeys, type Work, workCosts } from "./work.ts";
 type OwnObject = { [key: string]: FabricValue };
 type OwnContainer = FabricValue[] | OwnObject;
 
-/** Where a path leads: to a value; or to a container that lacks the key at `depth`, so that an add may make it. */
+/** Where a path leads: to a value, or to a container that lacks the key at `depth`, so that an add may create it. */
 type Walk =
   | { readonly kind: "found"; readonly value: FabricValue }
   | { readonly kind: "absent"; readonly depth: number; readonly inArray: boolean }
   | { readonly kind: "refused"; readonly reason: PatchFailureReason };
 
-/** A call with very many arguments overflows the stack. */
+/** A call with very many arguments would overflow the stack. */
 const itemsPerCall = 1_000;
 
 export type DraftOptions = {
-  /** Counts what is done; undefined: nothing bounds it. */
+  /** Counts the work that is done; undefined: no limit. */
   readonly work?: Work | undefined;
-  /** The document, and every value that is put into it, is the draft's to change: no one else holds them. */
+  /** The draft may change the document, and every value that is put into it, because no other code uses them. */
   readonly ownsAll?: boolean | undefined;
 };
 
@@ -41,7 +41,7 @@ export class Draft {
   readonly #ownsAll: boolean;
   /** Weak, because the next change may drop a container, and a draft may see very many of them. */
   readonly #owned = new WeakSet<object>();
-  /** No less than the document's depth; undefined until a move needs it. */
+  /** At least the document's depth; undefined until a move needs it. */
   #depthBound: number | undefined;
 
   constructor(document: EntityDocument | undefined, { work, ownsAll = false }: DraftOptions = {}) {
@@ -59,7 +59,7 @@ export class Draft {
     const spot = this.#put(path, value);
     if (typeof spot === "string") return spot;
     if (spot.isShift) return { kind: "shift", ...spot.at };
-    // `-` names the end of an array in one state and a key in another: what is read at it depends on which.
+    // `-` means the end of an array in one state and a key in another, so what is read at it depends on which it is.
     return path.indexOf("-", 1) > 0 ? { kind: "write", ...spot.at } : { kind: "write", ...spot.at, covers: true };
   }
 
@@ -73,11 +73,11 @@ export class Draft {
   }
 
   remove(path: ReadPath): Touch | PatchFailureReason {
-    const taken = this.#take(path);
-    if (typeof taken === "string") return taken;
-    if (taken.isShift) return { kind: "shift", ...taken.at };
-    // On an array the next item would come into this place, so an index covers nothing.
-    return looksIndexed(path) ? { kind: "write", ...taken.at } : { kind: "write", ...taken.at, covers: true };
+    const removed = this.#take(path);
+    if (typeof removed === "string") return removed;
+    if (removed.isShift) return { kind: "shift", ...removed.at };
+    // In an array the next item would move to this index, so removing at an index covers nothing.
+    return looksIndexed(path) ? { kind: "write", ...removed.at } : { kind: "write", ...removed.at, covers: true };
   }
 
   move(from: ReadPath, path: ReadPath): Touch | PatchFailureReason {
@@ -88,11 +88,11 @@ export class Draft {
       return { kind: "move", from: this.#spotOf(from), to: this.#spotOf(path) };
     }
     if (!this.#admitsMove(from, path, walk.value)) return "too_deep";
-    const taken = this.#take(from);
-    if (typeof taken === "string") return taken;
+    const removed = this.#take(from);
+    if (typeof removed === "string") return removed;
     const put = this.#put(path, walk.value);
     if (typeof put === "string") return put;
-    return { kind: "move", from: taken.at, to: put.at };
+    return { kind: "move", from: removed.at, to: put.at };
   }
 
   test(path: ReadPath, value: FabricValue): undefined | PatchFailureReason {
@@ -121,7 +121,7 @@ export class Draft {
     return { kind: "shift", path, keeps: true };
   }
 
-  /** Puts a value where an add does, making parents. */
+  /** Puts a value where an add does, and creates missing parents. */
   #put(path: ReadPath, value: FabricValue): { at: Spot; isShift: boolean } | PatchFailureReason {
     if (path.length === 0) {
       if (!isEntityDocument(value)) return "not_a_document";
@@ -145,7 +145,7 @@ export class Draft {
     return { at: objectSpot(path, keeps), isShift: false };
   }
 
-  /** The container at `depth` keys lacks the next key; everything from there on is made around the value. */
+  /** The container at `depth` keys lacks the next key; everything from there on is created around the value. */
   #putWithParents(
     path: ReadPath,
     value: FabricValue,
@@ -154,9 +154,9 @@ export class Draft {
   ): { at: Spot; isShift: boolean } | PatchFailureReason {
     if (this.#root === undefined) {
       this.#root = {};
-      const made = this.#put(path, value);
-      // The document itself is the highest parent made, and it is an object whatever the first key is.
-      return typeof made === "string" ? made : { at: madeSpot([], path), isShift: made.isShift };
+      const created = this.#put(path, value);
+      // The document itself is the highest parent that can be created, and it is an object whatever the first key is.
+      return typeof created === "string" ? created : { at: madeSpot([], path), isShift: created.isShift };
     }
     let nested = value;
     let hasArray = false;
@@ -167,9 +167,9 @@ export class Draft {
         nested = [nested];
         hasArray = true;
       } else {
-        const made: OwnObject = {};
-        setOwn(made, key, nested);
-        nested = made;
+        const parent: OwnObject = {};
+        setOwn(parent, key, nested);
+        nested = parent;
       }
     }
     const container = this.#own(path.slice(0, depth));
@@ -196,14 +196,17 @@ export class Draft {
     return { at: objectSpot(path, false), isShift: false };
   }
 
-  /** Whether the document may become so deep at one place. */
+  /** Whether the document may become this deep at one path. */
   #admits(depth: number): boolean {
     if (depth > maxFabricDepth) return false;
     if (this.#depthBound !== undefined) this.#depthBound = Math.max(this.#depthBound, depth);
     return true;
   }
 
-  /** By the bound first: walking all that is moved, for every one of many moves, would take a commit's size squared. */
+  /**
+   * Checks the bound first: walking everything that is moved, for each of many moves, would take time quadratic in the
+   * size of the commit.
+   */
   #admitsMove(from: ReadPath, path: ReadPath, value: FabricValue): boolean {
     if (path.length <= from.length) return true;
     this.#depthBound ??= this.#measureDepth(this.#root);
@@ -212,7 +215,7 @@ export class Draft {
     return this.#admits(path.length + this.#measureDepth(value));
   }
 
-  /** Walks all of a value that may be as large as the document, however small the patch is that asks. */
+  /** Walks all of a value, which may be as large as the document however small the patch is. */
   #measureDepth(value: FabricValue): number {
     return fabricDepth(value, maxFabricDepth, (members) => this.#work?.spend(members * workCosts.memberWalked));
   }
@@ -243,7 +246,7 @@ export class Draft {
     return { kind: "found", value };
   }
 
-  /** The container at a path that is known to hold one, copied if it is not this draft's own yet. */
+  /** The container at a path that is known to lead to one; it is copied first if this draft has not copied it yet. */
   #own(path: ReadPath): OwnContainer {
     let container = this.#ownOne(this.#root as FabricValue);
     this.#root = container as EntityDocument;
@@ -267,7 +270,9 @@ export class Draft {
     return [...array];
   }
 
-  /** Key by key where there are many: spreading what has become a hash table takes three times as long. */
+  /**
+   * Copies key by key where there are many: spreading an object that has become a hash table takes three times as long.
+   */
   #copyObject(object: OwnObject): OwnObject {
     const keys = Object.keys(object);
     this.#work?.spend(copyCost(keys.length));
@@ -277,14 +282,14 @@ export class Draft {
     return copy;
   }
 
-  /** At a path that is known to hold something. */
+  /** At a path that is known to lead to a value. */
   #setExisting(path: ReadPath, value: FabricValue): void {
     if (path.length === 0) this.#root = value as EntityDocument;
     else setChild(this.#own(path.slice(0, -1)), path.at(-1) ?? "", value);
   }
 }
 
-/** An index from 0 to `last`, `-` being the length; undefined for anything else. */
+/** An index from 0 to `last`, where `-` means the length; undefined for anything else. */
 function indexIn(array: readonly FabricValue[], key: string, last: number): number | undefined {
   if (key === "-") return array.length;
   if (!isIndex(key) || Number(key) > last) return undefined;
@@ -300,7 +305,7 @@ function setChild(container: OwnContainer, key: string, value: FabricValue): voi
   else setOwn(container, key, value);
 }
 
-/** A key of an array: all of the array may have another index now. */
+/** The touch for a key of an array: the index of any item may have changed. */
 function arraySpot(path: ReadPath): Spot {
   return { path: path.slice(0, -1), keeps: true };
 }

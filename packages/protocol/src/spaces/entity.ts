@@ -1,5 +1,5 @@
-// Entities: their ids, their documents, branches, and the bounds on sizes and counts that server and replica share.
-// How documents change is in apply.ts.
+// Entities: their ids, their documents, branches, and the limits on sizes and counts that server and replica share.
+// apply.ts changes documents.
 import { utf8Length } from "../encoding/utf8.ts";
 import { MeshError } from "../errors/errors.ts";
 import { parseOwnJsonText } from "../json/strict-json.ts";
@@ -8,15 +8,15 @@ import { decodeFabric, encodeFabric, type FabricObject, type FabricValue, isFabr
 
 /** `scheme:rest`, for example `task:1`. */
 export type EntityId = string;
-/** Application data under `value`, metadata beside it. Paths start here. */
+/** Application data under `value`, with metadata beside it. Paths start here. */
 export type EntityDocument = FabricObject;
 /** The default branch is the empty string. */
 export type BranchId = string;
-/** Keys from the document's root; an array's index in decimal digits. */
+/** Keys from the document's root; an index of an array in decimal digits. */
 export type ReadPath = readonly string[];
 
 export const defaultBranch: BranchId = "";
-/** What people see for the default branch, and may write for it. No other branch gets this name. */
+/** The name of the default branch for people. No other branch gets this name. */
 export const defaultBranchName = "main";
 
 export const spaceLimits = {
@@ -24,14 +24,14 @@ export const spaceLimits = {
   documentBytes: 1_048_576,
   commitBytes: 4_194_304,
   operationsPerCommit: 5_000,
-  /** Of all its operations together. One patch may have to copy an array as large as a document. */
+  /** The patches of all operations of a commit together. One patch may have to copy an array as large as a document. */
   patchesPerCommit: 5_000,
   spliceItems: 100_000,
   confirmedReadsPerCommit: 20_000,
-  /** Fewer, because each is compared with every patch of the layers that it names. */
+  /** Fewer, because each read is compared with every patch of the layers that it names. */
   pendingReadsPerCommit: 2_000,
   sendsPerCommit: 32,
-  /** A path deeper than the deepest document reads nothing. */
+  /** A path deeper than the deepest document cannot read anything. */
   pathSegments: 128,
   pathCharacters: 8_192,
   branchDepth: 8,
@@ -45,12 +45,12 @@ export const spaceLimits = {
   resolutionsPerMerge: 1_000,
 } as const;
 
-/** A scheme and something behind the colon, without control characters, which no id needs and no log wants. */
+/** A scheme, a colon and at least one more character, without control characters, which would be dangerous in logs. */
 export const entityIdPattern = "^[A-Za-z][A-Za-z0-9+._-]*:[^\\u0000-\\u001f\\u007f]+$";
 const entityIdExpression = new RegExp(entityIdPattern, "u");
 
 export function isEntityId(text: string): boolean {
-  // Characters are code points, as JSON Schema counts them.
+  // Characters are code points, as in JSON Schema.
   if (text.length > spaceLimits.entityIdCharacters && [...text].length > spaceLimits.entityIdCharacters) return false;
   return text.isWellFormed() && entityIdExpression.test(text);
 }
@@ -64,7 +64,7 @@ export function isNewBranchName(text: string): boolean {
   return isName(text) && text !== defaultBranchName;
 }
 
-/** The branch that a caller means: left out, empty and `main` are the default one. */
+/** The branch that a caller means: absent, empty and `main` are the default branch. */
 export function readBranchId(text: string | undefined): BranchId {
   return text === undefined || text === defaultBranchName ? defaultBranch : text;
 }
@@ -73,9 +73,9 @@ export function isEntityDocument(value: FabricValue): value is EntityDocument {
   return isFabricObject(value);
 }
 
-/** The text in which a document is stored and counted. `fitsDocument` judges its size. */
+/** The text that is stored for a document and whose size counts. `fitsDocument` checks the size. */
 export function writeDocument(document: EntityDocument): string {
-  // Fabric numbers have no integer that the strict reader refuses, so no marking is needed.
+  // Encoded numbers are never integers that the strict reader refuses, so no marking is needed.
   return JSON.stringify(encodeFabric(document));
 }
 
@@ -89,7 +89,7 @@ export function fitsDocument(text: string): boolean {
   return fitsBytes(text, spaceLimits.documentBytes);
 }
 
-/** Whether a text's UTF-8 form has at most so many bytes; most texts are judged without being encoded. */
+/** Whether a text's UTF-8 form has at most this many bytes; most texts are judged without being encoded. */
 export function fitsBytes(text: string, maxBytes: number): boolean {
   if (text.length * 3 <= maxBytes) return true;
   return text.length <= maxBytes && utf8Length(text) <= maxBytes;

@@ -1,6 +1,6 @@
 // The values that entities hold: JSON and three more leaves (bigint, undefined, bytes), their one JSON form on the wire
 // and on disk, and their equality. Every value has exactly one encoding, so that canonical JSON of the encoding stands
-// for the value. What a document is, and how large it may be, is in entity.ts.
+// for the value. entity.ts defines documents and their size limits.
 import { decodeBase64Url, encodeBase64Url } from "../encoding/base64url.ts";
 import { MeshError } from "../errors/errors.ts";
 import type { JsonObject, JsonValue } from "../json/strict-json.ts";
@@ -18,33 +18,36 @@ export type FabricValue =
   | readonly FabricValue[]
   | FabricObject;
 
-/** Arrays and objects inside one another; a leaf has depth 0, `[]` depth 1. */
+/** How deeply arrays and objects may be nested; a leaf has depth 0, `[]` depth 1. */
 export const maxFabricDepth = 128;
-/** An escape costs two levels where the value has one, and a leaf's escape stands below the deepest container. */
+/** An escape takes two levels where the value has one, and a leaf's escape may be inside the deepest container. */
 export const maxEncodedDepth = maxFabricDepth * 2 + 2;
-/** Reading digits takes longer than linear time, so their number is bounded. */
+/** Reading digits takes longer than linear time, so their number is limited. */
 export const maxBigintDigits = 8_192;
 
 const escapeKey = "/";
 const tags = { bigint: "bigint@1", undefined: "undefined@1", bytes: "bytes@1", object: "object@1" } as const;
 const bigintPattern = /^(0|-?[1-9][0-9]*)$/;
 
-type Place = (string | number)[];
+type ValuePath = (string | number)[];
 
 /**
- * The JSON form; a MeshError that names the place for what has none. −0 becomes 0. Shares with the value whatever is its own
- * JSON form, so that neither is to be changed.
+ * The JSON form of a value; throws a MeshError with the path for a value that has none. −0 becomes 0. Parts of the
+ * value that are their own JSON form are shared, so neither may be changed afterwards.
  */
 export function encodeFabric(value: FabricValue): JsonValue {
   return encodeAt(value, [], 0);
 }
 
-/** The value of a JSON form, which shares with it what it can; a MeshError for anything that encodeFabric does not write. */
+/**
+ * The value of a JSON form, sharing parts of it where possible; throws a MeshError for anything that encodeFabric does
+ * not write.
+ */
 export function decodeFabric(json: JsonValue): FabricValue {
   return decodeAt(json, [], 0);
 }
 
-/** `seen` is told how many keys were listed, which may be many where the other value is small. */
+/** `seen` is called with the number of keys that were listed, which may be large where the other value is small. */
 export function fabricEqual(a: FabricValue, b: FabricValue, seen?: (keys: number) => void): boolean {
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
@@ -59,7 +62,7 @@ export function fabricEqual(a: FabricValue, b: FabricValue, seen?: (keys: number
   return keys.every((key) => Object.hasOwn(b, key) && fabricEqual(a[key], b[key], seen));
 }
 
-/** Bytes of any realm, Node's Buffer among them. */
+/** Bytes of any realm, including Node's Buffer. */
 export function isBytes(value: unknown): value is Uint8Array {
   return ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === "[object Uint8Array]";
 }
@@ -73,7 +76,7 @@ export function isFabricObject(value: FabricValue): value is FabricObject {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
 }
 
-/** `__proto__` is a key like any other: an assignment would reach the prototype instead. */
+/** `__proto__` is a key like any other here; an assignment would set the prototype instead. */
 export function setOwn<T>(target: { [key: string]: T }, key: string, value: T): void {
   if (key === "__proto__") {
     Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
@@ -82,7 +85,10 @@ export function setOwn<T>(target: { [key: string]: T }, key: string, value: T): 
   }
 }
 
-/** How deep a value is, counted until it passes `limit`. `seen` is told how many members each container has. */
+/**
+ * The depth of a value, counted until it exceeds `limit`. `seen` is called with the number of members of each
+ * container.
+ */
 export function fabricDepth(value: FabricValue, limit = maxFabricDepth, seen?: (members: number) => void): number {
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return 0;
   if (limit <= 0) return 1;
@@ -96,80 +102,80 @@ export function fabricDepth(value: FabricValue, limit = maxFabricDepth, seen?: (
   return deepest + 1;
 }
 
-function encodeAt(value: FabricValue, place: Place, depth: number): JsonValue {
+function encodeAt(value: FabricValue, path: ValuePath, depth: number): JsonValue {
   switch (typeof value) {
     case "boolean":
       return value;
     case "string":
-      return checkText(value, place);
+      return checkText(value, path);
     case "number":
-      return checkNumber(value, place);
+      return checkNumber(value, path);
     case "bigint":
-      return escapeLeaf(tags.bigint, checkDigits(String(value), place));
+      return escapeLeaf(tags.bigint, checkDigits(String(value), path));
     case "undefined":
       return escapeLeaf(tags.undefined, null);
     case "object":
       break;
     default:
-      throw refuse("invalid_request", `A ${typeof value} is no value that a space can hold.`, place);
+      throw refuse("invalid_request", `A ${typeof value} is no value that a space can hold.`, path);
   }
   if (value === null) return null;
   if (isBytes(value)) return escapeLeaf(tags.bytes, encodeBase64Url(value));
-  checkDepth(depth, place);
+  checkDepth(depth, path);
   if (isFabricArray(value)) {
-    checkPlainArray(value, place);
-    return changedItems(value, (item) => encodeAt(item, place, depth + 1), place) as JsonValue;
+    checkPlainArray(value, path);
+    return changedItems(value, (item) => encodeAt(item, path, depth + 1), path) as JsonValue;
   }
-  checkPlainObject(value, place);
+  checkPlainObject(value, path);
   const keys = Object.keys(value);
   const encoded = changedMembers(
     value,
     keys,
     (key, member) => {
-      checkText(key, place);
-      return encodeAt(member, place, depth + 1);
+      checkText(key, path);
+      return encodeAt(member, path, depth + 1);
     },
-    place,
+    path,
   ) as { [key: string]: JsonValue };
   const isEscape = keys.length === 1 && keys[0] === escapeKey;
   return isEscape ? escapeLeaf(tags.object, encoded[escapeKey] as JsonValue) : encoded;
 }
 
-function checkPlainArray(value: readonly FabricValue[], place: Place): void {
-  // Holes and properties beside the elements have no JSON form.
+function checkPlainArray(value: readonly FabricValue[], path: ValuePath): void {
+  // Holes, and properties beside the elements, have no JSON form.
   if (Object.keys(value).length !== value.length) {
-    throw refuse("invalid_request", "An array with holes or keys is no value that a space can hold.", place);
+    throw refuse("invalid_request", "An array with holes or keys is no value that a space can hold.", path);
   }
 }
 
-/** The same array where no item becomes another one: nearly all values are their own JSON. */
-function changedItems<T, R>(items: readonly T[], change: (item: T) => R, place: Place): readonly T[] | readonly R[] {
+/** Returns the same array where no item changes: nearly all values are their own JSON form. */
+function changedItems<T, R>(items: readonly T[], change: (item: T) => R, path: ValuePath): readonly T[] | readonly R[] {
   let changed: R[] | undefined;
   for (let index = 0; index < items.length; index += 1) {
     const item = items[index] as T;
-    place.push(index);
+    path.push(index);
     const other = change(item);
-    place.pop();
+    path.pop();
     if (changed === undefined && !Object.is(other, item)) changed = items.slice(0, index) as unknown as R[];
     changed?.push(other);
   }
   return changed ?? items;
 }
 
-/** The same object where no member becomes another one. */
+/** Returns the same object where no member changes. */
 function changedMembers<T, R>(
   members: { readonly [key: string]: T },
   keys: readonly string[],
   change: (key: string, member: T) => R,
-  place: Place,
+  path: ValuePath,
 ): { readonly [key: string]: T } | { readonly [key: string]: R } {
   let changed: { [key: string]: R } | undefined;
   for (let index = 0; index < keys.length; index += 1) {
     const key = keys[index] as string;
     const member = members[key] as T;
-    place.push(key);
+    path.push(key);
     const other = change(key, member);
-    place.pop();
+    path.pop();
     if (changed === undefined && !Object.is(other, member)) {
       changed = {};
       for (const before of keys.slice(0, index)) setOwn(changed, before, members[before] as unknown as R);
@@ -179,29 +185,29 @@ function changedMembers<T, R>(
   return changed ?? members;
 }
 
-function decodeAt(json: JsonValue, place: Place, depth: number): FabricValue {
-  if (typeof json === "string") return checkText(json, place);
-  if (typeof json === "number") return checkNumber(json, place);
+function decodeAt(json: JsonValue, path: ValuePath, depth: number): FabricValue {
+  if (typeof json === "string") return checkText(json, path);
+  if (typeof json === "number") return checkNumber(json, path);
   if (typeof json !== "object" || json === null) return json;
   const keys = Array.isArray(json) ? [] : Object.keys(json);
   const isEscape = keys.length === 1 && keys[0] === escapeKey;
-  if (isEscape) return decodeEscape((json as JsonObject)[escapeKey] as JsonValue, place, depth);
-  checkDepth(depth, place);
+  if (isEscape) return decodeEscape((json as JsonObject)[escapeKey] as JsonValue, path, depth);
+  checkDepth(depth, path);
   if (Array.isArray(json)) {
-    return changedItems(json, (item) => decodeAt(item, place, depth + 1), place) as FabricValue;
+    return changedItems(json, (item) => decodeAt(item, path, depth + 1), path) as FabricValue;
   }
   return changedMembers(
     json as { readonly [key: string]: JsonValue },
     keys,
     (key, member) => {
-      checkText(key, place);
-      return decodeAt(member, place, depth + 1);
+      checkText(key, path);
+      return decodeAt(member, path, depth + 1);
     },
-    place,
+    path,
   ) as FabricValue;
 }
 
-function decodeEscape(inner: JsonValue, place: Place, depth: number): FabricValue {
+function decodeEscape(inner: JsonValue, path: ValuePath, depth: number): FabricValue {
   const entries = typeof inner === "object" && inner !== null && !Array.isArray(inner) ? Object.entries(inner) : [];
   const [tag, content] = entries.length === 1 ? (entries[0] as [string, JsonValue]) : [undefined, null];
   switch (tag) {
@@ -209,7 +215,7 @@ function decodeEscape(inner: JsonValue, place: Place, depth: number): FabricValu
       if (content === null) return undefined;
       break;
     case tags.bigint:
-      if (typeof content === "string" && bigintPattern.test(content)) return BigInt(checkDigits(content, place));
+      if (typeof content === "string" && bigintPattern.test(content)) return BigInt(checkDigits(content, path));
       break;
     case tags.bytes: {
       const bytes = typeof content === "string" ? decodeBase64Url(content) : undefined;
@@ -217,60 +223,60 @@ function decodeEscape(inner: JsonValue, place: Place, depth: number): FabricValu
       break;
     }
     case tags.object: {
-      checkDepth(depth, place);
-      place.push(escapeKey);
-      const value = { [escapeKey]: decodeAt(content, place, depth + 1) };
-      place.pop();
+      checkDepth(depth, path);
+      path.push(escapeKey);
+      const value = { [escapeKey]: decodeAt(content, path, depth + 1) };
+      path.pop();
       return value;
     }
   }
   const known = Object.values(tags).join(", ");
-  throw refuse("invalid_request", `An object whose only key is "/" holds one of ${known} in its one form.`, place);
+  throw refuse("invalid_request", `An object whose only key is "/" holds one of ${known} in its one form.`, path);
 }
 
 function escapeLeaf(tag: string, content: JsonValue): JsonValue {
   return { [escapeKey]: { [tag]: content } };
 }
 
-function checkText(text: string, place: Place): string {
-  if (!text.isWellFormed()) throw refuse("lone_surrogate", undefined, place);
+function checkText(text: string, path: ValuePath): string {
+  if (!text.isWellFormed()) throw refuse("lone_surrogate", undefined, path);
   return text;
 }
 
-function checkNumber(value: number, place: Place): number {
+function checkNumber(value: number, path: ValuePath): number {
   if (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))) {
-    throw refuse("number_out_of_range", "A number is finite, and an integer beyond ±(2^53 − 1) is a bigint.", place);
+    throw refuse("number_out_of_range", "A number is finite, and an integer beyond ±(2^53 − 1) is a bigint.", path);
   }
   // Negative zero plus zero is zero.
   return value + 0;
 }
 
-function checkDigits(digits: string, place: Place): string {
+function checkDigits(digits: string, path: ValuePath): string {
   if (digits.length > maxBigintDigits) {
-    throw refuse("number_out_of_range", `A bigint has at most ${maxBigintDigits} digits.`, place);
+    throw refuse("number_out_of_range", `A bigint has at most ${maxBigintDigits} digits.`, path);
   }
   return digits;
 }
 
-function checkDepth(depth: number, place: Place): void {
-  if (depth >= maxFabricDepth) throw refuse("too_deep", `A value is at most ${maxFabricDepth} levels deep.`, place);
+function checkDepth(depth: number, path: ValuePath): void {
+  if (depth >= maxFabricDepth) throw refuse("too_deep", `A value is at most ${maxFabricDepth} levels deep.`, path);
 }
 
-function checkPlainObject(value: object, place: Place): void {
+function checkPlainObject(value: object, path: ValuePath): void {
   const prototype: unknown = Object.getPrototypeOf(value);
-  // Object.prototype of this realm or of another one: the only prototype without a prototype.
+  // Object.prototype of this realm or of another one is the only prototype that has none itself.
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
   if (!isPlain || Object.getOwnPropertySymbols(value).length > 0) {
-    throw refuse("invalid_request", "An object with a class or symbols is no value that a space can hold.", place);
+    throw refuse("invalid_request", "An object with a class or symbols is no value that a space can hold.", path);
   }
 }
 
 function refuse(
   code: "invalid_request" | "lone_surrogate" | "number_out_of_range" | "too_deep",
   message: string | undefined,
-  place: Place,
+  path: ValuePath,
 ): MeshError {
-  return new MeshError(code, message, { path: place.map(String) });
+  return new MeshError(code, message, { path: path.map(String) });
 }
 
 function bytesEqual(a: Uint8Array, b: Uint8Array): boolean {

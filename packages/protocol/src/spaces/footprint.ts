@@ -1,5 +1,5 @@
-// Where an operation wrote: what the engine stores with every revision and compares with what others read. What a single
-// patch leaves behind is in touch.ts.
+// Where an operation wrote: the engine stores this with every revision and compares it with what others read. touch.ts
+// has the trace of a single patch.
 // Why: docs/decisions/0020.
 import { applyWithFootprint } from "./apply.ts";
 import type { EntityDocument } from "./entity.ts";
@@ -8,7 +8,7 @@ import { type Footprint, type PathRead, touchOverlaps } from "./touch.ts";
 
 export type { Footprint, PathRead } from "./touch.ts";
 
-/** Throws PatchFailure as applyOperation does. Who needs the document too calls applyWithFootprint. */
+/** Throws PatchFailure as applyOperation does. Callers that also need the document call applyWithFootprint. */
 export function footprintOf(operation: Operation, before: EntityDocument | undefined): Footprint {
   return applyWithFootprint(before, operation).footprint;
 }

@@ -1,6 +1,6 @@
-// Signed writes: what a member signs to put its name under one commit, or the making or deletion of a branch. The envelope
-// names the payload by its hash and the place that it is for, so that a signature is good for this write and no other.
-// Signing and checking are others'.
+// Signed writes: what a member signs to put its name under one commit, or under the creation or deletion of a branch.
+// The envelope names the hash of the payload, and the space and branch, so that a signature is valid for this write and
+// no other. Signing and checking are done elsewhere.
 import { canonicalJson } from "../canonical/canonical-json.ts";
 import { encodeUtf8 } from "../encoding/utf8.ts";
 import type { JsonValue } from "../json/strict-json.ts";
@@ -8,7 +8,7 @@ import { canonicalCommitPayload, type EncodedCommit } from "./commit.ts";
 
 export type WriteCommand = "/memory/commit" | "/memory/branch/create" | "/memory/branch/delete";
 
-/** The making or deletion of a branch, as the log keeps it. */
+/** The creation or deletion of a branch, as the log keeps it. */
 export type BranchWrite = {
   readonly cmd: Exclude<WriteCommand, "/memory/commit">;
   readonly args: { readonly localSeq: number; readonly name: string; readonly [more: string]: JsonValue };
@@ -30,7 +30,7 @@ export function branchDeletion({ localSeq, name }: Pick<BranchCreation, "localSe
   return { cmd: "/memory/branch/delete", args: { localSeq, name } };
 }
 
-/** What is signed of a write: which command it is, and the text that its hash is of. */
+/** What is signed of a write: the command, and the text that is hashed. */
 export type SignedWrite = { readonly cmd: WriteCommand; readonly localSeq: number; readonly payload: string };
 
 export function signedCommit(commit: EncodedCommit): SignedWrite {
@@ -41,11 +41,11 @@ export function signedBranchWrite(write: BranchWrite): SignedWrite {
   return { cmd: write.cmd, localSeq: write.args.localSeq, payload: canonicalJson(write) };
 }
 
-/** It may say more than this (a time, a nonce); all of it is signed and kept. */
+/** An envelope may have more fields (a time, a nonce); all of it is signed and stored. */
 export type InvocationEnvelope = {
-  /** Who signs: the member's public key. */
+  /** The public key of the signing member. */
   readonly iss: string;
-  /** What it is about: mesh id and space. */
+  /** What the write is about: mesh id and space. */
   readonly sub: { readonly mesh: string; readonly space: string };
   readonly cmd: WriteCommand;
   readonly args: {
@@ -56,10 +56,10 @@ export type InvocationEnvelope = {
   };
 };
 
-/** As it stands in a commit: `signature` is ed25519 over `invocationBytes`, 128 lower-case hex digits. */
+/** The form in a commit: `signature` is ed25519 over `invocationBytes`, 128 lower-case hex digits. */
 export type Invocation = { readonly envelope: InvocationEnvelope; readonly signature: string };
 
-/** Whose write it is, and where. */
+/** The member that writes, and where it writes. */
 export type SigningPlace = {
   readonly publicKey: string;
   readonly meshId: string;
@@ -67,7 +67,7 @@ export type SigningPlace = {
   readonly sessionId: string;
 };
 
-/** The envelope that has to be signed for a write; `payloadHash` is that of its payload. */
+/** The envelope to sign for a write; `payloadHash` is the hash of its payload. */
 export function envelopeOf(
   { publicKey, meshId, space, sessionId }: SigningPlace,
   { cmd, localSeq }: Pick<SignedWrite, "cmd" | "localSeq">,
@@ -77,7 +77,7 @@ export function envelopeOf(
   return { iss: publicKey, sub, cmd, args: { sessionId, localSeq, payloadHash } };
 }
 
-/** The label keeps a signature made for this from being good for anything else. */
+/** The label keeps a signature made for this purpose from being valid for any other. */
 export function invocationBytes(envelope: JsonValue): Uint8Array {
   return encodeUtf8(`claudemesh-invocation-1\0${canonicalJson(envelope)}`);
 }

@@ -1,6 +1,6 @@
-// What merging one branch into another comes to, entity by entity, from three documents each: the ancestor's at the base
-// and those of source and target now. An entity that both changed differently is a conflict: nobody but its users knows
-// whether two edits of one document go together. Pure; the base and the documents are found by the engine.
+// Decides the merge of one branch into another, entity by entity, from three documents each: the ancestor at the base,
+// and the present ones of source and target. An entity that both changed differently is a conflict, because only the
+// users of the document can know whether two edits go together. Pure; the engine finds the base and the documents.
 // Why: docs/decisions/0022.
 import type { JsonValue } from "../json/strict-json.ts";
 import type { CommitReads, ConfirmedRead, MergeContext } from "./commit.ts";
@@ -9,7 +9,7 @@ import { encodeFabric, fabricEqual } from "./fabric-value.ts";
 import { type EncodedOperation, encodeOperation } from "./operation-wire.ts";
 import type { Operation } from "./operations.ts";
 
-/** Undefined: absent or deleted. */
+/** Each document is undefined where the entity is absent or deleted. */
 export type MergeEntity = {
   readonly id: EntityId;
   readonly ancestor: EntityDocument | undefined;
@@ -22,7 +22,7 @@ export type MergeResolutions = ReadonlyMap<EntityId, EntityDocument | null>;
 
 export type MergeView = {
   readonly target: BranchId;
-  /** The space's seq at which source and target were looked at. */
+  /** The space's seq at which source and target were read. */
   readonly seq: number;
   readonly merge: MergeContext;
 };
@@ -46,12 +46,15 @@ export type MergePlan =
   | { readonly status: "conflict"; readonly conflicts: readonly MergeConflict[] }
   | { readonly status: "up_to_date" };
 
-/** Whether the source has something that the merge has to bring over, or that somebody has to choose about. */
+/** Whether the source has something that the merge must bring over, or that a caller must decide. */
 export function needsMerge({ ancestor, source, target }: MergeEntity): boolean {
   return !sameDocument(source, ancestor) && !sameDocument(source, target);
 }
 
-/** `entities`: every one that the source wrote since the base; more do no harm. Answers are in the order of the ids. */
+/**
+ * `entities` must contain every entity that the source wrote since the base; more do no harm. Results are in the order
+ * of the ids.
+ */
 export function planMerge(entities: readonly MergeEntity[], resolutions: MergeResolutions, view: MergeView): MergePlan {
   const conflicts: MergeConflict[] = [];
   const operations: Operation[] = [];
@@ -64,7 +67,7 @@ export function planMerge(entities: readonly MergeEntity[], resolutions: MergeRe
       continue;
     }
     operations.push(change.operation);
-    // Both sides are read whole: a write on either before the merge is committed makes the proposal stale.
+    // Both sides are read whole: a write to either before the merge is committed makes the proposal stale.
     confirmed.push({ id: entity.id, branch: view.merge.sourceBranch, path: [], seq: view.seq });
     confirmed.push({ id: entity.id, branch: view.target, path: [], seq: view.seq });
   }
@@ -74,7 +77,7 @@ export function planMerge(entities: readonly MergeEntity[], resolutions: MergeRe
   return { status: "ready", proposal, merged: operations.map(({ id }) => id) };
 }
 
-/** Resolutions for entities that are no conflict: a caller who believes in one that is gone is told so. */
+/** Resolutions for entities without a conflict. They are refused, so that a caller learns that the conflict is gone. */
 export function findIdleResolutions(
   entities: readonly MergeEntity[],
   resolutions: MergeResolutions,
@@ -93,7 +96,8 @@ function planEntity(entity: MergeEntity, resolutions: MergeResolutions): EntityC
   if (!needsMerge(entity)) return { kind: "nothing" };
   if (isConflict(entity)) {
     const resolution = resolutions.get(id);
-    // Written even if it is what the target holds: the merge must be recorded, or the conflict comes back for ever.
+    // Written even if it equals the target's document: the merge must be recorded, or the conflict would come back at
+    // every merge.
     if (resolution !== undefined) return { kind: "write", operation: toOperation(id, resolution ?? undefined) };
     const conflict = { id, source: source ?? null, target: target ?? null, ancestor: ancestor ?? null };
     return { kind: "conflict", conflict };
@@ -101,7 +105,7 @@ function planEntity(entity: MergeEntity, resolutions: MergeResolutions): EntityC
   return { kind: "write", operation: toOperation(id, source) };
 }
 
-/** Both sides have changed it, differently. */
+/** Both sides have changed the entity, differently. */
 export function isConflict(entity: MergeEntity): boolean {
   return needsMerge(entity) && !sameDocument(entity.target, entity.ancestor);
 }
@@ -116,7 +120,7 @@ export type BranchDiff = {
   readonly modified: readonly EntityId[];
 };
 
-/** What a branch has that its base had not, by id, each list in the order of the ids. */
+/** What changed on a branch since its base, by id; each list is in the order of the ids. */
 export function diffEntities(
   entities: readonly { id: EntityId; ancestor: EntityDocument | undefined; current: EntityDocument | undefined }[],
 ): BranchDiff {
@@ -131,7 +135,7 @@ export function diffEntities(
   return { added, removed, modified };
 }
 
-/** The plan as JSON, values encoded. */
+/** The plan as JSON, with encoded values. */
 export function encodeMergePlan(plan: MergePlan): EncodedMergePlan {
   if (plan.status === "up_to_date") return plan;
   if (plan.status === "ready") {
@@ -174,7 +178,7 @@ function sameDocument(a: EntityDocument | undefined, b: EntityDocument | undefin
   return fabricEqual(a, b);
 }
 
-/** By code units, the same on every machine. */
+/** Orders by code units, which is the same on every machine. */
 function byId(a: { readonly id: EntityId }, b: { readonly id: EntityId }): number {
   return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
 }

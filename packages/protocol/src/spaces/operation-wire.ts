@@ -1,5 +1,5 @@
-// Operations on the wire: values encoded, one flat schema for the three kinds and one for the patches, so that a refusal
-// names the field that is wrong; which fields a kind has is checked when it is read.
+// Operations on the wire: encoded values, one flat schema for the three kinds and one for the patches, so that a
+// refusal names the field that is wrong. The reader checks which fields each kind has.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { MeshError } from "../errors/errors.ts";
 import type { JsonValue } from "../json/strict-json.ts";
@@ -51,7 +51,7 @@ const patchFields = {
   splice: ["index", "remove", "add"],
 } as const;
 
-/** `field` says where in the request the operation stands. */
+/** `field` is the path of the operation in the request. */
 export function readOperation(encoded: EncodedOperation, field: string): Operation {
   const { op, id } = encoded;
   if (!isEntityId(id)) {
@@ -118,7 +118,7 @@ function encodePatch(patch: PatchOp): EncodedPatch {
   }
 }
 
-/** Which of the flat schema's fields a kind has: all of its own and no other's. */
+/** Checks that an operation has all the fields of its kind, and no other kind's. */
 function checkFields(encoded: object, common: readonly string[], own: readonly string[], field: string): void {
   const missing = own.find((name) => !Object.hasOwn(encoded, name));
   if (missing !== undefined) {
@@ -130,7 +130,7 @@ function checkFields(encoded: object, common: readonly string[], own: readonly s
   }
 }
 
-/** A refusal of a value names the field in the request that holds it. */
+/** Decodes a value; a refusal names the field of the request that holds it. */
 function decodeAt(json: JsonValue, field: string): FabricValue {
   try {
     return decodeFabric(json);

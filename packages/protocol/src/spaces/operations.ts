@@ -1,5 +1,5 @@
-// What a commit may do to one entity: set, patch, delete; and what a patch is made of. Here values are decoded; their
-// wire form and the schemas are in commit.ts. How operations change a document is in apply.ts.
+// What a commit may do to one entity: set, patch, delete; and the kinds of patches. Values are decoded here; the wire
+// form and the schemas are in commit.ts, and apply.ts changes documents.
 import type { EntityDocument, EntityId } from "./entity.ts";
 import type { FabricValue } from "./fabric-value.ts";
 
@@ -28,7 +28,7 @@ export type ReplacePatch = { readonly op: "replace"; readonly path: string; read
 export type RemovePatch = { readonly op: "remove"; readonly path: string };
 export type MovePatch = { readonly op: "move"; readonly from: string; readonly path: string };
 export type TestPatch = { readonly op: "test"; readonly path: string; readonly value: FabricValue };
-/** Takes `remove` items out of the array at `path`, from `index` on, and puts those of `add` in their place. */
+/** Removes `remove` items from the array at `path`, beginning at `index`, and inserts those of `add` in their place. */
 export type SplicePatch = {
   readonly op: "splice";
   readonly path: string;

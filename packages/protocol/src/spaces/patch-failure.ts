@@ -1,21 +1,21 @@
-// Why a patch did not fit the document that it found: a PatchError with the operation, the patch and its path.
+// Why a patch did not fit the document: a PatchError with the operation, the patch and its path.
 // Why: docs/decisions/0021.
 import { MeshError } from "../errors/errors.ts";
 import type { PatchOp } from "./operations.ts";
 
 export type PatchFailureReason =
   | "not_a_pointer"
-  /** Nothing is at the path, or at a parent that this patch does not make. */
+  /** There is nothing at the path, or at a parent that this patch does not create. */
   | "missing"
   /** A parent on the path is a leaf. */
   | "not_a_container"
   | "not_an_array"
-  /** Beyond the end of the array, or no index at all. */
+  /** The index is beyond the end of the array, or not an index. */
   | "bad_index"
   /** The whole document can only be an object, and only a delete removes it. */
   | "not_a_document"
   | "test_failed"
-  /** A move below its own source. */
+  /** The target of a move is inside its own source. */
   | "into_itself"
   | "too_deep"
   | "too_large";
@@ -34,9 +34,9 @@ const explanations: Readonly<Record<PatchFailureReason, string>> = {
 };
 
 export type PatchFailureDetails = {
-  /** Which operation of the commit. */
+  /** The index of the operation in the commit. */
   readonly operationIndex?: number | undefined;
-  /** Which patch of the operation. */
+  /** The index of the patch in the operation. */
   readonly patchIndex: number;
   readonly op: PatchOp["op"];
   readonly path: string;

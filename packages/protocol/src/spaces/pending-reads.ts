@@ -1,6 +1,6 @@
-// SPC-3, the soundness of pending reads: a read that saw this session's own unconfirmed commits rests on those layers
-// and on the confirmed state under them. Pure: which writes must be looked at, and which may be left out, is decided
-// here; the engine looks. Erring means scanning more, or asking for a basis: that costs a retry, never the data.
+// SPC-3, the soundness of pending reads: a read that saw this session's own unconfirmed commits depends on those layers
+// and on the confirmed state under them. Pure: this file decides which writes must be checked and which may be ignored;
+// the engine checks them. When in doubt it checks more, or asks for a basis: that costs a retry, and never data.
 // Why: docs/decisions/0020.
 import type { EntityId, ReadPath } from "./entity.ts";
 import {
@@ -15,7 +15,7 @@ import {
 } from "./touch.ts";
 import { comparisonCost, type Work } from "./work.ts";
 
-/** As it comes in a commit: one entry per layer. */
+/** The form in a commit: one entry per layer. */
 export type PendingRead = {
   readonly id: EntityId;
   readonly path: ReadPath;
@@ -31,11 +31,13 @@ export type GroupedPendingRead = {
   readonly path: ReadPath;
   readonly shallow?: boolean;
   readonly basisSeq?: number;
-  /** Ascending, each once. */
+  /** In ascending order, without duplicates. */
   readonly localSeqs: readonly number[];
 };
 
-/** A named layer: an accepted commit of this session, with the footprints of its operations on the entity read. */
+/**
+ * A named layer: an accepted commit of this session, with the footprints of its operations on the entity that was read.
+ */
 export type NamedLayer = { readonly seq: number; readonly footprints: readonly Footprint[] };
 
 export type PendingReadDecision =
@@ -48,7 +50,7 @@ export type PendingReadDecision =
     }
   | { readonly kind: "basis_required" };
 
-/** Where entries of one read disagree, the safe side wins: deep before shallow, the lowest basis. */
+/** Where entries of one read disagree, the safe value wins: deep before shallow, the lowest basis. */
 export function groupPendingReads(reads: readonly PendingRead[]): GroupedPendingRead[] {
   const groups = new Map<string, PendingRead[]>();
   for (const read of reads) {
@@ -78,24 +80,26 @@ export function decidePendingRead(
   layers: readonly NamedLayer[],
   work?: Work,
 ): PendingReadDecision {
-  const asked: PathRead = read.shallow === true ? { path: read.path, shallow: true } : { path: read.path };
+  const plainRead: PathRead = read.shallow === true ? { path: read.path, shallow: true } : { path: read.path };
   const touches = layers.flatMap(({ footprints }) => footprints.flat());
   work?.spend(touches.length * comparisonCost(read.path));
-  if (read.basisSeq === undefined) return decideByCover(asked, layers);
+  if (read.basisSeq === undefined) return decideByCover(plainRead, layers);
   return {
     kind: "scan",
-    scan: spreadOverMoves(asked, touches, work),
+    scan: spreadOverMoves(plainRead, touches, work),
     fromSeq: read.basisSeq,
     ignoreSeqs: layers.map(({ seq }) => seq),
   };
 }
 
-/** Beyond so many moves, following them costs more than it saves: the read counts as one of the whole document. */
+/**
+ * Beyond this many moves, following them costs more than it saves, and the read counts as one of the whole document.
+ */
 const maxMovesFollowed = 64;
 
 /**
- * Content that a named layer moved shows at the read path though it was written elsewhere. So the read counts as one of
- * the whole array and of a move's source and target, and these again as reads, until nothing is added.
+ * Content that a named layer moved is visible at the read path though it was written elsewhere. So the read counts as
+ * one of the whole array and of a move's source and target, and each of these again as a read, until nothing is added.
  */
 export function spreadOverMoves(read: PathRead, touches: readonly Touch[], work?: Work): PathRead[] {
   const moves = touches.filter(movesContent);
@@ -121,7 +125,7 @@ function isSameDeepRead(read: PathRead, path: ReadPath): boolean {
   return read.shallow !== true && read.path.length === path.length && path.every((key, at) => key === read.path[at]);
 }
 
-/** Without a basis, only a layer that wrote the whole of what was read says what was under it: nothing that matters. */
+/** Without a basis, only a layer that wrote everything that was read makes the state under it irrelevant. */
 function decideByCover(read: PathRead, layers: readonly NamedLayer[]): PendingReadDecision {
   const touches = layers.flatMap(({ seq, footprints }) => footprints.flat().map((touch) => ({ seq, touch })));
   const coverIndex = touches.findLastIndex(({ touch }) => touchCovers(touch, read.path));
@@ -138,7 +142,7 @@ function decideByCover(read: PathRead, layers: readonly NamedLayer[]): PendingRe
 }
 
 /**
- * The state under the stack is unknown here: what is an object now may have been an array when the client looked, so a
+ * The state under the stack is unknown here: what is an object now may have been an array when the client read it, so a
  * key that looks like an index counts as one.
  */
 function mayMoveInto(touch: Touch, read: PathRead): boolean {

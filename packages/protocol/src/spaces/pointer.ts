@@ -2,11 +2,14 @@
 import { MeshError } from "../errors/errors.ts";
 import { type ReadPath, spaceLimits } from "./entity.ts";
 
-/** Undefined unless the text is a pointer: empty, or `/` before each key, with `~` only in `~0` and `~1`. */
+/**
+ * Undefined where the text is no pointer: it must be empty, or have `/` before each key, with `~` only in `~0` and
+ * `~1`.
+ */
 export function parsePointer(pointer: string): string[] | undefined {
   if (pointer === "") return [];
   if (!pointer.startsWith("/") || /~(?![01])/.test(pointer)) return undefined;
-  // `~1` first: `~01` is the key `~1`, not `/`.
+  // `~1` is replaced first: `~01` is the key `~1`, not `/`.
   return pointer
     .slice(1)
     .split("/")
@@ -17,7 +20,7 @@ export function formatPointer(path: ReadPath): string {
   return path.map((key) => `/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }
 
-/** For input: a pointer that is one and is within bounds, or the refusal that names the field. */
+/** Reads a pointer from a request, within limits; otherwise throws a refusal that names the field. */
 export function readPointer(pointer: string, field: string): string[] {
   const path = parsePointer(pointer);
   if (path === undefined || !pointer.isWellFormed()) {
@@ -29,7 +32,7 @@ export function readPointer(pointer: string, field: string): string[] {
   return path;
 }
 
-/** An array's index as RFC 6901 writes it: decimal digits without leading zeros. */
+/** The index of an array as RFC 6901 writes it: decimal digits without leading zeros. */
 export function isIndex(segment: string): boolean {
   return /^(0|[1-9][0-9]{0,15})$/.test(segment);
 }

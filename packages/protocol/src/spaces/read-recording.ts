@@ -1,5 +1,5 @@
-// What a replica says about its reads: the fewest reads that stand for all that was touched, and the layers of its own
-// unconfirmed commits that one of them rests on.
+// What a replica reports of its reads: the fewest reads that cover everything that was touched, and the layers of its
+// own unconfirmed commits on which each of them depends.
 
 import { footprintOverlaps } from "./footprint.ts";
 import { spreadOverMoves } from "./pending-reads.ts";
@@ -7,7 +7,7 @@ import type { Footprint, PathRead } from "./touch.ts";
 
 type Node = { readonly children: Map<string, Node>; deep: boolean; shallow: boolean };
 
-/** A deep read stands for every read at its path and below; a shallow one only for itself. Order is kept by path. */
+/** A deep read covers every read at its path and below; a shallow read covers only itself. The order is by path. */
 export function collapseReads(reads: readonly PathRead[]): PathRead[] {
   const root = newNode();
   for (const { path, shallow } of reads) {
@@ -44,12 +44,12 @@ function collect(node: Node, path: readonly string[], into: PathRead[]): void {
   for (const [key, child] of node.children) collect(child, [...path, key], into);
 }
 
-/** An own commit that is not confirmed yet, with the footprints of its operations on the entity read. */
+/** An own commit that is not confirmed yet, with the footprints of its operations on the entity that was read. */
 export type StackLayer = { readonly localSeq: number; readonly footprints: readonly Footprint[] };
 
 /**
- * The layers that a read of the stack's result rests on, content that they moved there included: each becomes one
- * pending read with the basis of the stack. None means that the read is one of confirmed state.
+ * The layers on which a read of the stack's result depends, including content that they moved there. Each becomes one
+ * pending read with the basis of the stack. An empty list means that the read is one of confirmed state.
  */
 export function layersRead(read: PathRead, stack: readonly StackLayer[]): number[] {
   const reads = spreadOverMoves(

@@ -1,18 +1,18 @@
-// The touches of many writes, by path, so that many reads are compared with them in the time that their paths take. Says the
-// same as touchOverlaps does for each pair, and a test compares the two.
+// The touches of many writes, indexed by path, so that comparing a read with all of them takes time proportional to its
+// path. The result is the same as that of touchOverlaps for each pair, and a test compares the two.
 // Why: docs/decisions/0117.
 import type { ReadPath } from "./entity.ts";
 import type { Footprint, PathRead, Spot } from "./touch.ts";
 import { type Work, workCosts } from "./work.ts";
 
-/** Seqs of the newest write of each kind; 0: there is none. */
+/** The seqs of the newest write of each kind; 0 where there is none. */
 type Node = {
   readonly children: Map<string, Node>;
   /** At this path. */
   at: number;
   /** At this path or below it. */
   below: number;
-  /** At one of the next keys, which was not there before or is not there after. */
+  /** At one of the next keys, where the key did not exist before or does not exist after. */
   changedKeys: number;
 };
 
@@ -35,7 +35,7 @@ export class TouchIndex {
     }
   }
 
-  /** The seq of the newest write that overlaps the read; 0: none does. */
+  /** The seq of the newest write that overlaps the read; 0 where none does. */
   newestOverlap({ path, shallow }: PathRead): number {
     this.#work.spend((path.length + 1) * workCosts.keyIndexed);
     let node = this.#root;
@@ -59,7 +59,7 @@ export class TouchIndex {
     if (last !== undefined && keeps !== true) parents.changedKeys = Math.max(parents.changedKeys, seq);
   }
 
-  /** Down to the node at the path, past nodes that learn of what is below them. */
+  /** Walks down to the node at the path, and records in each node on the way that something below it was written. */
   #walk(seq: number, path: ReadPath): Node {
     let node = this.#root;
     node.below = Math.max(node.below, seq);
@@ -76,8 +76,8 @@ function newNode(): Node {
 }
 
 function childOf(node: Node, key: string): Node {
-  const known = node.children.get(key);
-  if (known !== undefined) return known;
+  const existing = node.children.get(key);
+  if (existing !== undefined) return existing;
   const child = newNode();
   node.children.set(key, child);
   return child;

@@ -1,9 +1,9 @@
-// What a read sees: the value at a path of a document, and the keys only for a shallow one.
+// What a read sees: the value at a path of a document, or only the keys for a shallow read.
 import type { EntityDocument, ReadPath } from "./entity.ts";
 import { type FabricValue, isFabricArray, isFabricObject } from "./fabric-value.ts";
 import { isIndex } from "./pointer.ts";
 
-/** `undefined` is a value, so that nothing being there is told apart from it. */
+/** `undefined` is a value in documents, so absence is represented separately. */
 export type ValueAt = { readonly exists: true; readonly value: FabricValue } | { readonly exists: false };
 
 const absent: ValueAt = { exists: false };
@@ -25,11 +25,11 @@ export function valueAt(document: EntityDocument | undefined, path: ReadPath): V
   return { exists: true, value };
 }
 
-/** All that a shallow read may look at: an object's keys, an array's length, a leaf. */
+/** What a shallow read sees: the keys of an object, the length of an array, or a leaf. */
 export function shallowAt(document: EntityDocument | undefined, path: ReadPath): ValueAt {
-  const found = valueAt(document, path);
-  if (!found.exists) return found;
-  if (isFabricArray(found.value)) return { exists: true, value: { length: found.value.length } };
-  if (isFabricObject(found.value)) return { exists: true, value: Object.keys(found.value).sort() };
-  return found;
+  const whole = valueAt(document, path);
+  if (!whole.exists) return whole;
+  if (isFabricArray(whole.value)) return { exists: true, value: { length: whole.value.length } };
+  if (isFabricObject(whole.value)) return { exists: true, value: Object.keys(whole.value).sort() };
+  return whole;
 }

@@ -1,5 +1,5 @@
-// What a space can be asked, as schemas of the inputs on HTTP and WebSocket. The space's name stands in every one; on
-// HTTP it comes from the path. The parts of a commit are in commit.ts, and what cannot be said in a schema is checked
+// The requests about a space, as schemas of their inputs on HTTP and WebSocket. Each contains the name of the space; on
+// HTTP it comes from the path. The parts of a commit are in commit.ts, and what a schema cannot express is checked
 // where the input is read.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { MeshError } from "../errors/errors.ts";
@@ -10,14 +10,14 @@ import { type EntityDocument, fitsDocument, isEntityDocument, isEntityId, spaceL
 import { decodeFabric } from "./fabric-value.ts";
 import type { MergeResolutions } from "./merge.ts";
 
-/** Not every store can hold U+0000, and none holds a name with it. */
+/** Not every store can hold U+0000, so no name may contain it. */
 const withoutNul = "^[^\\u0000]*$";
 const spaceName = { type: "string", minLength: 1, maxLength: limits.nameCharacters, pattern: withoutNul } as const;
 const seq = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
 const limit = { type: "integer", minimum: 1, maximum: spaceLimits.pageItems } as const;
 const opaque = { type: "string", minLength: 1, maxLength: 128, pattern: "^[!-~]+$" } as const;
 const cursor = { type: "string", minLength: 1, maxLength: 4_096, pattern: withoutNul } as const;
-/** Only the beginning of an id; the empty one is every id's. */
+/** Only the beginning of an id; the empty prefix matches every id. */
 const idPrefix = { type: "string", maxLength: spaceLimits.entityIdCharacters, pattern: withoutNul } as const;
 const newBranchName = { ...spaceName } as const;
 
@@ -33,14 +33,14 @@ export type SpaceCreateInput = FromSchema<typeof spaceCreateInputSchema>;
 export const spaceListInputSchema = input([], { after: spaceName, limit }) satisfies JSONSchema;
 export type SpaceListInput = FromSchema<typeof spaceListInputSchema>;
 
-/** Only an owner may ask. */
+/** Only an owner may change the policy. */
 export const spacePolicyInputSchema = input(["space", "signedWrites"], {
   space: spaceName,
   signedWrites: { type: "string", enum: ["optional", "required"] },
 }) satisfies JSONSchema;
 export type SpacePolicyInput = FromSchema<typeof spacePolicyInputSchema>;
 
-/** The same openId again gets the same session and token while it is current. */
+/** The same openId again gets the same session and token while that session is current. */
 export const sessionOpenInputSchema = input(["space", "openId"], {
   space: spaceName,
   openId: { ...opaque, maxLength: spaceLimits.openIdCharacters },
@@ -63,7 +63,7 @@ export const verdictInputSchema = input(["space", "sessionId", "localSeq"], {
 }) satisfies JSONSchema;
 export type VerdictInput = FromSchema<typeof verdictInputSchema>;
 
-/** Replaces what the session watches on the branch. Frames start behind `seenSeq`. */
+/** Replaces what the session watches on the branch. Frames begin after `seenSeq`. */
 export const watchInputSchema = input(["space", "sessionId", "sessionToken"], {
   space: spaceName,
   ...holder,
@@ -74,7 +74,7 @@ export const watchInputSchema = input(["space", "sessionId", "sessionToken"], {
 }) satisfies JSONSchema;
 export type WatchInput = FromSchema<typeof watchInputSchema>;
 
-/** `entityId` and not `id`, which on a frame is the request's. */
+/** The field is `entityId` and not `id`, because `id` on a frame is that of the request. */
 export const entityInputSchema = input(["space", "entityId"], {
   space: spaceName,
   entityId: entityIdSchema,
@@ -100,9 +100,9 @@ export type ReadQuery =
   | { readonly kind: "prefix"; readonly prefix: string; readonly cursor: string | undefined };
 
 /** Without ids and without a prefix, every entity is listed. */
-export function readQuery({ ids, prefix, cursor: place }: QueryInput): ReadQuery {
-  if (ids === undefined) return { kind: "prefix", prefix: prefix ?? "", cursor: place };
-  if (prefix !== undefined || place !== undefined) {
+export function readQuery({ ids, prefix, cursor }: QueryInput): ReadQuery {
+  if (ids === undefined) return { kind: "prefix", prefix: prefix ?? "", cursor };
+  if (prefix !== undefined || cursor !== undefined) {
     throw new MeshError("invalid_request", "A query has ids, or a prefix and a cursor, not both.", { field: "ids" });
   }
   return { kind: "ids", ids };
@@ -127,7 +127,7 @@ export function readLogPlace({ after, before, newest = false }: LogInput): { aft
   return before === undefined ? { after: after ?? 0 } : { before };
 }
 
-/** What a commit's invocationRef or authorizationRef names. */
+/** Reads what a commit's invocationRef or authorizationRef names. */
 export const invocationInputSchema = input(["space", "ref"], { space: spaceName, ref: opaque }) satisfies JSONSchema;
 export type InvocationInput = FromSchema<typeof invocationInputSchema>;
 
@@ -166,7 +166,7 @@ export const mergeProposeInputSchema = input(["space", "source", "target"], {
 }) satisfies JSONSchema;
 export type MergeProposeInput = FromSchema<typeof mergeProposeInputSchema>;
 
-/** Resolutions decoded: a document, or null for a deletion. */
+/** Decoded resolutions: a document, or null for a deletion. */
 export function readResolutions(resolutions: { readonly [id: string]: unknown } | undefined): MergeResolutions {
   const read = new Map<string, EntityDocument | null>();
   for (const [id, encoded] of Object.entries(resolutions ?? {})) {

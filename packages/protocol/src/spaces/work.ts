@@ -1,23 +1,23 @@
-// How much work a commit makes for the server that decides it, counted while it is done, and its bound. A few bytes of a
-// commit can ask for very much: a splice moves what follows it, a read is compared with every later write. The server is
-// one event loop, so that what takes long stops everyone. A unit is about a nanosecond of an ordinary machine.
+// How much work a commit causes for the server, counted while it is done, and the limit. A few bytes of a commit can
+// cause very much work: a splice moves all items behind it, and a read is compared with every later write. The server
+// runs one event loop, so that slow work delays every caller. A unit is about a nanosecond of an ordinary machine.
 // Why: docs/decisions/0115.
 import { MeshError } from "../errors/errors.ts";
 
-/** What one commit may cost. The most expensive commit that is admitted takes less than a tenth of a second. */
+/** The largest cost of one commit. The most expensive commit that is admitted takes less than a tenth of a second. */
 export const commitWorkMax = 80_000_000;
 
-/** What the commits of one transaction may cost before the others have to wait for the next one. */
+/** The largest cost of the commits of one transaction; further commits wait for the next transaction. */
 export const transactionWorkMax = 20_000_000;
 
-/** Measured; what is rare in a real commit may be counted as more than it takes, and never as much less. */
+/** Measured values. Work that is rare in real commits may be counted too high, and never much too low. */
 export const workCosts = {
   patch: 3_000,
   /** One key of a path, in a patch, a read or a later write. */
   pathKey: 500,
-  /** An item of an array that is copied, or that a change before it moves. */
+  /** An item of an array that is copied, or that moves because of a change before it. */
   itemMoved: 1,
-  /** A key of a small object that is copied, and of one that has become a hash table. */
+  /** A key of a small object that is copied, and a key of one that has become a hash table. */
   keyCopied: 60,
   keyOfLargeCopied: 700,
   keyCompared: 100,
@@ -26,17 +26,17 @@ export const workCosts = {
   character: 12,
   /** A row that is looked up or written. */
   row: 5_000,
-  /** A read, for each branch that it looks through. */
+  /** A read, for each branch through which it looks. */
   read: 1_000,
-  /** A key of a read's or a later write's path, in an index of the later writes. */
+  /** A key in the path of a read or of a later write, in an index of the later writes. */
   keyIndexed: 250,
-  /** A read that is compared with one touch of a later write. */
+  /** The comparison of a read with one touch of a later write. */
   comparison: 100,
   /** A key of the read's path, which such a comparison may look at to its end. */
   pathKeyCompared: 10,
 } as const;
 
-/** From so many keys on an object is a hash table. */
+/** From this many keys on an object is a hash table. */
 export const largeObjectKeys = 128;
 
 export class Work {
@@ -44,7 +44,7 @@ export class Work {
   readonly #onSpent: ((units: number) => void) | undefined;
   #spent = 0;
 
-  /** `onSpent` hears of all of it, also of what was refused. */
+  /** `onSpent` is called with all work, including that of refused commits. */
   constructor(limit = Number.POSITIVE_INFINITY, onSpent?: (units: number) => void) {
     this.#limit = limit;
     this.#onSpent = onSpent;
@@ -54,7 +54,7 @@ export class Work {
     return this.#spent;
   }
 
-  /** Throws when it has become too much; what was begun is then left undone. */
+  /** Throws when the limit is exceeded; the caller then rolls back what was begun. */
   spend(units: number): void {
     this.#spent += units;
     this.#onSpent?.(units);
@@ -64,12 +64,12 @@ export class Work {
   }
 }
 
-/** What it costs to compare a read, or a place, of this path with one touch of a later write. */
+/** The cost of comparing a read of this path with one touch of a later write. */
 export function comparisonCost(path: readonly string[]): number {
   return workCosts.comparison + path.length * workCosts.pathKeyCompared;
 }
 
-/** What it costs to copy an object with so many keys. */
+/** The cost of copying an object with this many keys. */
 export function copyCost(keys: number): number {
   return keys * (keys > largeObjectKeys ? workCosts.keyOfLargeCopied : workCosts.keyCopied);
 }

@@ -1,6 +1,6 @@
-// A naive world for pending reads: a client that stacks commits on an old confirmed state and reads the result, and a
-// server where others' writes came in between. Says what a rule decided and whether the read saw what a serial run
-// would have shown. For tests only.
+// A naive model of pending reads: a client that stacks commits on an old confirmed state and reads the result, and a
+// server where writes of others came in between. Reports what a rule decided, and whether the read saw what a serial
+// run would have shown. For tests only.
 
 import type { EntityDocument } from "../spaces/entity.ts";
 import { fabricEqual } from "../spaces/fabric-value.ts";
@@ -25,7 +25,7 @@ export type PendingRule = (
 ) => PendingReadDecision;
 
 export type WorldOutcome =
-  /** No pending read came about: a layer was rejected, or the read rests on no layer. */
+  /** There was no pending read: a layer was rejected, or the read depends on no layer. */
   | "void"
   | "basis_required"
   | "stale"
@@ -40,11 +40,11 @@ const basisSeq = 10;
 
 export type WorldChoice = {
   readonly withBasis: boolean;
-  /** The read names the whole stack, or only the layers that it rests on. */
+  /** Whether the read names the whole stack, or only the layers on which it depends. */
   readonly nameAll: boolean;
 };
 
-/** One world per seed; `anomalies` holds the first seeds that show one. */
+/** Runs one model per seed; `anomalies` holds the first seeds that show one. */
 export function tallyPendingWorlds(rule: PendingRule, choice: WorldChoice, seeds: { from: number; to: number }) {
   const counts: Record<WorldOutcome, number> = { void: 0, basis_required: 0, stale: 0, sound: 0, anomaly: 0 };
   const anomalies: number[] = [];
@@ -97,7 +97,9 @@ function buildStack(pick: Pick, base: EntityDocument | undefined) {
   return { stack, seen };
 }
 
-/** The own layers in order, with foreign commits before, between and after them; undefined if a layer is rejected. */
+/**
+ * The own layers in order, with foreign commits before, between and after them; undefined where a layer is rejected.
+ */
 function serve(pick: Pick, base: EntityDocument | undefined, stack: readonly ClientLayer[]) {
   const commits: ServerCommit[] = [];
   let document = base;

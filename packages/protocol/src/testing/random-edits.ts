@@ -1,5 +1,5 @@
-// Random documents, operations and reads from one seed, over few keys, so that they meet: keys that are an index in an
-// array and a key in an object are among them. For tests only.
+// Random documents, operations and reads from one seed, over so few keys that they often meet. Some keys are an index
+// in an array and a key in an object. For tests only.
 import { applyWithFootprint } from "../spaces/apply.ts";
 import type { EntityDocument } from "../spaces/entity.ts";
 import type { FabricValue } from "../spaces/fabric-value.ts";
@@ -14,7 +14,7 @@ export type Pick = (below: number) => number;
 export const entityId = "task:1";
 const keys = ["a", "b", "0", "1", "2", "-"] as const;
 
-/** Mulberry32: small, and the same everywhere. */
+/** Mulberry32: short, and the same on every machine. */
 export function seededPick(seed: number): Pick {
   let state = seed >>> 0;
   return (below) => {
@@ -29,7 +29,7 @@ function oneOf<T>(pick: Pick, items: readonly T[]): T {
   return items[pick(items.length)] as T;
 }
 
-/** Leaves differ from one another nearly always, so that one value does not pass for another by chance. */
+/** Leaves nearly always differ from one another, so that one value does not pass for another by chance. */
 function randomValue(pick: Pick, depth = 3): FabricValue {
   const kind = depth === 0 ? 0 : pick(5);
   if (kind <= 1) return pick(12) === 0 ? undefined : pick(1_000_000);
@@ -45,7 +45,7 @@ export function randomDocument(pick: Pick): EntityDocument | undefined {
   return pick(10) === 0 ? undefined : randomObject(pick, 3);
 }
 
-/** Mostly a path on which the document has something, sometimes with one key more, sometimes any. */
+/** Mostly a path at which the document has a value, sometimes with one more key, sometimes any path. */
 export function randomPath(pick: Pick, document: EntityDocument | undefined): string[] {
   if (pick(6) === 0) return Array.from({ length: pick(4) }, () => oneOf(pick, keys));
   const path: string[] = [];
@@ -89,7 +89,7 @@ export function randomPatch(pick: Pick, document: EntityDocument | undefined): P
 
 export type Edited = { readonly document: EntityDocument | undefined; readonly footprint: Footprint };
 
-/** Undefined when the operation does not fit the document. */
+/** Undefined where the operation does not fit the document. */
 export function applyIfFits(document: EntityDocument | undefined, operation: Operation): Edited | undefined {
   try {
     return applyWithFootprint(document, operation);
@@ -99,7 +99,7 @@ export function applyIfFits(document: EntityDocument | undefined, operation: Ope
   }
 }
 
-/** An operation that fits, if one is found in a few tries: now and then the whole document, mostly one or two patches. */
+/** An operation that fits, if a few tries find one: sometimes the whole document, mostly one or two patches. */
 export function randomFittingOperation(
   pick: Pick,
   document: EntityDocument | undefined,

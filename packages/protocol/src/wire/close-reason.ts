@@ -1,10 +1,10 @@
-// The text of a WebSocket's close frame, which says why in the words of whoever closes.
+// The text of a WebSocket's close frame, with which the closing side says why it closes.
 import { utf8Length } from "../encoding/utf8.ts";
 
-/** A close frame holds no more beside its code. */
+/** A close frame holds at most this many bytes beside its code. */
 const closeReasonBytes = 123;
 
-/** As much of the text as fits, in whole characters: half of one would make the frame itself a broken one. */
+/** As much of the text as fits, in whole characters: half a character would make the frame itself invalid. */
 export function closeReason(text: string): string {
   if (utf8Length(text) <= closeReasonBytes) return text;
   let kept = "";

@@ -1,5 +1,6 @@
-// The frames that open a socket and those that come without being asked for. Requests and their inputs are in
-// operations.ts. The broker checks what a client sends against these schemas; clients ignore what they don't know.
+// The frames that open a socket, and those that the broker sends without a request. Requests and their inputs are in
+// operations.ts. The broker checks what a client sends against these schemas; clients ignore fields that they do not
+// know.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import type { AnnouncedFeatures } from "../features/features.ts";
 import type { Destination } from "../messages/addresses.ts";
@@ -18,7 +19,7 @@ const publicKey = { type: "string", pattern: "^[0-9a-f]{64}$" } as const;
 const signature = { type: "string", pattern: "^[0-9a-f]{128}$" } as const;
 const meshId = { type: "string", minLength: 36, maxLength: 36 } as const;
 
-/** The client speaks first: this is the mesh that I want, prove over my nonce that you are its broker. */
+/** The client's first frame: it names the mesh, and a nonce over which the broker must prove its key. */
 export const connectFrameSchema = {
   type: "object",
   additionalProperties: false,
@@ -33,18 +34,18 @@ export const connectFrameSchema = {
 
 export type ConnectFrame = FromSchema<typeof connectFrameSchema>;
 
-/** The broker's answer: its key, what it can do, and its signature over `proofBytes`. */
+/** The broker's answer: its key, its features, and its signature over `proofBytes`. */
 export type ProofFrame = {
   readonly type: "proof";
   readonly protocol: number;
-  /** The broker's own, for the hello. */
+  /** The broker's own nonce, for the hello. */
   readonly nonce: string;
   readonly broker_key: string;
   readonly features: AnnouncedFeatures;
   readonly signature: string;
 };
 
-/** The same over HTTP, before an invite's secret or an admin token is sent. */
+/** The same exchange over HTTP, before an invite's secret or an admin token is sent. */
 export const proveRequestSchema = {
   type: "object",
   additionalProperties: false,
@@ -79,7 +80,7 @@ export type HelloReplyBody = {
   readonly mesh: string;
   readonly mesh_id: string;
   readonly member: { readonly pubkey: string; readonly name: string; readonly role: "owner" | "member" };
-  /** Where else the mesh can be reached: the public addresses of the brokers of this store. */
+  /** Further addresses of the mesh: the public addresses of the brokers of this store. */
   readonly brokers?: readonly string[];
 };
 
@@ -93,7 +94,7 @@ export type ReplyFrame = {
 export type MessagePush = HistoryItem & { readonly type: "message" };
 export type MemberRevokedPush = { readonly type: "member_revoked"; readonly pubkey: string };
 
-/** A member that is connected, and what it says of itself. */
+/** A member that is connected, and what it says about itself. */
 export type PeerItem = {
   readonly pubkey: string;
   readonly name: string;
@@ -111,13 +112,13 @@ export type PeerItem = {
 export type PeerJoinPush = PeerItem & { readonly type: "peer_join" };
 export type PeerLeavePush = { readonly type: "peer_leave"; readonly pubkey: string };
 
-/** Sends there are refused from now on: its topic was deleted, or its member revoked. */
+/** Sends to this destination are refused from now on: the topic was deleted, or the member revoked. */
 export type DestinationGonePush = Destination & { readonly type: "destination_gone" };
 
-/** The public addresses of the brokers of this store are others than before. */
+/** The public addresses of the brokers of this store have changed. */
 export type BrokersChangedPush = { readonly type: "brokers_changed"; readonly brokers: readonly string[] };
 
-/** What a broker may send unasked; more kinds may come, and a client passes over what it does not know. */
+/** What a broker may send without a request. More kinds may come; a client ignores those that it does not know. */
 export type PushFrame =
   | MessagePush
   | MemberRevokedPush

@@ -1,4 +1,4 @@
-// One stored message as it is read back: in history, in pushes and in search. The same shape everywhere.
+// One stored message as it is returned in history, in pushes and in search, with the same shape everywhere.
 import { encodeBase64 } from "../encoding/base64.ts";
 import { utf8Length } from "../encoding/utf8.ts";
 import type { Destination } from "../messages/addresses.ts";
@@ -22,10 +22,10 @@ export type HistoryItem = {
 
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Escaping can make a text six times as long; from this size on that could outgrow a frame. */
+/** Escaping can make a text six times as long; from this size on that could exceed the size of a frame. */
 const escapingMattersBytes = 131_072;
 
-/** The bytes as text where they are text, else as base64. Sealed bodies are always base64. */
+/** The bytes as text where they are valid text, else as base64. Sealed bodies are always base64. */
 export function bodyFields(bytes: Uint8Array, sealed: boolean): { body: string } | { body_base64: string } {
   const text = sealed ? undefined : textOf(bytes);
   if (text !== undefined) {

@@ -1,5 +1,5 @@
-// An invite as people pass it around: one line that says where the mesh is and carries the secret that lets one new
-// key in. The broker stores only a hash of the secret.
+// An invite as people pass it around: one line that names the mesh and contains the secret that admits one new key. The
+// broker stores only a hash of the secret.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { decodeBase64Url, encodeBase64Url } from "../encoding/base64url.ts";
 import { encodeUtf8 } from "../encoding/utf8.ts";
@@ -13,13 +13,13 @@ export type Invite = {
   readonly mesh: string;
   readonly mesh_id: string;
   readonly secret: string;
-  /** The name that whoever joins by it gets, where the inviter has fixed one. */
+  /** The name of the new member, where the inviter has fixed one. */
   readonly name?: string;
-  /** What the broker must prove to hold before the secret is sent; absent in invites of earlier brokers. */
+  /** The key that the broker must prove to hold before the secret is sent; absent in invites of earlier brokers. */
   readonly broker_key?: string;
-  /** Every address of the mesh's brokers, where there is more than the first one. */
+  /** All addresses of the mesh's brokers, where there is more than one. */
   readonly brokers?: readonly string[];
-  /** SHA-256, in hex, of the certificate that a broker with one of its own shows. */
+  /** SHA-256, in hex, of the certificate, for a broker with a certificate of its own. */
   readonly cert_sha256?: string;
 };
 
@@ -52,7 +52,7 @@ export function decodeInvite(text: string): Invite {
   if (typeof mesh_id !== "string" || !isUuidV7(mesh_id)) throw refuse();
   if (typeof secret !== "string" || secret === "" || secret.length > secretCharacters) throw refuse();
   if (name !== undefined && (typeof name !== "string" || !isMemberName(name))) throw refuse();
-  // A field that is there and damaged is no reason to trust less: the whole invite is refused.
+  // A field that is present and damaged is no reason to trust less: the whole invite is refused.
   if (broker_key !== undefined && !isDigest(broker_key)) throw refuse();
   if (brokers !== undefined && !isBrokerList(brokers)) throw refuse();
   if (cert_sha256 !== undefined && !isDigest(cert_sha256)) throw refuse();
@@ -105,7 +105,7 @@ export const joinRequestSchema = {
   required: ["secret", "pubkey", "signature"],
   properties: {
     secret: { type: "string", minLength: 1, maxLength: secretCharacters },
-    /** Absent: the one that the invite fixes. */
+    /** Absent: the name that the invite fixes. */
     name: { type: "string" },
     pubkey: publicKey,
     signature,

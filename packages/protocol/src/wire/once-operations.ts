@@ -1,12 +1,12 @@
-// The operations of `once`, under /once/:key: claim the right to run an effect, keep it, say what came of it. Their
-// rules are in registrar/once-state.ts.
+// The operations of `once`, under /once/:key: claim the right to run an effect, renew it, record the result. The rules
+// are in registrar/once-state.ts.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { limits } from "../messages/limits.ts";
 import { onceClaimIdPattern, onceKeyPattern, onceLimits } from "../registrar/once-limits.ts";
 
 const key = { type: "string", pattern: onceKeyPattern } as const;
 const epoch = { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER } as const;
-/** The caller's own: any JSON. */
+/** Chosen by the caller: any JSON. */
 const result = { type: ["null", "boolean", "number", "string", "array", "object"], items: {} } as const;
 
 function input<const R extends readonly string[], const P>(required: R, properties: P) {
@@ -39,7 +39,7 @@ export const onceGetInputSchema = input(["key"], { key }) satisfies JSONSchema;
 export type OnceGetInput = FromSchema<typeof onceGetInputSchema>;
 
 export const onceListInputSchema = input([], {
-  /** Absent: every key. */
+  /** Absent: keys in every state. */
   state: { type: "string", enum: ["running", "uncertain", "done", "released"] },
   after: { type: "string", maxLength: 128, pattern: "^[^\\u0000]*$" },
   limit: { type: "integer", minimum: 1, maximum: limits.pageItems },

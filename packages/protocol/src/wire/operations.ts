@@ -1,6 +1,6 @@
-// Everything a member can ask of a broker, once: its frame type on the WebSocket, its route on HTTP, and the schema
-// of its input. On a frame the input's fields stand beside `type` and `id`; on HTTP they come from path, query and
-// body. Handlers live in the broker's packages.
+// Everything that a member can ask of a broker, in one table: its frame type on the WebSocket, its route on HTTP, and
+// the schema of its input. On a frame the fields of the input are beside `type` and `id`; on HTTP they come from path,
+// query and body. Handlers are in the broker's packages.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { acceptRequestSchema } from "../messages/accept-request.ts";
 import { destinationKinds } from "../messages/addresses.ts";
@@ -58,14 +58,14 @@ export type PageInput = FromSchema<typeof pageInputSchema>;
 export const topicListInputSchema = input([], {
   after: text(128),
   limit,
-  /** With subscribers and messages of each; pages may then end before their limit. */
+  /** Include the number of subscribers and messages of each topic; pages may then end before their limit. */
   counts: { type: "boolean" },
 }) satisfies JSONSchema;
 export type TopicListInput = FromSchema<typeof topicListInputSchema>;
 
 export const inviteInputSchema = input([], {
   expires_in_s: { type: "integer", minimum: 60, maximum: 2_592_000 },
-  /** Absent: whoever joins by it chooses. */
+  /** Absent: the new member chooses its name. */
   name: { type: "string", maxLength: limits.nameCharacters },
 }) satisfies JSONSchema;
 export type InviteInput = FromSchema<typeof inviteInputSchema>;
@@ -186,7 +186,7 @@ export type WebhookDeliveriesInput = FromSchema<typeof webhookDeliveriesInputSch
 
 const historyId = { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER } as const;
 
-/** At most one of the two; neither: everything that is parked. */
+/** At most one of the two; with neither, everything that is parked is replayed. */
 export const webhookReplayInputSchema = input(["webhook"], {
   webhook: webhookId,
   history_ids: { type: "array", minItems: 1, maxItems: limits.pageItems, items: historyId },
@@ -203,7 +203,7 @@ export const memberRoleInputSchema = input(["pubkey", "role"], {
 }) satisfies JSONSchema;
 export type MemberRoleInput = FromSchema<typeof memberRoleInputSchema>;
 
-/** Which keys there are, and what each takes, is in mesh-settings.ts; null sets a key back to its default. */
+/** mesh-settings.ts defines the keys and their values; null returns a key to its default. */
 export const meshSetInputSchema = input(["key", "value"], {
   key: text(limits.nameCharacters),
   value: { type: ["string", "integer", "null"], maxLength: limits.nameCharacters },
@@ -214,17 +214,20 @@ export const emptyInputSchema = input([], {}) satisfies JSONSchema;
 export type EmptyInput = FromSchema<typeof emptyInputSchema>;
 
 export type OperationSpec = {
-  /** Below /v1/meshes/:mesh; undefined: only on the WebSocket. */
+  /** The path below /v1/meshes/:mesh; undefined: the operation exists only on the WebSocket. */
   readonly http?: {
     readonly method: "GET" | "POST" | "PUT" | "DELETE";
     readonly path: string;
-    /** Fields that a body names otherwise than a frame does, where `id` is the request's: name in a body → in a frame. */
+    /**
+     * Fields with another name in a body than in a frame, where `id` is the request's: name in a body → name in a
+     * frame.
+     */
     readonly names?: Readonly<Record<string, string>>;
   };
   readonly input: JSONSchema & { readonly properties: Readonly<Record<string, unknown>> };
-  /** On the WebSocket it carries the member's signature over its content, so that nobody on the way can slip it in. */
+  /** On the WebSocket it carries the member's signature over its content, so that no relay can insert it. */
   readonly signed?: true;
-  /** Bounds of this operation's request, where they are wider than those of all others. */
+  /** Limits of this operation's request, where they are larger than those of all others. */
   readonly large?: { readonly bytes: number; readonly jsonDepth: number };
 };
 
@@ -240,7 +243,7 @@ export const operations = {
   history: { http: { method: "GET", path: "/history" }, input: historyInputSchema },
   search: { http: { method: "GET", path: "/search" }, input: searchInputSchema },
   mentions: { http: { method: "GET", path: "/mentions" }, input: mentionsInputSchema },
-  /** Settles deliveries whose inbox rows are durable. Only a receiver's connection has deliveries to settle. */
+  /** Settles deliveries whose inbox rows are durable. Only the connection of a receiver has deliveries to settle. */
   ack: { input: ackInputSchema },
   "queue.create": { http: { method: "POST", path: "/queues", names: { id: "queue" } }, input: queueCreateInputSchema },
   "queue.list": { http: { method: "GET", path: "/queues" }, input: pageInputSchema },
@@ -260,7 +263,7 @@ export const operations = {
   "invite.create": { http: { method: "POST", path: "/invites" }, input: inviteInputSchema, signed: true },
   "invite.list": { http: { method: "GET", path: "/invites" }, input: pageInputSchema },
   "invite.revoke": { http: { method: "DELETE", path: "/invites/:invite_id" }, input: inviteIdInputSchema },
-  /** Over HTTP it is refused: a token that leaks must not outlive itself in others. */
+  /** Refused over HTTP: a leaked token must not be able to make further tokens that outlive it. */
   "token.create": { http: { method: "POST", path: "/tokens" }, input: tokenInputSchema, signed: true },
   "token.list": { http: { method: "GET", path: "/tokens" }, input: pageInputSchema },
   "token.revoke": { http: { method: "DELETE", path: "/tokens/:token_id" }, input: tokenIdInputSchema },

@@ -1,5 +1,5 @@
-// What can be asked of the registrar: frame names, routes below /v1/meshes/:mesh and the schemas of their inputs. Texts
-// are opaque here; that they are in NFC is checked in registrar-text.ts, which a schema cannot say.
+// What can be asked of the registrar: frame types, routes below /v1/meshes/:mesh and the schemas of their inputs. Texts
+// are opaque here; registrar-text.ts checks that they are in NFC, which a schema cannot express.
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 import { limits } from "../messages/limits.ts";
 import { approvalPurposes } from "../registrar/approval.ts";

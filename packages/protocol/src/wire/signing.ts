@@ -1,7 +1,7 @@
-// The exact bytes that a member or a broker signs to prove that it holds its key. Each purpose has its own label, so that
-// a signature made for one is never good for another. Fields are joined by 0x00. At most one field of each purpose is
-// free text (the secret, the operation's input), and it may not shift the others: their forms exclude 0x00, and canonical
-// JSON writes that character as an escape. So the joined bytes have one reading.
+// The exact bytes that a member or a broker signs to prove that it holds its key. Each purpose has its own label, so
+// that a signature made for one is never valid for another. Fields are joined by 0x00. At most one field of each
+// purpose is free text (the secret, or the operation's input). It cannot shift the others: their forms exclude 0x00,
+// and canonical JSON writes that character as an escape. So the joined bytes have only one reading.
 // Why: docs/decisions/0123.
 import { canonicalJson } from "../canonical/canonical-json.ts";
 import { encodeUtf8 } from "../encoding/utf8.ts";
@@ -11,9 +11,11 @@ import type { JsonObject } from "../json/strict-json.ts";
 export type ConnectionKind = "daemon" | "client";
 export const connectionKinds = ["daemon", "client"] as const satisfies readonly ConnectionKind[];
 
-/** What both sides of one connection have put into it. Whoever lacks either key cannot use a signature over it elsewhere. */
+/**
+ * The nonces and keys of both sides of one connection. A party that holds neither key cannot use a signature elsewhere.
+ */
 export type HelloSession = {
-  /** 32 random bytes each, in lower-case hex. */
+  /** Both nonces are 32 random bytes in lower-case hex. */
   readonly client_nonce: string;
   readonly broker_nonce: string;
   readonly mesh_id: string;
@@ -23,7 +25,7 @@ export type HelloSession = {
 const sessionFields = ({ client_nonce, broker_nonce, mesh_id, broker_key }: HelloSession) =>
   [client_nonce, broker_nonce, mesh_id, broker_key] as const;
 
-/** Signed by the broker before a member says who it is. `features` exactly as they stand in the frame. */
+/** Signed by the broker before a member names itself. `features` is exactly the value of the frame. */
 export function proofBytes(proof: HelloSession & { readonly features: AnnouncedFeatures }): Uint8Array {
   const features = canonicalJson(proof.features as JsonObject);
   return signable("claudemesh-proof-2", ...sessionFields(proof), features);
@@ -36,7 +38,7 @@ export function helloBytes(
   return signable("claudemesh-hello-2", ...sessionFields(hello), hello.pubkey, hello.kind);
 }
 
-/** Signed by the broker for who asks over HTTP. `mesh_id` is empty where none was named. */
+/** Signed by the broker for a caller over HTTP. `mesh_id` is empty where the caller named none. */
 export function httpProofBytes(proof: {
   readonly nonce: string;
   readonly mesh_id: string;
@@ -46,8 +48,8 @@ export function httpProofBytes(proof: {
 }
 
 /**
- * Signed by the member for an operation that a relay must not be able to slip into its session. The nonces tie it to one
- * connection and the request's id to one place in it. `input` is what the frame holds beside type, id and signature.
+ * Signed by the member for an operation that a relay must not be able to insert into its session. The nonces bind it to
+ * one connection, and the request's id to one request on it. `input` is the frame without type, id and signature.
  */
 export function operationBytes(
   request: HelloSession & { readonly operation: string; readonly id: number; readonly input: JsonObject },

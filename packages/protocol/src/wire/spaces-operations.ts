@@ -1,5 +1,5 @@
-// What a member can ask of a space, as entries of the table of operations: frame types, routes and inputs. Also what a
-// broker pushes about spaces. The schemas are with the space's own types.
+// What a member can ask about a space, as entries of the table of operations: frame types, routes and inputs. Also what
+// a broker pushes about spaces. The schemas are with the types of spaces.
 import { maxEncodedDepth } from "../spaces/fabric-value.ts";
 import {
   branchCreateInputSchema,
@@ -21,8 +21,8 @@ import {
 } from "../spaces/wire-inputs.ts";
 
 /**
- * Bounds of requests that carry documents. A commit's text may be longer than its canonical form, by escapes and white
- * space; around a value stand the commit, its operations and the patches of one of them.
+ * Limits of requests that carry documents. A commit's text may be longer than its canonical form, because of escapes
+ * and white space; a value is nested inside the commit, its operations and the patches of one operation.
  */
 const large = { bytes: 8_388_608, jsonDepth: maxEncodedDepth + 12 } as const;
 
@@ -36,7 +36,7 @@ export const spaceOperations = {
     http: { method: "GET", path: "/spaces/:space/sessions/:sessionId/commits/:localSeq" },
     input: verdictInputSchema,
   },
-  /** Frames are pushed, so that watching needs a socket. */
+  /** Frames are pushed, so watching needs a socket. */
   "space.watch": { input: watchInputSchema, large },
   "space.entity": { http: { method: "GET", path: "/spaces/:space/entities/:entityId" }, input: entityInputSchema },
   "space.query": { http: { method: "POST", path: "/spaces/:space/query" }, input: queryInputSchema, large },
@@ -63,15 +63,15 @@ export const spaceOperations = {
 export type SyncUpsert = {
   readonly branch: string;
   readonly id: string;
-  /** Of its last write. */
+  /** The seq of its last write. */
   readonly seq: number;
   readonly document?: unknown;
   readonly deleted?: true;
 };
 
 /**
- * What a session watches on one branch, as of `toSeq`, as far as it is newer than `fromSeq`. What does not fit into one
- * frame comes in several: all but the last leave `toSeq` where it was.
+ * What a session watches on one branch, as of `toSeq`, as far as it is newer than `fromSeq`. Changes that do not fit
+ * into one frame come in several: all but the last leave `toSeq` unchanged.
  */
 export type SyncPush = {
   readonly type: "sync";
@@ -80,14 +80,14 @@ export type SyncPush = {
   readonly branch: string;
   readonly fromSeq: number;
   readonly toSeq: number;
-  /** No commit of the session with a higher localSeq shows in this frame. */
+  /** No commit of the session with a higher localSeq is visible in this frame. */
   readonly caughtUpLocalSeq: number;
   readonly upserts: readonly SyncUpsert[];
-  /** What this session watched by its id and is told of no longer. */
+  /** Ids that this session watched and is no longer informed about. */
   readonly removes: readonly string[];
 };
 
-/** Somebody else has opened the session since: this connection holds it no longer. */
+/** Another connection has opened the session since: this one does not hold it any more. */
 export type SessionRevokedPush = {
   readonly type: "session.revoked";
   readonly space: string;

@@ -1,4 +1,4 @@
-// How many values a JSON text holds, judged before it is parsed: a megabyte of text can be half a million values, each of
+// Counts the values in a JSON text before it is parsed: a megabyte of text can hold half a million values, each of
 // which costs far more than its bytes, and parsing cannot be interrupted.
 // Why: docs/decisions/0119.
 import { MeshError } from "../errors/errors.ts";
@@ -9,12 +9,12 @@ const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 const COMMA = 0x2c;
 
-/** From so many bytes on, a text can hold more than is allowed. */
+/** A shorter text cannot hold more values than are allowed. */
 const looked = limits.jsonMembers;
 
 /**
- * The refusal of a request with more members of objects, or more values, than any may hold. In linear time, and without
- * judging whether it is JSON: what is none is refused by its reader.
+ * The refusal of a request with more members of objects, or more values, than any request may have. It takes linear
+ * time and does not check that the text is JSON: the reader refuses what is not.
  */
 export function refuseManyValues(bytes: Uint8Array): MeshError | undefined {
   if (bytes.length < looked) return undefined;
@@ -34,7 +34,7 @@ export function refuseManyValues(bytes: Uint8Array): MeshError | undefined {
   });
 }
 
-/** Of its closing quote; of the text where there is none. */
+/** The index of the closing quote; of the end of the text where there is none. */
 function endOfString(bytes: Uint8Array, start: number): number {
   let index = start;
   while (index < bytes.length && bytes[index] !== QUOTE) index += bytes[index] === BACKSLASH ? 2 : 1;

@@ -47,8 +47,8 @@ async function selectMeshesByName(postgres: Postgres, names: readonly string[]):
 // connection, perhaps while the tables are empty: OFFSET keeps each look-up to its whole key.
 async function selectByTokens(postgres: Postgres, keys: readonly TokenKey[]): Promise<(MeshMember | undefined)[]> {
   const texts = keys.map(({ nameOrId, tokenHash }) => `${tokenHash}/${nameOrId}`);
-  const places = new Map(texts.map((text, at) => [text, at]));
-  const distinct = [...places.values()].map((at) => keys[at] as TokenKey);
+  const positions = new Map(texts.map((text, at) => [text, at]));
+  const distinct = [...positions.values()].map((at) => keys[at] as TokenKey);
   const rows = await postgres.read<Numbered<MemberRow & { mesh_name: string }>>(
     `SELECT k.n::int AS n, ${memberColumns}, mesh.name AS mesh_name
      FROM unnest($1::uuid[], $2::text[], $3::bytea[]) WITH ORDINALITY AS k (id, name, token_hash, n)
@@ -72,8 +72,8 @@ async function selectByTokens(postgres: Postgres, keys: readonly TokenKey[]): Pr
     ],
     "callers_by_token",
   );
-  const found = inOrder(rows, distinct.length, toMeshMember);
-  const order = new Map([...places.keys()].map((text, at) => [text, found[at]]));
+  const callers = inOrder(rows, distinct.length, toMeshMember);
+  const order = new Map([...positions.keys()].map((text, at) => [text, callers[at]]));
   return texts.map((text) => order.get(text));
 }
 
@@ -84,12 +84,12 @@ function toMeshMember(row: MemberRow & { mesh_name: string }): MeshMember {
 const toMesh = ({ id, name }: Mesh): Mesh => ({ id, name });
 
 /** One entry per key; undefined where there is no row. */
-function inOrder<Row, Found>(
+function inOrder<Row, Value>(
   rows: readonly Numbered<Row>[],
   count: number,
-  read: (row: Row) => Found,
-): (Found | undefined)[] {
-  const found: (Found | undefined)[] = Array.from({ length: count });
-  for (const row of rows) found[row.n - 1] = read(row);
-  return found;
+  read: (row: Row) => Value,
+): (Value | undefined)[] {
+  const values: (Value | undefined)[] = Array.from({ length: count });
+  for (const row of rows) values[row.n - 1] = read(row);
+  return values;
 }

@@ -220,20 +220,20 @@ function selectMembers(db: Sqlite, meshId: string, after: string, limit: number)
  * others.
  */
 class SnapshotTokens {
-  readonly #found = new Map<string, { readonly nameOrId: string; readonly caller: MeshMember }>();
+  readonly #callers = new Map<string, { readonly nameOrId: string; readonly caller: MeshMember }>();
   #snapshot = -1;
 
   find(db: Sqlite, nameOrId: string, tokenHash: string): MeshMember | undefined {
     if (!db.isTransaction) return selectByToken(db, nameOrId, tokenHash);
     if (db.transactionNumber !== this.#snapshot) {
       this.#snapshot = db.transactionNumber;
-      this.#found.clear();
+      this.#callers.clear();
     }
-    const known = this.#found.get(tokenHash);
+    const cached = this.#callers.get(tokenHash);
     // A mesh may be looked up by its name and by its id.
-    if (known?.nameOrId === nameOrId) return known.caller;
+    if (cached?.nameOrId === nameOrId) return cached.caller;
     const caller = selectByToken(db, nameOrId, tokenHash);
-    if (caller !== undefined) this.#found.set(tokenHash, { nameOrId, caller });
+    if (caller !== undefined) this.#callers.set(tokenHash, { nameOrId, caller });
     return caller;
   }
 }

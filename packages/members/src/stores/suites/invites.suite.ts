@@ -36,13 +36,13 @@ export function describeManagedInvites(store: () => MembersStore): void {
     ];
     await join(used.secret, bob);
     await revoke(alice, revoked.id, nowMs + 2);
-    const made = { createdBy: alice.pubkey, createdAt: nowMs, expiresAt: nowMs + 3_600_000, madeByOwner: true };
+    const common = { createdBy: alice.pubkey, createdAt: nowMs, expiresAt: nowMs + 3_600_000, madeByOwner: true };
     const unused = { usedBy: undefined, usedAt: undefined, revokedAt: undefined };
     expect(await listed(owner, nowMs + 60_000)).toEqual([
-      { id: used.id, ...made, ...unused, usedBy: bob.pubkey, usedAt: nowMs + 1, state: "used" },
-      { id: revoked.id, ...made, ...unused, revokedAt: nowMs + 2, state: "revoked" },
-      { id: expired.id, ...made, ...unused, expiresAt: nowMs + 60_000, state: "expired" },
-      { id: live.id, ...made, ...unused, state: "live" },
+      { id: used.id, ...common, ...unused, usedBy: bob.pubkey, usedAt: nowMs + 1, state: "used" },
+      { id: revoked.id, ...common, ...unused, revokedAt: nowMs + 2, state: "revoked" },
+      { id: expired.id, ...common, ...unused, expiresAt: nowMs + 60_000, state: "expired" },
+      { id: live.id, ...common, ...unused, state: "live" },
     ]);
   });
 

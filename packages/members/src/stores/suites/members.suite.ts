@@ -220,9 +220,9 @@ function describeTokens(fixture: Fixture): void {
     const mesh = await foundMesh(fixture.store);
     const other = await foundMesh(fixture.store, "other");
     await add(mesh, "t1");
-    const found = { mesh, member: { meshId: mesh.id, ...alice } };
-    expect(await fixture.store.findByToken(mesh.id, hashToken("t1"))).toMatchObject(found);
-    expect(await fixture.store.findByToken(mesh.name, hashToken("t1"))).toMatchObject(found);
+    const caller = { mesh, member: { meshId: mesh.id, ...alice } };
+    expect(await fixture.store.findByToken(mesh.id, hashToken("t1"))).toMatchObject(caller);
+    expect(await fixture.store.findByToken(mesh.name, hashToken("t1"))).toMatchObject(caller);
     expect(await fixture.store.findByToken(other.name, hashToken("t1"))).toBeUndefined();
     for (const none of ["none", mesh.id.toUpperCase()]) {
       expect(await fixture.store.findByToken(none, hashToken("t1"))).toBeUndefined();

@@ -87,8 +87,8 @@ export function describeNames(storeOf: () => MembersStore): void {
     });
     expect(await join(owner, secret, "Worker")).toMatchObject({ code: "invite_names_another" });
     expect(await join(owner, secret, undefined)).toMatchObject({ joined: true, name: "worker" });
-    const said = await inviteBy(owner, { memberName: "worker-2" });
-    expect(await join(owner, said, "worker-2")).toMatchObject({ joined: true, name: "worker-2" });
+    const secondSecret = await inviteBy(owner, { memberName: "worker-2" });
+    expect(await join(owner, secondSecret, "worker-2")).toMatchObject({ joined: true, name: "worker-2" });
     expect(await join(owner, await inviteBy(owner), undefined)).toMatchObject({
       code: "invalid_request",
       details: { field: "name" },
