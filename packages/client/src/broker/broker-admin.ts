@@ -1,4 +1,4 @@
-// Calls that need a broker's admin token and may take long: nothing comes before the broker is done.
+// Calls that need a broker's admin token and may take long, because the broker sends nothing before it is done.
 import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { MeshError } from "@claudemesh/protocol/errors";
@@ -9,14 +9,17 @@ export type AdminCall = {
   readonly broker: string;
   readonly adminToken: string;
   readonly path: "/v1/admin/sweep" | "/v1/admin/check";
-  /** Without a word from the broker. */
+  /** How long the broker may send nothing. */
   readonly timeoutMs: number;
 };
 
 /** Much more than any answer has. */
 const answerBytesMax = 16 * 1_048_576;
 
-/** The answer's body, or a MeshError or BrokerRefusal. A redirect is not followed: the token goes nowhere else. */
+/**
+ * The body of the answer; throws a MeshError or BrokerRefusal. A redirect is not followed, so that the token goes to no
+ * other address.
+ */
 export async function callBrokerAdmin(call: AdminCall): Promise<unknown> {
   const url = new URL(brokerHttpUrl(call.broker, call.path));
   let answer: { readonly status: number; readonly text: string };

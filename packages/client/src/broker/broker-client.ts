@@ -1,5 +1,6 @@
-// Asking a broker directly: making and joining a mesh over HTTP, and a member's calls over one short-lived socket. Every
-// end but an answer is an error with a catalogue code. Messages normally go through the daemon instead.
+// Calls to a broker without a daemon: creating and joining a mesh over HTTP, and a member's calls over one short-lived
+// socket. Every outcome other than an answer is an error with a catalogue code. Messages normally go through the daemon
+// instead.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { encodeHex } from "@claudemesh/protocol/encoding/hex";
@@ -20,7 +21,7 @@ import { sealOutgoing } from "../seal/outgoing.ts";
 import { brokerHttpUrl } from "./broker-url.ts";
 import { proveBroker } from "./prove-broker.ts";
 
-/** A member's place in a mesh, as the broker has recorded it. */
+/** A membership as the broker has recorded it. */
 export type Membership = {
   readonly mesh: string;
   readonly mesh_id: string;
@@ -29,21 +30,24 @@ export type Membership = {
   readonly role: "owner" | "member";
 };
 
-/** With the key of the broker that the caller was, or is from now on, known to. */
+/** A membership with the key of the broker, which the caller knew before or trusts from now on. */
 export type NewMembership = Membership & { readonly broker_key: string };
 
 const httpTimeoutMs = 10_000;
 const httpTries = 4;
 const httpBackoff = { minMs: 100, maxMs: 1_000 };
 
-/** Safe to call again with the same keys: the broker answers with what exists. */
+/** Safe to call again with the same keys: the broker answers with the mesh that exists. */
 export async function createMesh(options: {
   readonly broker: string;
   readonly adminToken: string;
   readonly name: string;
   readonly ownerName: string;
   readonly keys: MemberKeys;
-  /** What the broker must prove to hold before the admin token is sent; absent: whatever it holds is taken for its key. */
+  /**
+   * The key that the broker must prove before the admin token is sent; absent: any key that the broker proves is
+   * accepted as its key.
+   */
   readonly brokerKey?: string | undefined;
 }): Promise<NewMembership> {
   const { broker, adminToken, name, ownerName, keys } = options;
@@ -59,7 +63,7 @@ export async function createMesh(options: {
   return { ...membershipFrom(await post(broker, "/v1/meshes", request, headers), pubkey), broker_key };
 }
 
-/** Safe to call again with the same keys: the invite answers its own key with the same membership. */
+/** Safe to call again with the same keys: the invite gives the same membership to the key that used it. */
 export async function joinMesh(options: {
   readonly invite: Invite;
   readonly name: string;
@@ -67,7 +71,7 @@ export async function joinMesh(options: {
 }): Promise<NewMembership> {
   const { invite, name, keys } = options;
   const { broker, mesh_id, secret } = invite;
-  // The secret lets in whoever shows it first, so that nothing but the invite's own broker may see it.
+  // The secret admits the first key that presents it, so only the invite's own broker may see it.
   const broker_key = await proveBroker({ broker, meshId: mesh_id, expected: invite.broker_key, post });
   const pubkey = keys.ed25519.public_key;
   const signed = joinBytes({ mesh_id, secret, name, pubkey });
@@ -76,7 +80,9 @@ export async function joinMesh(options: {
   return { ...membershipFrom(await post(broker, path, request, {}), pubkey), broker_key };
 }
 
-/** The key that what answers there proves to hold; rejects with `not_our_broker` where another one is expected. */
+/**
+ * The key that the broker at this address proves to hold; rejects with `not_our_broker` where another key is expected.
+ */
 export function proveBrokerAt(
   broker: string,
   { meshId, expected }: { readonly meshId?: string; readonly expected?: string | undefined } = {},
@@ -84,7 +90,7 @@ export function proveBrokerAt(
   return proveBroker({ broker, meshId, expected, post });
 }
 
-/** An answer that got lost is asked for again: every request that comes here is idempotent. */
+/** Asks again when an answer is lost, because every request that is made here is idempotent. */
 async function post(
   broker: string,
   path: string,
@@ -113,7 +119,7 @@ async function postOnce(url: string, body: object, headers: Readonly<Record<stri
     method: "POST",
     headers: { ...headers, "content-type": "application/json" },
     body: JSON.stringify(body),
-    // A redirect would carry the token or the invite's secret to an address that nobody wrote down.
+    // A redirect would carry the token or the invite's secret to an address that the user did not give.
     redirect: "manual",
     signal: AbortSignal.timeout(httpTimeoutMs),
   });
@@ -131,7 +137,7 @@ async function postOnce(url: string, body: object, headers: Readonly<Record<stri
   throw refusalFrom(status, value);
 }
 
-/** fetch hides the system's error code one level down. */
+/** The system's error code is in the cause of fetch's error. */
 export function describeLoss(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   if (!(cause instanceof Error)) return String(cause);
@@ -162,7 +168,7 @@ export type BrokerCall = (operation: OperationName, input: object) => Promise<un
 
 export type BrokerOptions = {
   readonly broker: string;
-  /** Other brokers of the same store, asked in this order where the ones before cannot be reached. */
+  /** Other brokers of the same store, asked in this order where those before cannot be reached. */
   readonly brokers?: readonly string[];
   readonly identity: MemberIdentity;
   /** Program and version, for the broker's log. */
@@ -175,7 +181,10 @@ export type BrokerOptions = {
 
 const defaultRequestTimeoutMs = 30_000;
 
-/** Connects, lets `use` make its calls, and hangs up, however that ends. Direct messages among them are sealed. */
+/**
+ * Connects, lets `use` make its calls, and closes the connection in every case. Direct messages in the calls are
+ * sealed.
+ */
 export async function withBroker<T>(options: BrokerOptions, use: (call: BrokerCall) => Promise<T>): Promise<T> {
   const { identity, requestTimeoutMs = defaultRequestTimeoutMs } = options;
   const { link, broker } = await connectToAny(options);
@@ -191,7 +200,7 @@ export async function withBroker<T>(options: BrokerOptions, use: (call: BrokerCa
 
 const nextBrokerMs = 2_000;
 
-/** Goes on to the next only where nothing was said to the one before. The last one's failure is the answer. */
+/** Tries the next broker only where nothing was sent to the one before. The failure of the last one is reported. */
 async function connectToAny(options: BrokerOptions): Promise<{ readonly link: Link; readonly broker: string }> {
   const { identity, agent, trust, connectTimeoutMs } = options;
   const route = new BrokerRoute(options.broker, options.brokers);
@@ -217,12 +226,12 @@ async function connectToAny(options: BrokerOptions): Promise<{ readonly link: Li
   }
 }
 
-/** Calls that connect anew each time: for few of them, which must come through a connection that is lost between. */
+/** Calls that open a connection each time, for few calls that must survive a lost connection between them. */
 export function connectingCall(options: BrokerOptions): BrokerCall {
   return (operation, input) => withBroker(options, (call) => call(operation, input));
 }
 
-/** One call over a link that stands. */
+/** One call over a connected link. */
 export async function callOver(
   link: Link,
   broker: string,
@@ -237,7 +246,7 @@ export async function callOver(
   throw refusalFrom(status, body);
 }
 
-/** `sent` in the details: true where the broker may have carried the request out. */
+/** `sent` in the details is true where the broker may have carried out the request. */
 function noAnswer(end: Exclude<LinkOutcome["type"], "answered">, broker: string, operation: string): MeshError {
   const what = {
     timed_out: `The broker at ${broker} did not answer "${operation}" in time; it may have been carried out.`,
@@ -247,7 +256,7 @@ function noAnswer(end: Exclude<LinkOutcome["type"], "answered">, broker: string,
   return new MeshError("broker_unreachable", what[end], { broker, outcome: end, sent: end !== "not_sent" });
 }
 
-/** A refusal that this version's catalogue does not have. */
+/** A refusal whose code this version's catalogue does not have. */
 export class BrokerRefusal extends Error {
   override readonly name = "BrokerRefusal";
   readonly status: number;
@@ -269,8 +278,8 @@ export class BrokerRefusal extends Error {
 }
 
 /**
- * The catalogue's class where this version knows the code; else what the broker said word for word, so that an old
- * client can still show and act on a newer broker's answer.
+ * The catalogue's class where this version knows the code; otherwise the broker's own words, so that an old client can
+ * still show and act on a newer broker's answer.
  */
 export function refusalFrom(status: number, body: unknown): MeshError | BrokerRefusal {
   if (!isErrorBody(body)) {

@@ -71,7 +71,7 @@ describe("a call over HTTP", () => {
     expect(seen).toHaveLength(1);
   });
 
-  it("that finds nobody there was not carried out, and says so", async () => {
+  it("that finds no listener was not carried out, and says so", async () => {
     await new Promise((resolve) => server.close(resolve));
     await expect(call("once.get", { key: "k" })).rejects.toMatchObject({
       code: "broker_unreachable",

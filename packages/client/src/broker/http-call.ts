@@ -17,7 +17,7 @@ export type HttpCallOptions = {
 
 const defaultRequestTimeoutMs = 30_000;
 
-/** Asks once; whether a lost answer is asked for again is the caller's to say. */
+/** Asks once; the caller decides whether to ask again after a lost answer. */
 export function createHttpCall(options: HttpCallOptions): BrokerCall {
   const { broker, mesh, token, requestTimeoutMs = defaultRequestTimeoutMs } = options;
   return async (operation, input) => {
@@ -28,7 +28,7 @@ export function createHttpCall(options: HttpCallOptions): BrokerCall {
       method,
       headers,
       ...(body === undefined ? {} : { body: writeStrictJson(body) }),
-      // A redirect would carry the token to an address that nobody wrote down.
+      // A redirect would carry the token to an address that the user did not give.
       redirect: "manual",
       signal: AbortSignal.timeout(requestTimeoutMs),
     });
@@ -38,7 +38,7 @@ export function createHttpCall(options: HttpCallOptions): BrokerCall {
   };
 }
 
-/** Fields of the path first; the rest is the query of a GET and the body of anything else. */
+/** Fields of the path first; the rest becomes the query of a GET and the body of any other method. */
 function routeOf(operation: OperationName, input: Readonly<Record<string, unknown>>) {
   const { http }: OperationSpec = operations[operation];
   if (http === undefined) {
@@ -74,7 +74,7 @@ async function send(request: Request, broker: string, operation: string): Promis
   }
 }
 
-/** Failures to connect; fetch hides them one level down. */
+/** True for failures to connect; their code is in the cause of fetch's error. */
 function neverLeft(error: unknown): boolean {
   const { code } = ((error as Error | undefined)?.cause ?? {}) as { code?: unknown };
   return code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "EHOSTUNREACH" || code === "ENETUNREACH";

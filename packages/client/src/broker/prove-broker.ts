@@ -1,5 +1,5 @@
-// Before a secret goes to a broker over HTTP: it signs a nonce, and must hold the key that the caller knows it by.
-// That tells a stranger from our broker. A relay on an unencrypted way it does not tell: only TLS keeps the secret from it.
+// Checks a broker before a secret is sent to it over HTTP: it must sign a nonce with the key that the caller knows.
+// That detects an impostor, but not a relay on an unencrypted connection: only TLS keeps the secret from a relay.
 // Why: docs/decisions/0120.
 import { randomBytes } from "node:crypto";
 import { MeshError } from "@claudemesh/protocol/errors";
@@ -10,13 +10,13 @@ import { isSignedBy } from "../keys/verify-signature.ts";
 export type ProveOrder = {
   readonly broker: string;
   readonly meshId?: string | undefined;
-  /** Undefined: any key will do, if the broker holds it. */
+  /** Undefined: any key is accepted that the broker proves to hold. */
   readonly expected?: string | undefined;
-  /** Asks, and gives the body of a 200. */
+  /** Posts, and returns the body of a 200. */
   readonly post: (broker: string, path: string, body: object, headers: Record<string, string>) => Promise<unknown>;
 };
 
-/** The broker's key; rejects with `not_our_broker` where it is another one, or where none is proven. */
+/** The broker's key; rejects with `not_our_broker` where it is another one, or where no key is proven. */
 export async function proveBroker({ broker, meshId, expected, post }: ProveOrder): Promise<string> {
   const nonce = randomBytes(32).toString("hex");
   const request: ProveRequest = { nonce, ...(meshId !== undefined && { mesh_id: meshId }) };

@@ -1,4 +1,5 @@
-// The mesh of this machine in the few calls that a first program needs. Whatever else the daemon offers is behind `daemon`.
+// This machine's mesh in the few calls that a first program needs. The rest of the daemon's API is available as
+// `daemon`.
 import type { Meta, Priority } from "@claudemesh/protocol/messages/envelope";
 import type { SendRequest } from "@claudemesh/protocol/messages/send-request";
 import type { InboxItem, InboxQuery, Page, ReadMark, SendBody } from "./daemon-bodies.ts";
@@ -13,20 +14,22 @@ export type MessageOptions = {
   readonly id?: string;
   readonly priority?: Priority;
   readonly meta?: Meta;
-  /** How long to ask again while the daemon is away or says "later". Default: 10 s. */
+  /** How long to ask again while the daemon cannot be reached or answers "later". Default: 10 s. */
   readonly retryForMs?: number;
 };
 
 export type InboxOptions = FollowOptions &
   Pick<InboxQuery, "topic" | "from" | "unread"> & {
-    /** True: goes on with what arrives, until `signal` ends it. */
+    /** True: the iteration goes on with messages as they arrive, until `signal` ends it. */
     readonly follow?: boolean;
   };
 
 export type MeshConnection = {
-  /** Durable on this host when it resolves. Throws DaemonRefused for a refusal, DaemonUnreachable where no answer came. */
+  /**
+   * Durable on this host when it resolves. Throws DaemonRefused for a refusal, DaemonUnreachable where no answer came.
+   */
   readonly send: (to: string, message: string, options?: MessageOptions) => Promise<SendBody>;
-  /** To the sender of a direct message, or to the topic of a topic's message. */
+  /** Replies to the sender of a direct message, or to the topic of a topic's message. */
   readonly reply: (item: InboxItem, message: string, options?: MessageOptions) => Promise<SendBody>;
   /** What is in the inbox, oldest first. */
   readonly inbox: (options?: InboxOptions) => AsyncGenerator<InboxItem>;
@@ -35,11 +38,11 @@ export type MeshConnection = {
   /** Where a message is, by any of its ids. */
   readonly status: (id: string) => Promise<MessageFacts>;
   readonly daemon: DaemonClient;
-  /** Lets go of idle connections. */
+  /** Closes idle connections. */
   readonly close: () => void;
 };
 
-/** Connects to nothing yet: whether a daemon runs shows at the first call. */
+/** Opens no connection yet: the first call shows whether a daemon runs. */
 export function connect(options: LocalDaemonOptions = {}): MeshConnection {
   const daemon = openLocalDaemon(options);
   const send = async (request: SendRequest, { id, priority, meta, retryForMs }: MessageOptions): Promise<SendBody> => {

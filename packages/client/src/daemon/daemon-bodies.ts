@@ -1,5 +1,5 @@
 // The shapes of what a daemon's local API answers about inbox, outbox and events. Fields that a newer daemon adds are
-// simply not named here.
+// not named here.
 import type { ErrorBody } from "@claudemesh/protocol/errors";
 import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
 import type { EnvelopeVersion, Meta, Priority } from "@claudemesh/protocol/messages/envelope";
@@ -15,22 +15,22 @@ export type SendBody = {
   readonly duplicate: boolean;
   /** The first 16 hex characters. */
   readonly request_fingerprint: string;
-  /** From here on: only once the broker has it. */
+  /** This field and those below are present once the broker has accepted the message. */
   readonly broker_message_id?: string;
   readonly history_id?: number;
   /** The broker cannot be reached now: the message waits on this host. */
   readonly broker?: "away";
-  /** The mesh's budget is spent: what is queued waits, since when and until when. */
+  /** The mesh's budget is spent: queued messages wait, since and until these times. */
   readonly rate_limited?: RateLimited;
   /** This member was removed from the mesh: the message waits on this host until it is too old. */
   readonly membership_ended_at?: number;
-  /** Nobody but the sender is subscribed to this topic. */
+  /** No member but the sender is subscribed to this topic. */
   readonly subscribers?: 0;
 };
 
 export type RateLimited = { readonly since: number; readonly until: number };
 
-/** What each send would have been answered alone, in their order. */
+/** The answer that each send would have got alone, in their order. */
 export type SendManyBody = {
   readonly results: readonly { readonly status: number; readonly body: SendBody | ErrorBody }[];
 };
@@ -44,15 +44,15 @@ export type InboxItem = {
   readonly topic: string | null;
   readonly sender_pubkey: string;
   readonly sender_name: string | null;
-  /** Null where the bytes are no text or could not be unsealed. */
+  /** Null where the bytes are not text or could not be unsealed. */
   readonly body: string | null;
   readonly body_base64?: string;
   /**
-   * True: sealed, and not for the keys that this member has. `relabelled`: what is said inside the box about sender, recipient,
-   * id, reply or priority differs from what the broker says, or the broker says that it is for another member.
+   * True: sealed, and not for the keys that this member has. `relabelled`: sender, recipient, id, reply or priority
+   * inside the box differ from what the broker says, or the broker says that it is for another member.
    */
   readonly unreadable?: true | "relabelled";
-  /** Always false for topics. Null where the message came before this was written down. */
+  /** Always false for topics. Null for messages from before this field was recorded. */
   readonly sealed: boolean | null;
   /** Mailboxes that the sender named inside the box. */
   readonly from_agent?: string;
@@ -66,15 +66,15 @@ export type InboxItem = {
 
 export type Page<Item> = { readonly items: readonly Item[]; readonly next_cursor: string | null };
 
-/** A page of a list that can be read from its end as well; of `newest` and `before` it says what is older. */
+/** A page of a list that can be read in both directions; with `newest` or `before` it also describes what is older. */
 export type PageEitherWay<Item> = Page<Item> & {
-  /** The `before` of the page of older ones; null at the beginning. */
+  /** The `before` of the page with older items; null at the beginning of the list. */
   readonly prev_cursor?: string | null;
-  /** How many stand before the page, counted up to 1000. */
+  /** How many items are before the page, counted up to 1000. */
   readonly older?: number;
 };
 
-/** From the beginning; else behind `cursor`, before `before`, or with `newest` the end of the list. */
+/** Where to read a list: from its beginning, after `cursor`, before `before`, or with `newest` at its end. */
 export type PlaceInList = {
   readonly limit?: number;
   readonly cursor?: string;
@@ -82,19 +82,19 @@ export type PlaceInList = {
   readonly newest?: boolean;
 };
 
-/** `again`: it was offered to this reader before, and perhaps lost on the way. */
+/** `again`: it was offered to this reader before, and the answer may have been lost. */
 export type NextItem = InboxItem & { readonly again?: true };
 
 export type NextBody = {
   readonly reader: string;
   readonly items: readonly NextItem[];
-  /** Give it back with the next request, once this answer was received: until then the same comes again. */
+  /** Give this back with the next request once the answer was received. Until then the same items come again. */
   readonly acknowledge: string | null;
   /** Everything up to this inbox id was acknowledged. */
   readonly position: string;
-  /** How many unread ones come behind these, counted up to 1000. */
+  /** How many unread messages follow these, counted up to 1000. */
   readonly waiting: number;
-  /** How many unread ones are older than the reader, counted up to 1000, and the `before` that shows them. */
+  /** How many unread messages are older than the reader, counted up to 1000, and the `before` that lists them. */
   readonly older: number;
   readonly prev_cursor: string | null;
 };
@@ -116,7 +116,7 @@ export type OutboxItem = {
   readonly fate: Fate;
   readonly enqueued_at: number;
   readonly attempts: number;
-  /** Tries that no refusal answered. */
+  /** Tries that ended without a refusal. */
   readonly unanswered: number;
   /** The broker has promised never to accept it. */
   readonly fenced: boolean;
@@ -129,7 +129,7 @@ export type OutboxItem = {
   readonly aborted_by: string | null;
   readonly superseded_by: string | null;
   readonly accept_duplicate: boolean;
-  /** A dead row that was let go: when, by whom, and the operator's own words. */
+  /** For a dead row that was dismissed: when, by which operator, and the operator's own words. */
   readonly dismissed_at: number | null;
   readonly dismissed_by: string | null;
   readonly dismissed_why: string | null;
@@ -152,7 +152,7 @@ export type Dismissed = {
   readonly dismissed_why: string;
 };
 
-/** `more`: there was no time for all of them, ask again. */
+/** `more`: time ran out before all rows were done, so ask again. */
 export type Pruned = { readonly tombstones_made: number; readonly more: boolean };
 
 export type ReadMark = { readonly id: string; readonly client_message_id: string; readonly read_at: number };
@@ -170,24 +170,24 @@ export type PageQuery = { readonly limit?: number; readonly cursor?: string };
 
 export type SearchQuery = PageQuery & { readonly q: string };
 
-/** Settings by the names that config.toml has for them: what took effect, and what waits for a restart. */
+/** Settings by their names in config.toml: those that took effect, and those that need a restart. */
 export type Reloaded = { readonly applied: readonly string[]; readonly needs_restart: readonly string[] };
 
 export type TokenRotation = { readonly rotated_at: number; readonly old_token_valid_until: number };
 
-/** `id` resumes behind this event, whatever kind it is. */
+/** `id` resumes after this event, whatever its kind. */
 export type DaemonEvent =
   | { readonly kind: "message"; readonly id: string; readonly data: InboxItem }
   | { readonly kind: "peer_join"; readonly id: string; readonly data: KnownPeer }
-  /** The name is null where nobody here knew it. */
+  /** The name is null where this host did not know it. */
   | { readonly kind: "peer_leave"; readonly id: string; readonly data: PeerLeft }
-  /** A name that is pinned here has another key at the broker. */
+  /** A name that is pinned on this host has another key at the broker. */
   | { readonly kind: "peer_key_changed"; readonly id: string; readonly data: PeerKeyChanged }
   | { readonly kind: "broker_status"; readonly id: string; readonly data: BrokerStatusBody }
   | { readonly kind: "outbox"; readonly id: string; readonly data: OutboxChangeBody }
   /** Most of `[outbox] max_bytes` is used. */
   | { readonly kind: "outbox_pressure_high"; readonly id: string; readonly data: OutboxPressureBody }
-  /** The reader was too slow: events other than messages were lost, and the stream goes on behind `resume_after`. */
+  /** The reader was too slow: events other than messages were lost, and the stream goes on after `resume_after`. */
   | { readonly kind: "lagged"; readonly id: string; readonly data: LaggedBody };
 
 export type OutboxChangeBody = {

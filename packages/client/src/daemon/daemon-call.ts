@@ -1,22 +1,22 @@
-// One call to the daemon over its Unix socket: a request, its time limit, its answer. HTTP answers of any status are
-// results; only "no answer" is an error, and it says whether the daemon may have acted.
+// One call to the daemon over its Unix socket: a request, its time limit, its answer. An HTTP answer of any status is a
+// result. Only a missing answer is an error, and it says whether the daemon may have acted.
 import type { Agent, IncomingMessage } from "node:http";
 import type { ErrorBody } from "@claudemesh/protocol/errors";
 import { parseOwnJsonText, writeStrictJson } from "@claudemesh/protocol/json";
 import { DaemonUnreachable } from "./daemon-failures.ts";
 import { watchSending } from "./request-sending.ts";
 
-// As an ES module import it would load every lazy part of node:http, and cost a short command most of its time.
+// An ES module import would load every lazy part of node:http, which would take most of the time of a short command.
 const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule("node:http");
 
-/** `body` is an ErrorBody exactly when the daemon refused; `isErrorBody` tells, and `bodyOf` throws it. */
+/** `body` is an ErrorBody exactly when the daemon refused; `isErrorBody` tests for it, and `bodyOf` throws it. */
 export type DaemonAnswer<Body> = { readonly status: number; readonly body: Body | ErrorBody };
 
 export type DaemonMethod = "GET" | "POST" | "PUT" | "DELETE";
 
 export type CallOptions = {
   readonly headers?: Readonly<Record<string, string>>;
-  /** Instead of the client's own. */
+  /** Replaces the client's own time-out. */
   readonly timeoutMs?: number;
 };
 
@@ -49,7 +49,7 @@ type Call = DaemonClientOptions & {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** A kept-alive connection that a restarted daemon no longer has: reads are simply asked again on a new one. */
+/** A restarted daemon does not have a kept-alive connection any more: reads are asked again on a new one. */
 async function callDaemon(agent: Agent, call: Call): Promise<DaemonAnswer<unknown>> {
   const { request, answer } = startCall(agent, call);
   try {
@@ -93,7 +93,7 @@ function startCall(agent: Agent | false, call: Call) {
   return { request, answer };
 }
 
-/** Reading throws when the answer is cut off. */
+/** Throws when the answer is cut off while it is read. */
 async function readAnswer(response: IncomingMessage): Promise<DaemonAnswer<unknown>> {
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk as Buffer);

@@ -167,7 +167,7 @@ describe("a daemon that cannot be reached", () => {
     expect(await failureOf(absent.version())).toMatchObject({ sent: false, timedOut: false });
   });
 
-  it("is told apart as nothing sent when nobody listens on the socket any more", async () => {
+  it("is reported as not sent when no daemon listens on the socket any more", async () => {
     client.close();
     const stale = dir.at("stale");
     const once = createSocketServer();

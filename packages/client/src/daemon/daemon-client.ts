@@ -1,5 +1,5 @@
-// Everything that the daemon's local API offers, as typed calls over its Unix socket. How one call is made is in
-// daemon-call.ts; what the answers look like in the files of bodies.
+// Everything that the daemon's local API offers, as typed calls over its Unix socket. daemon-call.ts makes one call;
+// the shapes of the answers are in the *-bodies.ts files.
 import type {
   DismissRequest,
   InboxNextRequest,
@@ -86,14 +86,14 @@ type Answer<Body> = Promise<DaemonAnswer<Body>>;
 export type SendOptions = { readonly idempotencyKey?: string };
 
 export type DaemonClient = {
-  /** Any route, for what has no call of its own. */
+  /** Calls any route, for those without a call of their own. */
   readonly call: DaemonCall;
 
   /** Durable on this host when it answers 202. The same id with the same content is always safe to send again. */
   readonly send: (request: SendRequest, options?: SendOptions) => Answer<SendBody>;
   /**
-   * Any number of sends, in few requests. Each gets an id where it brings none, is asked about again under that id while it
-   * has no final answer, and has an outcome of its own, in their order. Rejects only where the caller is at fault.
+   * Any number of sends, in few requests. Each gets an id where it has none, is asked about again under that id while
+   * it has no final answer, and has its own outcome, in their order. Rejects only for a mistake of the caller.
    */
   readonly sendMany: (sends: readonly SendRequest[], options?: SendManyOptions) => Promise<SendOutcome[]>;
   /** The same as a send to `#topic`. */
@@ -102,83 +102,92 @@ export type DaemonClient = {
   readonly message: (id: string) => Answer<MessageFacts>;
 
   /**
-   * Waits until a message is stored at the broker, or delivered to everybody it is meant for. Rejects where it is not
+   * Waits until a message is stored at the broker, or delivered to all its recipients. Rejects where the message is not
    * known, or where the daemon never answers.
    */
   readonly waitForStage: (id: string, stage: WaitStage, options: StageWaitOptions) => Promise<StageWait>;
 
   readonly inbox: (query?: InboxQuery) => Answer<PageEitherWay<InboxItem>>;
-  /** Unread messages that this reader has not acknowledged; the daemon keeps its position. */
+  /** Unread messages that this reader has not acknowledged; the daemon stores the reader's position. */
   readonly nextInbox: (request: InboxNextRequest) => Answer<NextBody>;
-  /** Messages whose text has all the words. */
+  /** Messages whose text contains all the words. */
   readonly searchInbox: (query: SearchQuery) => Answer<Page<InboxItem>>;
   /**
    * The first messages after the query's cursor or time, or after this call; none when the time runs out. `next_cursor`
    * is where the next wait goes on without a gap.
    */
   readonly waitForInbox: (query: InboxQuery, options: WaitOptions) => Answer<Page<InboxItem>>;
-  /** Each message once, from the query's cursor or time on, or from now on; survives the daemon's restarts. */
+  /** Each message once, from the query's cursor or time on, or from now on; survives restarts of the daemon. */
   readonly followInbox: (query?: InboxQuery, options?: FollowOptions) => AsyncGenerator<InboxItem>;
-  /** By inbox id or client id. The first mark stays, however often it is asked for. */
+  /** By inbox id or client id. The first mark stays, however often the call is made. */
   readonly markRead: (id: string) => Answer<ReadMark>;
-  /** What happens, from now on or behind an event; survives the daemon's restarts without missing a message. */
+  /** Events from now on or after a given one; survives restarts of the daemon without missing a message. */
   readonly events: (options?: EventsOptions) => AsyncGenerator<DaemonEvent>;
 
   readonly outbox: (query?: OutboxQuery) => Answer<PageEitherWay<OutboxItem>>;
   /** By outbox id or client id. */
   readonly outboxRow: (id: string) => Answer<OutboxChain>;
-  /** Retires a dead or pending row for ever and queues its message under a new id, never doubling it by itself. */
+  /**
+   * Retires a dead or pending row for good and queues its message under a new id. The call itself never doubles the
+   * message.
+   */
   readonly requeue: (request: RequeueRequest) => Answer<Requeued>;
-  /** Lets a dead row go: it stays for the audit, and raises no alarm any more. Again it answers with the first mark. */
+  /**
+   * Dismisses a dead row: it stays for the audit and raises no alarm any more. A repeated call answers with the first
+   * mark.
+   */
   readonly dismiss: (request: DismissRequest) => Answer<Dismissed>;
-  /** Makes tombstones of rows that were done so many days ago. */
+  /** Makes tombstones of rows that were done at least this many days ago. */
   readonly prune: (request: PruneRequest) => Answer<Pruned>;
-  /** Do the records of outbox, broker and inbox balance? May take long: without `timeoutMs` it has an hour. */
+  /**
+   * Checks that the records of outbox, broker and inbox balance. It may take long: without `timeoutMs` the limit is an
+   * hour.
+   */
   readonly audit: (options?: { readonly timeoutMs?: number }) => Answer<AuditReport>;
 
   readonly topics: (query?: TopicsQuery) => Answer<Page<Topic>>;
   /** What waits in the queues of the mesh. */
   readonly queues: (query?: PageQuery) => Answer<Page<QueueItem>>;
-  /** Keys of `once` with their newest epochs. A page may be empty and not the last. */
+  /** Keys of `once` with their newest epochs. An empty page need not be the last one. */
   readonly onceKeys: (query?: OnceQuery) => Answer<Page<OnceItem>>;
   readonly subscribe: (topic: string) => Answer<Subscription>;
   readonly unsubscribe: (topic: string) => Answer<Subscription>;
-  /** The same `lease_request_id` again gets the same messages, less those settled. */
+  /** The same `lease_request_id` again gets the same messages, except those that are settled. */
   readonly lease: (queue: string, request: QueueLeaseBody) => Answer<Lease>;
   readonly ack: (queue: string, request: QueueSettleBody) => Answer<Settlements>;
   readonly nack: (queue: string, request: QueueSettleBody) => Answer<Settlements>;
   /** Messages that were delivered too often. */
   readonly parked: (queue: string, query?: ParkedQuery) => Answer<ParkedPage>;
   readonly peers: (query?: PageQuery) => Answer<Page<KnownPeer>>;
-  /** Names that were written to from here, with the key that each is pinned to. */
+  /** Names to which this host has sent, each with the key that is pinned to it. */
   readonly pins: () => Answer<{ readonly items: readonly Pin[] }>;
   /** One name, with the code to compare. */
   readonly pin: (name: string) => Answer<PinWithCode>;
-  /** Pins the key that the name has now; `pubkey` is the one that was shown. */
+  /** Pins the key that the name has now; `pubkey` is the key that the caller was shown. */
   readonly trustPeer: (name: string, key: PeerKey) => Answer<Pin>;
   readonly verifyPeer: (name: string, key: PeerKey) => Answer<Pin>;
-  /** What this member says about itself; fields that are not given stay as they are. */
+  /** What this member says about itself; fields that are absent stay unchanged. */
   readonly setProfile: (profile: ProfileInput) => Answer<Profile>;
 
   readonly version: () => Answer<VersionBody>;
-  /** What is wrong here and in the mesh, with the command that mends it. Asks the broker. */
+  /** Problems of this host and of the mesh, each with the command that solves it. Asks the broker. */
   readonly findings: () => Answer<FindingsBody>;
   readonly health: () => Answer<HealthBody>;
   readonly compat: () => Answer<CompatBody>;
-  /** In the text format of Prometheus. */
+  /** Metrics in the text format of Prometheus. */
   readonly metrics: () => Answer<string>;
   readonly openapi: () => Answer<Readonly<Record<string, unknown>>>;
   readonly rotateToken: () => Answer<TokenRotation>;
   /** Reads config.toml again. */
-  /** Tries to connect now, where the daemon waits for its next try. */
+  /** Tries to connect now, where the daemon is waiting for its next try. */
   readonly reconnect: () => Answer<{ readonly broker: BrokerStatusBody }>;
   readonly reload: () => Answer<Reloaded>;
 
-  /** Lets go of idle connections. */
+  /** Closes idle connections. */
   readonly close: () => void;
 };
 
-/** An audit asks about every record there is, and nothing comes before its end. */
+/** An audit reads every record, and sends nothing before it is done. */
 const auditTimeoutMs = 3_600_000;
 
 export function createDaemonClient(options: DaemonClientOptions): DaemonClient {
@@ -260,7 +269,7 @@ function controlCalls(call: DaemonCall) {
   } satisfies Partial<DaemonClient>;
 }
 
-// Most programs that call a daemon wait for nothing, and start sooner without the files that do.
+// Most programs that call a daemon wait for nothing, and start sooner without loading these files.
 const loadArrivals = () => import("./inbox-arrivals.ts");
 
 async function* loadEvents(socketPath: string, options: EventsOptions | undefined): AsyncGenerator<DaemonEvent> {
@@ -268,7 +277,7 @@ async function* loadEvents(socketPath: string, options: EventsOptions | undefine
   yield* readEvents(socketPath, options);
 }
 
-/** A key that begins with a quote would be read as a quoted one, so it goes quoted. */
+/** A key that begins with a quote would be read as a quoted one, so it is sent quoted. */
 function idempotencyHeader({ idempotencyKey: key }: SendOptions = {}): CallOptions {
   if (key === undefined) return {};
   const value = key.startsWith('"') ? `"${key.replace(/["\\]/g, "\\$&")}"` : key;

@@ -1,5 +1,5 @@
-// What happens at the daemon, as an async iterator that survives the daemon's restarts: after a lost connection it goes
-// on behind the last event, so that no message is missed. Events other than messages are told only while connected.
+// The daemon's events as an async iterator that survives restarts of the daemon: after a lost connection it goes on
+// after the last event, so that no message is missed. Events other than messages arrive only while connected.
 import type { Agent, IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isErrorBody } from "@claudemesh/protocol/errors";
@@ -10,13 +10,13 @@ import { DaemonRefused, DaemonUnreachable } from "./daemon-failures.ts";
 import { readTextEvents } from "./event-text-reader.ts";
 import { watchSending } from "./request-sending.ts";
 
-// As an ES module import it would load every lazy part of node:http, and cost a short command most of its time.
+// An ES module import would load every lazy part of node:http, which would take most of the time of a short command.
 const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule("node:http");
 
 export type EventsOptions = {
-  /** Go on behind this event; without it, from now on. */
+  /** Go on after this event; without it, from now on. */
   readonly lastEventId?: string;
-  /** Ends the iteration, without an error. */
+  /** Ends the iteration without an error. */
   readonly signal?: AbortSignal;
 };
 
@@ -29,13 +29,13 @@ const kinds: ReadonlySet<string> = new Set<DaemonEvent["kind"]>([
   "outbox",
   "lagged",
 ]);
-/** The daemon says something every 15 s; one that is silent for so long is not there. */
+/** The daemon sends something every 15 s; one that is silent for this long is gone. */
 const silenceMs = 60_000;
 const reconnect = { minMs: 100, maxMs: 5_000 };
 
 /**
- * Throws when the daemon cannot be reached or refuses before the first event. Later it is waited for, however long,
- * and only a refusal that waiting does not help is thrown.
+ * Throws when the daemon cannot be reached or refuses before the first event. Later the iterator waits for the daemon
+ * without a limit, and throws only a refusal that waiting does not change.
  */
 export async function* readEvents(socketPath: string, options: EventsOptions = {}): AsyncGenerator<DaemonEvent> {
   const { signal } = options;
@@ -75,7 +75,7 @@ async function pause(delayMs: number, signal: AbortSignal | undefined): Promise<
   }
 }
 
-/** Ends when the daemon ends the stream; throws when it is cut off. */
+/** Ends when the daemon ends the stream; throws when the connection is cut off. */
 async function* readStream(
   socketPath: string,
   lastEventId: string | undefined,

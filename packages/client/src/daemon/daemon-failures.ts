@@ -1,9 +1,9 @@
-// The two ways in which a daemon fails whoever asks it: no answer, and a refusal where there is no place for one.
+// The two failures of a call to a daemon: no answer, and a refusal where the caller's type has no room for one.
 import { type ErrorBody, isErrorBody } from "@claudemesh/protocol/errors";
 
 /**
  * No answer came. `sent` false: connecting failed and nothing was written. `sent` true: the daemon may have received
- * the request and acted on it, so only the same request to the same daemon is a safe retry, never another way.
+ * the request and acted on it, so the only safe retry is the same request to the same daemon.
  */
 export class DaemonUnreachable extends Error {
   override readonly name = "DaemonUnreachable";
@@ -20,7 +20,7 @@ export class DaemonUnreachable extends Error {
   }
 }
 
-/** The daemon answered with a refusal, and the caller asked for nothing but the body, or for an iterator. */
+/** The daemon refused, and the caller asked for the body alone, or for an iterator. */
 export class DaemonRefused extends Error {
   override readonly name = "DaemonRefused";
   readonly status: number;
@@ -33,7 +33,7 @@ export class DaemonRefused extends Error {
   }
 }
 
-/** What a call brought, for a program that has nothing else to do with a refusal than to throw it. */
+/** The body of an answer, for a program that throws every refusal. */
 export function bodyOf<Body>(answer: { readonly status: number; readonly body: Body | ErrorBody }): Body {
   if (answer.status >= 400 && isErrorBody(answer.body)) throw new DaemonRefused(answer.status, answer.body);
   return answer.body as Body;

@@ -1,10 +1,10 @@
-// Reading text/event-stream: bytes in, events out. Comments and fields that nobody knows are passed over.
+// Reads text/event-stream: bytes in, events out. Comments and unknown fields are ignored.
 
 export type TextEvent = { readonly kind: string; readonly id: string; readonly data: string };
 
 export async function* readTextEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<TextEvent> {
   const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
-  // The line that has not ended yet, as it came: put together once, and not again with each piece.
+  // The pieces of the line that has not ended yet. They are joined once at its end, and not again for each piece.
   let rest: string[] = [];
   let event = { kind: "message", id: "", data: [] as string[] };
   for await (const chunk of chunks) {

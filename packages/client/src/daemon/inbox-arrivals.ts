@@ -1,5 +1,5 @@
-// Waiting for messages. Events say that something arrived; what arrived is read from the inbox, which filters it and
-// keeps the place, so that nothing is missed between two looks.
+// Waiting for messages. Events say that a message arrived; the messages themselves are read from the inbox, which
+// filters them and keeps the cursor, so that none is missed between two reads.
 import { type ErrorBody, isErrorBody } from "@claudemesh/protocol/errors";
 import type { DaemonEvent, InboxItem, InboxQuery, Page } from "./daemon-bodies.ts";
 import type { EventsOptions } from "./daemon-events.ts";
@@ -15,7 +15,7 @@ export type ArrivalPorts = {
 export type FollowOptions = { readonly signal?: AbortSignal };
 export type WaitOptions = FollowOptions & { readonly timeoutMs: number };
 
-/** Longer ones overflow Node's timers and would fire at once. */
+/** A longer delay would overflow Node's timers and fire at once. */
 const timerMsMax = 2 ** 31 - 1;
 
 /** Each message once, in the order of arrival, from the query's cursor or time on; without either, from now on. */
@@ -29,7 +29,7 @@ export async function* followInbox(
 
 /**
  * The first messages after the query's cursor or time, or after this call; none when the time runs out. `next_cursor`
- * is where the next wait goes on without a gap. A refusal is an answer.
+ * is where the next wait goes on without a gap. A refusal is returned as an answer.
  */
 export async function waitForInbox(
   ports: ArrivalPorts,
@@ -52,7 +52,7 @@ export async function waitForInbox(
   }
 }
 
-/** Also pages without messages, for their `next_cursor`. */
+/** Yields pages without messages too, for their `next_cursor`. */
 async function* readArrivals(
   ports: ArrivalPorts,
   query: InboxQuery,
@@ -70,7 +70,7 @@ async function* readArrivals(
     do {
       page = await readPage(ports, { ...query, ...(cursor === undefined ? {} : { cursor }) });
       cursor = page.items.at(-1)?.id ?? cursor;
-      // Whatever was there when the event came has been looked at, also what the query does not want.
+      // Everything that had arrived before the event has been read, including what the query excludes.
       if (page.next_cursor === null && (cursor === undefined || cursor < position)) cursor = position;
       yield { items: page.items, next_cursor: cursor ?? null };
     } while (page.next_cursor !== null);

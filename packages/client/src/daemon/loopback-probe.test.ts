@@ -18,7 +18,7 @@ describe("a question to the loopback port", () => {
     expect(await probeLoopback(port, "wrong")).toEqual({ type: "answered", status: 401 });
   });
 
-  it("that nobody answers says why", async () => {
+  it("that gets no answer says why", async () => {
     expect(await probeLoopback(1, "any")).toEqual({ type: "silent", why: "ECONNREFUSED" });
   });
 });

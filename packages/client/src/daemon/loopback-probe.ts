@@ -1,5 +1,5 @@
-// Does a daemon answer on its loopback port, and does it take our token? One question, for diagnosis; programs that talk
-// to a daemon use its socket.
+// Checks whether a daemon answers on its loopback port and accepts our token. This one request is for diagnosis;
+// programs that talk to a daemon use its socket.
 import { request as httpRequest } from "node:http";
 
 export type LoopbackAnswer =

@@ -7,7 +7,9 @@ export type Topic = {
   readonly name: string;
   readonly post_policy: "members" | "subscribers";
   readonly subscribed: boolean;
-  /** These three where the list was asked for with `counts`; 10,000 subscribers means at least so many. */
+  /**
+   * These three are present where the list was asked for with `counts`; 10,000 subscribers means at least that many.
+   */
   readonly subscribers?: number;
   readonly messages?: number;
   readonly last_message_at?: number | null;
@@ -17,7 +19,7 @@ type ListQuery = { readonly limit?: number; readonly cursor?: string };
 
 export type TopicsQuery = ListQuery & { readonly counts?: boolean };
 
-/** What waits in a queue; 10,000 means at least so many. */
+/** What waits in a queue; 10,000 means at least that many. */
 export type QueueItem = {
   readonly id: string;
   readonly max_deliveries: number;
@@ -25,7 +27,7 @@ export type QueueItem = {
   readonly depth: number;
   readonly leased: number;
   readonly parked: number;
-  /** When the first of those that wait was accepted. */
+  /** When the oldest waiting message was accepted. */
   readonly oldest_at: number | null;
 };
 
@@ -51,17 +53,17 @@ export type OnceItem = {
 
 export type Subscription = { readonly name: string; readonly subscribed: boolean };
 
-/** `deliveries`: how often it has been handed out, this time included. */
+/** `deliveries`: how often it has been delivered, including this time. */
 export type LeasedMessage = HistoryItem & { readonly deliveries: number };
 
-/** With nothing to hand out, token and time are null, and the request id is still free. */
+/** Where no message was available, token and time are null, and the request id is still free. */
 export type Lease = {
   readonly items: readonly LeasedMessage[];
   readonly lease_token: string | null;
   readonly expires_at: number | null;
 };
 
-/** How this token settled each message, now or earlier: the first settlement stands. */
+/** How this token settled each message, now or earlier: the first settlement is final. */
 export type Settlements = {
   readonly items: readonly { readonly broker_message_id: string; readonly settlement: "acked" | "nacked" }[];
 };
@@ -76,13 +78,13 @@ export type ParkedQuery = { readonly limit?: number; readonly after?: number };
 /** A member that is connected, with what it says about itself. */
 export type Peer = PeerItem;
 
-/** How far a key is known under its name: `changed` where another one is pinned here. */
+/** How far the key of a name is trusted: `changed` where another key is pinned here. */
 export type PeerTrust = "unpinned" | "pinned" | "verified" | "changed";
 
-/** A peer, and what is known here of its key. `fingerprint` is the first 16 hex characters, in fours. */
+/** A peer, and what this host knows of its key. `fingerprint` is the first 16 hex characters, in groups of four. */
 export type KnownPeer = Peer & { readonly fingerprint: string; readonly trust: PeerTrust };
 
-/** A name, the key that is pinned for it where one is, and the one that its member has now. */
+/** A name, its pinned key if there is one, and the key that its member has now. */
 export type Pin = {
   readonly name: string;
   readonly trust: PeerTrust;
@@ -90,7 +92,7 @@ export type Pin = {
   readonly fingerprint: string;
   readonly pinned_at: number | null;
   readonly verified_at: number | null;
-  /** Null where no member has the name now, or several have. */
+  /** Null where no member has the name now, or several do. */
   readonly current_pubkey: string | null;
   readonly current_fingerprint: string | null;
 };

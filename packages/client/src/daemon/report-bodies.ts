@@ -1,5 +1,5 @@
 // What a daemon says about itself and about messages: the answers of health, version, compat, messages and audit. The
-// daemon's own reports are checked against these types, so that neither side can drift.
+// daemon's own reports are checked against these types, so that the two cannot drift apart.
 import type { AnnouncedFeatures } from "@claudemesh/protocol/features";
 import type { Destination } from "@claudemesh/protocol/messages/addresses";
 import type { Fate } from "@claudemesh/protocol/messages/fate";
@@ -13,7 +13,7 @@ export type VersionBody = {
   readonly mesh_id: string;
   readonly member_pubkey: string;
   readonly pid: number;
-  /** Only where the broker has said that this member is none any more. */
+  /** Present where the broker has said that this member's membership has ended. */
   readonly membership_ended_at?: number;
 };
 
@@ -22,14 +22,17 @@ export type BrokerStatusBody = {
   readonly state: "connecting" | "online" | "offline" | "stopped";
   readonly reason?: string;
   readonly detail?: string;
-  /** While it is online: the key that it has proven. */
+  /** While it is online: the key that the broker has proven. */
   readonly broker_key?: string;
-  /** Where it is offline because another key was shown than this home trusts. */
+  /** Where it is offline because the broker showed another key than this home trusts. */
   readonly expected_key?: string;
   readonly seen_key?: string;
-  /** What somebody should know once. */
+  /** A notice for the operator, shown once. */
   readonly note?: string;
-  /** Which broker it is, or is tried next; the others that serve the mesh; and when the next try begins. */
+  /**
+   * The address of the broker that is connected or tried next; the other brokers of the mesh; and when the next try
+   * begins.
+   */
   readonly url?: string;
   readonly others?: readonly string[];
   readonly next_try_at?: number;
@@ -57,14 +60,14 @@ export type HealthBody = {
     readonly pending: number;
     readonly inflight: number;
     readonly dead: number;
-    /** Dead, and let go by the operator: no alarm. */
+    /** Dead rows that the operator dismissed: no alarm. */
     readonly dismissed: number;
     readonly used_bytes: number;
     readonly max_bytes: number;
   };
   readonly event_streams: number;
   readonly inbox: { readonly unreadable: number; readonly rebuilding: boolean };
-  /** Only where faults were planted for a test. */
+  /** Present where faults were planted for a test. */
   readonly failpoints?: string;
 };
 
@@ -79,7 +82,7 @@ export type CompatBody = {
 
 export type MessageStateName = "queued" | "inflight" | "stored" | "delivered" | "read" | "expired" | "dead" | "aborted";
 
-/** Something that happened to a message. `at` is null where nobody recorded when. */
+/** One event in the life of a message. `at` is null where its time was not recorded. */
 export type MessageStage = {
   readonly stage: MessageStateName;
   readonly at: number | null;
@@ -111,7 +114,7 @@ export type MessageNote = {
   readonly text: string;
 };
 
-/** What is known about one message. Facts that nobody knows are null. */
+/** What is known about one message. Unknown facts are null. */
 export type MessageFacts = {
   readonly id: string;
   readonly client_message_id: string | null;
@@ -124,7 +127,7 @@ export type MessageFacts = {
   readonly sender_pubkey: string | null;
   readonly sender_name: string | null;
   readonly state: MessageStateName;
-  /** Null for what was not sent from here. */
+  /** Null for a message that was not sent from here. */
   readonly fate: Fate | null;
   readonly attempts: number | null;
   readonly next_attempt_at: number | null;
@@ -134,7 +137,7 @@ export type MessageFacts = {
   readonly counts: { readonly unsettled: number; readonly delivered: number; readonly expired: number } | null;
   readonly deliveries: readonly MessageDelivery[] | null;
   readonly queue: { readonly state: string; readonly deliveries: number; readonly settled_at: number | null } | null;
-  /** A dead row that the operator let go. */
+  /** A dead row that the operator dismissed. */
   readonly dismissed: { readonly at: number; readonly by: string; readonly why: string } | null;
   /** What its sender should know or do now. */
   readonly notes: readonly MessageNote[];
@@ -155,8 +158,8 @@ export type AuditReport = {
   }[];
   /** Up to a hundred of each layer by name; the numbers in `layers` count all of them. */
   readonly imbalances: readonly AuditImbalance[];
-  /** Nothing that was looked at is out of balance. */
+  /** No record that was checked is out of balance. */
   readonly balanced: boolean;
-  /** False: the broker did not answer, and not everything was looked at. */
+  /** False: the broker did not answer, so not everything was checked. */
   readonly complete: boolean;
 };

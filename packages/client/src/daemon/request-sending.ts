@@ -1,7 +1,7 @@
-// Whether anything of a request may have reached the daemon.
+// Whether any byte of a request may have reached the daemon.
 import type { ClientRequest } from "node:http";
 
-/** Nothing of a request is written before its socket is connected, and a kept-alive socket is connected already. */
+/** Nothing of a request is written before its socket is connected; a kept-alive socket is connected already. */
 export function watchSending(request: ClientRequest): () => boolean {
   let sent = false;
   request.on("socket", (socket) => {

@@ -1,5 +1,6 @@
-// Many sends through the daemon: split into requests that it takes, and asked again under the same ids while they have no
-// final answer. Each send has an outcome of its own; nothing that the daemon says or leaves unsaid is thrown.
+// Many sends through the daemon: split into requests of a size that it accepts, and asked again under the same ids
+// while they have no final answer. Each send has its own outcome; no answer, and no missing answer, of the daemon is
+// thrown.
 // Why: docs/decisions/0088.
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -15,15 +16,17 @@ import { DaemonUnreachable } from "./daemon-failures.ts";
 import { retryBackoff } from "./until-answered.ts";
 
 export type SendManyOptions = {
-  /** How long to go on asking about sends that may still be accepted, while none gets a final answer. 0: ask once. */
+  /** How long to ask again about sends that may still be accepted, while none gets a final answer. 0: ask once. */
   readonly retryForMs?: number;
 };
 
 export type SendOutcome = { readonly client_message_id: string } & (
   | { readonly type: "accepted"; readonly status: number; readonly body: SendBody }
-  /** Nothing of it is kept. Where the body says `retryable`, the time for asking again was over. */
+  /** Nothing of it is stored. Where the body says `retryable`, the time for asking again had ended. */
   | { readonly type: "refused"; readonly status: number; readonly body: ErrorBody }
-  /** Where `error.sent`, the daemon may have accepted it: only the same id and content are safe to ask with. */
+  /**
+   * Where `error.sent` is true, the daemon may have accepted it: only the same id and content are safe to send again.
+   */
   | { readonly type: "unanswered"; readonly error: DaemonUnreachable }
 );
 
@@ -31,7 +34,7 @@ type Call = (body: { readonly sends: readonly IdentifiedSend[] }) => ReturnType<
 
 const defaultRetryForMs = 10_000;
 
-/** Requests follow one another; one outcome for each send, in their order. */
+/** Requests follow one another; there is one outcome for each send, in their order. */
 export async function sendMany(
   call: DaemonCall,
   sends: readonly SendRequest[],
@@ -46,7 +49,9 @@ export async function sendMany(
   return outcomes;
 }
 
-/** As many in a request as it may hold, by number and by bytes; one that is too large by itself stands alone. */
+/**
+ * As many sends in a request as fit, by number and by bytes; a send that is too large by itself gets its own request.
+ */
 export function splitSends(sends: readonly IdentifiedSend[]): IdentifiedSend[][] {
   const frameBytes = Buffer.byteLength('{"sends":[]}');
   const parts: IdentifiedSend[][] = [];
@@ -108,7 +113,7 @@ async function askOnce(call: Call, sends: readonly IdentifiedSend[]): Promise<Se
       const results = (body as Partial<SendManyBody>).results ?? [];
       return each((index) => readResult(results[index]));
     }
-    // One that cannot be read, or is too large, spoils a request for its neighbours; by itself it harms nobody.
+    // A send that is invalid or too large makes the whole request fail; alone, it affects no other send.
     if ((status === 400 || status === 413) && sends.length > 1) {
       const half = Math.ceil(sends.length / 2);
       return [...(await askOnce(call, sends.slice(0, half))), ...(await askOnce(call, sends.slice(half)))];

@@ -1,5 +1,5 @@
-// Asking until there is an answer, for calls that may be repeated: those that read, and those whose request carries its
-// identity (a send with a client_message_id, a lease with a lease_request_id, an ack). Asked again they take effect once.
+// Asks until there is an answer, for calls that may be repeated: reads, and calls whose request carries its identity (a
+// send with a client_message_id, a lease with a lease_request_id, an ack). Repeated calls take effect once.
 import { setTimeout as sleep } from "node:timers/promises";
 import { isErrorBody } from "@claudemesh/protocol/errors";
 import { backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
@@ -7,15 +7,15 @@ import type { DaemonAnswer } from "./daemon-call.ts";
 import { DaemonUnreachable } from "./daemon-failures.ts";
 
 export type UntilAnsweredOptions = {
-  /** Ends the asking: its reason is thrown, and what became of the last try is not known. */
+  /** Stops asking: the signal's reason is thrown, and the outcome of the last try is not known. */
   readonly signal?: AbortSignal;
-  /** Hears of each try that brought no answer, or one that says to ask again. */
+  /** Called for each try without an answer, or with an answer that says to ask again. */
   readonly onRetry?: (why: DaemonUnreachable | DaemonAnswer<unknown>) => void;
 };
 
 export const retryBackoff = { minMs: 100, maxMs: 5_000 };
 
-/** The first answer that does not say "later". A daemon that is away, restarts or is busy is waited for. */
+/** The first answer that does not say "later". Waits for a daemon that cannot be reached, restarts or is busy. */
 export async function untilAnswered<Body>(
   ask: () => Promise<DaemonAnswer<Body>>,
   { signal, onRetry }: UntilAnsweredOptions = {},

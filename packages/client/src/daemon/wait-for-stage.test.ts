@@ -4,7 +4,7 @@ import type { MessageFacts, MessageStateName } from "./report-bodies.ts";
 import { judgeStage, waitForStage } from "./wait-for-stage.ts";
 
 const facts = (state: MessageStateName, notes: MessageFacts["notes"] = []) => ({ state, notes }) as MessageFacts;
-const nobody = [{ code: "no_recipients", text: "" }] as const;
+const noRecipients = [{ code: "no_recipients", text: "" }] as const;
 
 it.each([
   ["queued", "not_yet", "not_yet"],
@@ -20,9 +20,9 @@ it.each([
   expect(judgeStage(facts(state), "delivered")).toBe(delivered);
 });
 
-it("a stored message that reaches nobody is never delivered", () => {
-  expect(judgeStage(facts("stored", nobody), "delivered")).toBe("ended");
-  expect(judgeStage(facts("stored", nobody), "stored")).toBe("reached");
+it("a stored message without recipients is never delivered", () => {
+  expect(judgeStage(facts("stored", noRecipients), "delivered")).toBe("ended");
+  expect(judgeStage(facts("stored", noRecipients), "stored")).toBe("reached");
 });
 
 it("asks until the stage is reached, also past a daemon that was away", async () => {

@@ -1,5 +1,6 @@
-// Waiting until a message has come so far: stored at the broker, or delivered to everybody it is meant for. Nobody tells a
-// sender of deliveries, so it asks, at intervals that grow; a daemon that is away for a moment is asked again.
+// Waits until a message has reached a stage: stored at the broker, or delivered to all its recipients. The daemon
+// pushes no word of deliveries to a sender, so this asks at growing intervals; a daemon that cannot be reached for a
+// moment is asked again.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ErrorBody, isErrorBody } from "@claudemesh/protocol/errors";
 import { DaemonRefused, DaemonUnreachable } from "./daemon-failures.ts";
@@ -7,7 +8,7 @@ import type { MessageFacts } from "./report-bodies.ts";
 
 export type WaitStage = "stored" | "delivered";
 
-/** `ended`: it will never come so far by itself. `message` is what was known last. */
+/** `ended`: the message will never reach the stage by itself. `message` is what was known last. */
 export type StageWait = { readonly outcome: "reached" | "not_yet" | "ended"; readonly message: MessageFacts };
 
 export type StageWaitOptions = { readonly timeoutMs: number; readonly signal?: AbortSignal };
@@ -37,14 +38,14 @@ export async function waitForStage(ask: Ask, stage: WaitStage, options: StageWai
   }
 }
 
-/** How far a message has come, against how far it should. */
+/** Compares how far a message has come with the wanted stage. */
 export function judgeStage({ state, notes }: MessageFacts, stage: WaitStage): StageWait["outcome"] {
   if (state === "dead" || state === "aborted") return "ended";
   if (state === "queued" || state === "inflight") return "not_yet";
   if (stage === "stored" || state === "delivered" || state === "read") return "reached";
-  // Who subscribes later does not get it, and what expired before it was fetched never arrives.
-  const reachesNobody = notes?.some(({ code }) => code === "no_recipients") === true;
-  return state === "expired" || reachesNobody ? "ended" : "not_yet";
+  // A later subscriber does not get the message, and a delivery that expired before it was fetched never arrives.
+  const hasNoRecipient = notes?.some(({ code }) => code === "no_recipients") === true;
+  return state === "expired" || hasNoRecipient ? "ended" : "not_yet";
 }
 
 async function askOnce(ask: Ask): Promise<MessageFacts> {

@@ -1,4 +1,4 @@
-// Asks what a broker knows of a mesh's health, and looks at its certificate. Every question has an end.
+// Asks a broker about a mesh's health, and reads its certificate. Every question has a time limit.
 import { connect } from "node:tls";
 import { isErrorBody } from "@claudemesh/protocol/errors";
 import { brokerHttpUrl } from "../broker/broker-url.ts";
@@ -6,7 +6,7 @@ import type { BrokerSaid, MeshHealth } from "./judge-findings.ts";
 
 const certificateMs = 3_000;
 
-/** `ask` gives the answer of `mesh.health`, whatever it is; undefined where there was none. */
+/** `ask` returns the answer of `mesh.health`, whatever it is; undefined where there was none. */
 export async function askMeshHealth(
   ask: () => Promise<{ readonly status: number; readonly body: unknown } | undefined>,
   wallMs: () => number = Date.now,
@@ -21,7 +21,10 @@ export async function askMeshHealth(
   return { health, clockAheadMs: Math.round((askedAtMs + wallMs()) / 2 - health.time) };
 }
 
-/** When the certificate that a broker shows ends; undefined where it shows none, or cannot be reached. Nothing is trusted by it. */
+/**
+ * When the certificate that a broker presents ends; undefined where it presents none, or cannot be reached. The
+ * certificate is only read, not trusted.
+ */
 export function readCertificateEnd(broker: string): Promise<number | undefined> {
   const { protocol, hostname, port } = new URL(brokerHttpUrl(broker, ""));
   if (protocol !== "https:") return Promise.resolve(undefined);

@@ -51,7 +51,7 @@ const broker = (given: Partial<MeshHealth>, clockAheadMs = 0) =>
 
 const cases: [string, Finding[], FindingCode, Finding["status"], RegExp][] = [
   ["a broker that is away", offline("unreachable"), "broker_away", "fail", /daemon reconnect --mesh acme/],
-  ["somebody else in the broker's place", offline("not_our_broker"), "not_our_broker", "fail", /trust-broker/],
+  ["an impostor at the broker's address", offline("not_our_broker"), "not_our_broker", "fail", /trust-broker/],
   ["a first try", daemon({ broker: { state: "connecting" } }), "broker_connecting", "warn", /reconnect/],
   ["a member who was removed", offline("member_revoked"), "membership_ended", "fail", /remint --mesh acme/],
   ["a member the broker does not know", offline("unauthorized"), "membership_ended", "fail", /remint/],

@@ -1,5 +1,6 @@
-// What is wrong, as findings: what a daemon knows of itself and what its broker says of the mesh, each with a stable code,
-// what it means, and the command that mends it. Pure: `daemon status` and `doctor` show the same.
+// Decides what is wrong, as findings: from what a daemon knows of itself and what its broker says of the mesh, each
+// with a stable code, its meaning, and the command that solves it. Pure: `daemon status` and `doctor` show the same
+// findings.
 import type { BrokerStatusBody, HealthBody } from "../daemon/report-bodies.ts";
 
 export const findingCodes = [
@@ -29,14 +30,14 @@ export type FindingCode = (typeof findingCodes)[number];
 
 export type Finding = {
   readonly code: FindingCode;
-  /** `fail` makes the whole red. */
+  /** A single `fail` makes the whole report fail. */
   readonly status: "warn" | "fail";
   readonly means: string;
   /** A command, or what to do where no command helps. */
   readonly fix: string;
 };
 
-/** `ok`: nothing fails. */
+/** `ok`: no finding is a `fail`. */
 export type FindingsBody = { readonly ok: boolean; readonly findings: readonly Finding[] };
 
 type Named = { readonly keys: number; readonly first: readonly string[] };
@@ -56,7 +57,7 @@ export type MeshHealth = {
   } | null;
 };
 
-/** What the broker said of the mesh; `refused` is the code of what it answered instead, undefined where nothing came in time. */
+/** What the broker said of the mesh. `refused` is the code of its refusal; undefined where no answer came in time. */
 export type BrokerSaid =
   | { readonly health: MeshHealth; readonly clockAheadMs: number }
   | { readonly refused: string | undefined };
@@ -66,7 +67,7 @@ export type DaemonFacts = {
   readonly platform: NodeJS.Platform;
   readonly nowMs: number;
   readonly health: HealthBody;
-  /** When the oldest row that is still to be sent was taken. */
+  /** When the oldest row that is still to be sent was stored. */
   readonly oldestOpenAtMs: number | undefined;
   readonly freeBytes: number | undefined;
 };
@@ -93,7 +94,7 @@ export function judgeDaemon(facts: DaemonFacts): Finding[] {
   ];
 }
 
-/** A daemon whose member is none any more is offline for that reason, and for no other. */
+/** The daemon of a former member is offline for that reason, and for no other. */
 function judgeMembership(facts: DaemonFacts): Finding[] {
   const { mesh, health } = facts;
   const { broker, drain } = health;
@@ -204,7 +205,7 @@ export function judgeBroker(mesh: string, platform: NodeJS.Platform, said: Broke
   ];
 }
 
-/** A store that answers nobody any more shows in nothing else: the connection stands. */
+/** This is the only sign of a store that does not answer any more: the connection itself stays up. */
 const brokerSilent: Finding = {
   code: "broker_silent",
   status: "fail",
@@ -248,7 +249,7 @@ export function judgeClock(clockAheadMs: number, platform: NodeJS.Platform): Fin
   return [{ code: "clock_off", status: offMs > clockFailMs ? "fail" : "warn", means, fix }];
 }
 
-/** `endsAtMs` undefined: the broker shows no certificate. */
+/** `endsAtMs` undefined: the broker presents no certificate. */
 export function judgeCertificate(endsAtMs: number | undefined, nowMs: number): Finding[] {
   if (endsAtMs === undefined || endsAtMs - nowMs >= certificateFailMs) return [];
   const verb = endsAtMs > nowMs ? "ends" : "ended";

@@ -104,7 +104,7 @@ describe("a private folder", () => {
     expect(modeOf(dir.at("open"))).toBe(0o755);
   });
 
-  it("is refused when it is a symbolic link, a file, or somebody else's", () => {
+  it("is refused when it is a symbolic link, a file, or another user's", () => {
     mkdirSync(dir.at("real"), 0o755);
     symlinkSync(dir.at("real"), dir.at("link"));
     writeFileSync(dir.at("file"), "");

@@ -1,5 +1,5 @@
-// Where a user's meshes live on this machine: the home folder, the files of one mesh's daemon, which meshes there are.
-// What each file says is its owner's business, but for the `[mesh]` section of config.toml, which is read and written
+// Where a user's meshes are on this machine: the home folder, the files of one mesh's daemon, and the list of meshes.
+// Each file belongs to the code that reads it, except the `[mesh]` section of config.toml, which is read and written
 // here: it says which mesh and broker the folder belongs to.
 import { chmodSync, closeSync, fchmodSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -28,9 +28,9 @@ export type MeshPaths = {
   readonly log: string;
   readonly pid: string;
   readonly lock: string;
-  /** How the last daemon here began, and how it ended. */
+  /** How the last daemon of this folder started, and how it ended. */
   readonly lastRun: string;
-  /** The brokers that brokers told of. */
+  /** The addresses of brokers that the brokers themselves announced. */
   readonly brokers: string;
 };
 
@@ -42,11 +42,11 @@ export type MeshConfig = {
   /** Other brokers of the same store. */
   readonly brokers?: readonly string[];
   readonly member_name: string;
-  /** The key by which the broker is known, in hex. A home of before 0.2 has none until it meets a broker with one. */
+  /** The trusted key of the broker, in hex. A home from before 0.2 has none until it meets a broker with one. */
   readonly broker_key?: string;
 };
 
-/** What fits into the address of a Unix socket, less its final NUL. */
+/** The longest address of a Unix socket, without its final NUL. */
 const socketPathBytesMax = { linux: 107, others: 103 };
 
 export function homeDir(env: Readonly<Record<string, string | undefined>>): string {
@@ -55,7 +55,7 @@ export function homeDir(env: Readonly<Record<string, string | undefined>>): stri
   return join(env.HOME || homedir(), ".claudemesh");
 }
 
-/** Throws when the mesh's name is none, or when a socket in its folder could not be connected to. */
+/** Throws when the mesh's name is not valid, or when a socket in its folder would have too long a path. */
 export function meshPaths(home: string, mesh: string, platform: NodeJS.Platform = process.platform): MeshPaths {
   if (!isName(mesh)) throw notAName(mesh);
   const dir = join(home, "daemon", mesh);
@@ -87,7 +87,7 @@ function notAName(mesh: string): MeshError {
   return new MeshError("invalid_name", message, { field: "mesh" });
 }
 
-/** The kernel would cut a longer path short, or refuse it with an error that names no cause. */
+/** The kernel would truncate a longer path, or refuse it with an error that names no cause. */
 function checkSocketPath(path: string, platform: NodeJS.Platform): void {
   const limitBytes = platform === "linux" ? socketPathBytesMax.linux : socketPathBytesMax.others;
   const bytes = Buffer.byteLength(path);
@@ -99,14 +99,14 @@ function checkSocketPath(path: string, platform: NodeJS.Platform): void {
   );
 }
 
-/** Makes the mesh's folder and those above it, up to the home, 0700 each. */
+/** Creates the mesh's folder and those above it, up to the home, with mode 0700. */
 export function ensureMeshDir(paths: MeshPaths): void {
   ensurePrivateDir(paths.home);
   ensurePrivateDir(join(paths.home, "daemon"));
   ensurePrivateDir(paths.dir);
 }
 
-/** Makes the folder and its missing parents 0700, or narrows an existing folder of ours to that. */
+/** Creates the folder and its missing parents with mode 0700, or restricts an existing folder of ours to that. */
 export function ensurePrivateDir(path: string): void {
   if (!makeDir(path)) {
     const parent = dirname(path);
@@ -123,18 +123,18 @@ export function ensurePrivateDir(path: string): void {
   }
 }
 
-/** Parents that exist are the user's own affair: a home may stand below folders that are open to others. */
+/** Existing parents are left alone: a home may be inside folders that are open to others. */
 function ensureParentDir(path: string): void {
   if (makeDir(path)) return;
   ensureParentDir(dirname(path));
   makeDir(path);
 }
 
-/** True when the folder is there afterwards; false when its parent is missing. */
+/** True when the folder exists afterwards; false when its parent is missing. */
 function makeDir(path: string): boolean {
   try {
     mkdirSync(path, 0o700);
-    // A umask can only have narrowed the mode.
+    // A umask can only have removed permissions.
     chmodSync(path, 0o700);
     fsyncDir(dirname(path));
     return true;
@@ -145,7 +145,7 @@ function makeDir(path: string): boolean {
   }
 }
 
-/** The meshes that this home belongs to, by name. A folder counts once its config.toml is there. */
+/** The meshes that this home belongs to, by name. A folder counts once its config.toml exists. */
 export function listMeshes(home: string): string[] {
   return namesIn(join(home, "daemon"))
     .filter((name) => isName(name) && namesIn(join(home, "daemon", name)).includes("config.toml"))
@@ -161,7 +161,7 @@ function namesIn(dir: string): string[] {
   }
 }
 
-/** Which mesh a command is about: the one asked for, that of the environment, that of `mesh use`, or the only one. */
+/** The mesh of a command: the one asked for, that of the environment, that of `mesh use`, or the only one. */
 export function chooseMesh(
   home: string,
   wanted?: string,
@@ -189,10 +189,10 @@ export function chooseMesh(
   throw new MeshError("not_found", `${home} holds several meshes (${listed}); ${next}.`, details);
 }
 
-/** `source`: where a name comes from that the command itself does not say, for the day when there is no such mesh. */
+/** `source`: where a name comes from that the command itself does not contain; shown where there is no such mesh. */
 type NamedMesh = { readonly mesh: string; readonly source?: string };
 
-/** An empty variable is none. */
+/** An empty variable counts as unset. */
 function namedMesh(
   home: string,
   wanted: string | undefined,
@@ -210,7 +210,7 @@ function namedMesh(
       };
 }
 
-/** Undefined: the folder belongs to no mesh yet. Settings may have been written before it does. */
+/** Undefined where the folder belongs to no mesh yet. Settings may have been written before it does. */
 export function findMeshConfig(paths: MeshPaths): MeshConfig | undefined {
   const text = readConfigText(paths.config);
   if (text === undefined || parseConfig(text, paths.config).mesh === undefined) return undefined;
@@ -235,7 +235,7 @@ export function readMeshConfig(paths: MeshPaths): MeshConfig {
   };
 }
 
-/** Writes the `[mesh]` section, 0600, in one step; everything else in the file stays as it is. */
+/** Writes the `[mesh]` section atomically, with mode 0600; everything else in the file stays as it is. */
 export function writeMeshConfig(paths: MeshPaths, config: MeshConfig): void {
   const text = readConfigText(paths.config) ?? "";
   parseConfig(text, paths.config);
@@ -267,7 +267,7 @@ function parseConfig(text: string, path: string): TomlTable {
   }
 }
 
-/** Here, where the file can be named: further on nobody knows where the address comes from. */
+/** Checked here, where the error can name the file: later code does not know where the address comes from. */
 function checkBroker(address: string, path: string): string {
   try {
     brokerHttpUrl(address, "");

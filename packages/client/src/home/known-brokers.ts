@@ -1,5 +1,5 @@
-// The brokers of a mesh beside the one in `[mesh] broker`: those that were given (`[mesh] brokers`), and those that the
-// brokers told of, which a daemon keeps in a file of its own.
+// The brokers of a mesh beside the one in `[mesh] broker`: those that the user gave (`[mesh] brokers`), and those that
+// the brokers announced, which a daemon keeps in a file of its own.
 import { rmSync } from "node:fs";
 import type { MeshConfig, MeshPaths } from "./home.ts";
 import { LocalFileError, readPrivateFile, replacePrivateFile } from "./private-files.ts";
@@ -15,7 +15,7 @@ export function writeLearnedBrokers(paths: Pick<MeshPaths, "brokers">, urls: rea
   else replacePrivateFile(paths.brokers, `${JSON.stringify(urls.slice(0, learnedMax))}\n`);
 }
 
-/** What cannot be understood says nothing: the brokers tell of themselves again at the next hello. */
+/** An unreadable file counts as empty: the brokers announce their addresses again at the next hello. */
 function readLearned(path: string): readonly string[] {
   try {
     const value: unknown = JSON.parse(readPrivateFile(path));

@@ -1,5 +1,5 @@
-// How the last daemon of a folder began and how it ended, for people who find it gone. News, not a lock: a daemon that was
-// killed leaves it as it was while it ran.
+// How the last daemon of a folder started and how it ended, for people who find it not running. It is information, not
+// a lock: a daemon that was killed leaves the file as it was while it ran.
 import { LocalFileError, readPrivateFile, replacePrivateFile } from "./private-files.ts";
 
 export type LastRun = {
@@ -7,7 +7,7 @@ export type LastRun = {
   readonly version: string;
   readonly pid: number;
   readonly started_at: number;
-  /** The rest where it has ended and could say so. */
+  /** This and the fields below are present where the daemon has ended and could write them. */
   readonly ended_at?: number;
   /** A stable word: `stopped`, or why it could not start or go on. */
   readonly reason?: string;
@@ -18,7 +18,7 @@ export function writeLastRun(path: string, run: LastRun): void {
   replacePrivateFile(path, `${JSON.stringify(run)}\n`);
 }
 
-/** Undefined: no daemon has run here, or nobody can tell. */
+/** Undefined where no daemon has run here, or the file cannot be read. */
 export function readLastRun(path: string): LastRun | undefined {
   try {
     const run = JSON.parse(readPrivateFile(path)) as Partial<LastRun>;
@@ -30,14 +30,14 @@ export function readLastRun(path: string): LastRun | undefined {
   }
 }
 
-/** Two homes with one key take each other's place for as long as both come back. */
+/** Two homes with one key replace each other's connection for as long as both reconnect. */
 const replacedReasons: ReadonlySet<string> = new Set(["replaced_by_newer", "older_connection_kept"]);
 
 export function isReplaced(reason: string | undefined): boolean {
   return reason !== undefined && replacedReasons.has(reason);
 }
 
-/** Why there is no daemon, as a sentence, and what to type to go on. */
+/** Why there is no daemon, as a sentence, and what to type next. */
 export function explainAbsence(mesh: string, run: LastRun | undefined): { means: string; next: string } {
   const up = `claudemesh daemon up --mesh ${mesh}`;
   if (run === undefined) return { means: "No daemon is running.", next: up };
@@ -48,7 +48,7 @@ export function explainAbsence(mesh: string, run: LastRun | undefined): { means:
   const ended = `No daemon is running: it ended at ${when(run.ended_at ?? run.started_at)}`;
   if (run.reason === "stopped") return { means: `${ended}, as it was asked to.`, next: up };
   const means = `${ended}: ${(run.message ?? run.reason ?? "it did not say why").replace(/\.$/, "")}.`;
-  // The same start would end the same way.
+  // The same start would end in the same way.
   if (!isReplaced(run.reason)) return { means, next: `see to that, then: ${up}` };
   const next = `stop the other daemon of this member first, or, where this home is a copy: claudemesh daemon remint --mesh ${mesh} --invite <invite>. Starting both again would end one of them each time`;
   return { means, next };

@@ -1,5 +1,6 @@
-// Files that belong to one user alone: made 0600 whatever the umask, durable once made, and refused when somebody else
-// could have read or planted them. What the files say is not decided here; folders are made in home.ts.
+// Files that belong to one user alone: created with mode 0600 whatever the umask, durable once created, and refused
+// when another user could have read or written them. The content of the files is not checked here; home.ts creates
+// folders.
 import { randomBytes } from "node:crypto";
 import {
   closeSync,
@@ -20,11 +21,11 @@ import { dirname } from "node:path";
 export type LocalFileProblem =
   | "missing"
   | "exists"
-  /** Others may read it, another user owns it, or a link stands in its place. */
+  /** Others may read it, another user owns it, or it is a link. */
   | "unsafe"
   | "unreadable";
 
-/** Something is wrong with a file on this machine. The message names the file and what to do about it. */
+/** A file on this machine has a problem. The message names the file and what to do about it. */
 export class LocalFileError extends Error {
   override readonly name = "LocalFileError";
   readonly problem: LocalFileProblem;
@@ -37,11 +38,11 @@ export class LocalFileError extends Error {
   }
 }
 
-/** Makes a file that must not exist yet. It appears under its name whole and durable, or not at all. */
+/** Creates a file that must not exist yet. It appears under its name complete and durable, or not at all. */
 export function createPrivateFile(path: string, text: string): void {
   const draft = writeDraft(path, text);
   try {
-    // Unlike a rename, a link never replaces what is there.
+    // Unlike a rename, a link never replaces an existing file.
     linkSync(draft, path);
   } catch (error) {
     if (!hasCode(error, "EEXIST")) throw error;
@@ -52,7 +53,7 @@ export function createPrivateFile(path: string, text: string): void {
   fsyncDir(dirname(path));
 }
 
-/** Puts a file in place of an old one, in one step: a reader finds the old text or the new one, whole. */
+/** Replaces a file atomically: a reader finds the old text or the new one, complete. */
 export function replacePrivateFile(path: string, text: string): void {
   const draft = writeDraft(path, text);
   try {
@@ -64,14 +65,14 @@ export function replacePrivateFile(path: string, text: string): void {
   fsyncDir(dirname(path));
 }
 
-/** The text of a file that only its owner, who is us, can have read or written. */
+/** The text of a file that only its owner, this user, can have read or written. */
 export function readPrivateFile(path: string): string {
   const file = openPrivately(path, "file");
   try {
     const { mode } = checkOurs(file, path, "file");
     if ((mode & 0o077) !== 0) {
-      const found = (mode & 0o777).toString(8).padStart(4, "0");
-      const message = `${path} has mode ${found}, so others may have read it; if you trust it still: chmod 600 ${path}`;
+      const actualMode = (mode & 0o777).toString(8).padStart(4, "0");
+      const message = `${path} has mode ${actualMode}, so others may have read it; if you trust it still: chmod 600 ${path}`;
       throw new LocalFileError("unsafe", path, message);
     }
     return readFileSync(file, "utf8");
@@ -98,9 +99,9 @@ function writeDraft(path: string, text: string): string {
 
 type Kind = "file" | "folder";
 
-/** Opens what stands under this very name, for reading; never what a link points to. */
+/** Opens the file of this very name for reading, and never the target of a link. */
 export function openPrivately(path: string, kind: Kind): number {
-  // Without O_NONBLOCK, a pipe planted under the name would make us wait for its other end.
+  // Without O_NONBLOCK, a pipe of this name would make us wait for its other end.
   const flags = kind === "folder" ? constants.O_DIRECTORY : constants.O_NONBLOCK;
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | flags);
@@ -114,7 +115,7 @@ export function openPrivately(path: string, kind: Kind): number {
   }
 }
 
-/** Throws unless the open file is of the kind asked for and belongs to this user. */
+/** Throws unless the open file has the kind that is asked for and belongs to this user. */
 export function checkOurs(descriptor: number, path: string, kind: Kind): Stats {
   const stat = fstatSync(descriptor);
   if (kind === "file" ? !stat.isFile() : !stat.isDirectory()) throw notA(kind, path);

@@ -1,5 +1,5 @@
-// Changing one section of a TOML text and nothing else: comments, order and unknown keys stay. Pure; the parser is the
-// judge of whether an edit said what it should.
+// Changes one section of a TOML text and nothing else: comments, order and unknown keys stay. Pure; the parser decides
+// whether an edit had the wanted result.
 import { isDeepStrictEqual } from "node:util";
 import { parse, stringify, type TomlTable } from "smol-toml";
 
@@ -10,7 +10,8 @@ export function setTomlSection(text: string, section: string, values: Values): s
   const wanted = withSection(parse(text), section, values);
   const edited = editLines(text, section, values);
   if (saysTheSame(edited, wanted)) return edited;
-  // The section is written in a way that lines can't follow (inline, dotted, inside a multi-line text): write it anew.
+  // The section is written in a form that an edit by lines cannot handle (inline, dotted, inside a multi-line text), so
+  // the whole text is written anew.
   return stringify(wanted);
 }
 
@@ -22,10 +23,10 @@ function withSection(table: TomlTable, section: string, values: Values): TomlTab
 
 function saysTheSame(text: string, wanted: TomlTable): boolean {
   try {
-    // Through the parser both ways, so that prototypes and number types compare alike.
+    // Both go through the parser, so that prototypes and number types compare alike.
     return isDeepStrictEqual(parse(text), parse(stringify(wanted)));
   } catch {
-    // Whatever the parser dislikes about the edit, the edit is not used.
+    // Whatever the parser rejects in the edit, the edit is not used.
     return false;
   }
 }

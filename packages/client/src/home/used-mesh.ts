@@ -1,5 +1,5 @@
-// The mesh that a home's commands are about where none is named: `claudemesh mesh use` writes it, in config.toml of the
-// home itself, which has nothing to do with the config.toml of each mesh.
+// The mesh that a home's commands use where none is named: `claudemesh mesh use` writes it, in config.toml of the home
+// itself, which is not the config.toml of a mesh.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isName } from "@claudemesh/protocol/messages/names";
@@ -11,7 +11,7 @@ export function homeConfigPath(home: string): string {
   return join(home, "config.toml");
 }
 
-/** Undefined: none was chosen. */
+/** Undefined where none was chosen. */
 export function readUsedMesh(home: string): string | undefined {
   const path = homeConfigPath(home);
   const { home: section } = parse(readText(path), path);
@@ -21,7 +21,7 @@ export function readUsedMesh(home: string): string | undefined {
   throw new LocalFileError("unreadable", path, `${path} says a [home] mesh that is no mesh's name; correct it there.`);
 }
 
-/** Undefined forgets it. Everything else in the file stays; the home must be there. */
+/** With undefined the choice is removed. Everything else in the file stays; the home must exist. */
 export function writeUsedMesh(home: string, mesh: string | undefined): void {
   const path = homeConfigPath(home);
   const text = readText(path);

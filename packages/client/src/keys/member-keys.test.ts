@@ -126,7 +126,7 @@ describe("a key file", () => {
   const damages: [string, (file: MemberKeys & { version: number }) => unknown][] = [
     ["another version", (file) => ({ ...file, version: 2 })],
     [
-      "a public key of somebody else",
+      "a public key of another member",
       (file) => ({ ...file, ed25519: { ...file.ed25519, public_key: otherPublicKey } }),
     ],
     [

@@ -1,5 +1,5 @@
-// A member's key pairs: made once, kept in keypair.json, used to sign. The x25519 pair follows from the ed25519 pair,
-// so that whoever knows a member's public key can seal for it. Sealing itself is in seal.ts.
+// A member's key pairs: created once, stored in keypair.json, used to sign. The x25519 pair follows from the ed25519
+// pair, so that a sender that knows a member's public key can seal for it. Sealing itself is in seal.ts.
 import {
   createHash,
   createPrivateKey,
@@ -22,7 +22,7 @@ export type MemberKeys = { readonly ed25519: KeyPair; readonly x25519: KeyPair }
 const keyBytes = 32;
 const keyFileVersion = 1;
 
-// What stands before the 32 bytes of a secret key in PKCS #8, and of a public key in SPKI (RFC 8410).
+// The bytes before the 32 bytes of a secret key in PKCS #8, and of a public key in SPKI (RFC 8410).
 const pkcs8Prefix = { ed25519: "302e020100300506032b657004220420", x25519: "302e020100300506032b656e04220420" };
 
 export function generateMemberKeys(): MemberKeys {
@@ -48,13 +48,13 @@ export function signerOf(keys: MemberKeys): (bytes: Uint8Array) => Uint8Array {
   return (bytes) => signWithKey(null, bytes, key);
 }
 
-/** Who a link connects as, and whose keys seal what it sends. */
+/** The member as which a link connects, and whose keys seal what it sends. */
 export function identityOf(keys: MemberKeys, meshId: string): MemberIdentity {
   const publicKey = keys.ed25519.public_key;
   return { meshId, publicKey, sign: signerOf(keys), loadSealing: () => loadSealingWith(keys) };
 }
 
-/** Loaded only by those who send direct messages themselves. */
+/** Loaded only in programs that send direct messages themselves. */
 async function loadSealingWith(keys: MemberKeys): Promise<SealSend> {
   const [{ loadSealer, sealRequest }, { nodeSha256 }] = await Promise.all([
     import("../seal/seal.ts"),
@@ -66,12 +66,12 @@ async function loadSealingWith(keys: MemberKeys): Promise<SealSend> {
 
 const wayOut = "Restore it from a backup, or join the mesh again with a new invite.";
 
-/** Makes a key file that must not exist yet; whole and durable before this returns. */
+/** Creates a key file that must not exist yet; it is complete and durable before this returns. */
 export function writeKeyFile(path: string, keys: MemberKeys): void {
   createPrivateFile(path, `${JSON.stringify({ version: keyFileVersion, ...keys }, undefined, 2)}\n`);
 }
 
-/** Throws a LocalFileError when the file is missing, open to others, or its keys don't belong together. */
+/** Throws a LocalFileError when the file is missing, open to others, or its keys do not belong together. */
 export function readKeyFile(path: string): MemberKeys {
   const keys = parseKeyFile(readPresent(path), path);
   const seed = decodeHex(keys.ed25519.secret_key);
@@ -116,7 +116,7 @@ function unreadable(path: string, why: string, cause?: unknown): LocalFileError 
   return new LocalFileError("unreadable", path, `${path} cannot be used: ${why}. ${wayOut}`, cause);
 }
 
-/** As libsodium converts: the clamped first half of the seed's SHA-512. */
+/** As libsodium converts: the clamped first half of the SHA-512 of the seed. */
 function x25519Secret(seed: Uint8Array): Uint8Array {
   const scalar = new Uint8Array(createHash("sha512").update(seed).digest().subarray(0, keyBytes));
   scalar[0] = (scalar[0] ?? 0) & 0xf8;

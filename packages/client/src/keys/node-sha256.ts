@@ -1,5 +1,5 @@
-// Node's SHA-256 behind the protocol's port. The one-shot call costs a third of a hash object for short inputs, and
-// asked for hex it allocates no memory outside the heap, which costs more than the digits do.
+// Node's SHA-256 behind the protocol's port. For short inputs the one-shot call costs a third of a hash object, and
+// with hex output it allocates no memory outside the heap, which costs more than making the digits.
 import { hash } from "node:crypto";
 import type { Sha256 } from "@claudemesh/protocol/messages/fingerprint";
 

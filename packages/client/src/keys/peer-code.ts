@@ -1,5 +1,6 @@
-// The code that two members compare by voice: the same on both sides only if each has the other's own key. A broker between
-// them would need two keys of its own that give one code, so making a code is slow on purpose.
+// The code that two members compare by voice: it is the same on both sides only if each has the other's own key. A
+// broker that wanted to stand between them would need two keys of its own that give one code, so computing a code is
+// slow on purpose.
 // Why: docs/decisions/0126.
 import { pbkdf2 } from "node:crypto";
 import { promisify } from "node:util";

@@ -1,9 +1,10 @@
-// Which broker a link goes to, of several that share a store: the one that it has, until that is away, then the next one.
-// Addresses that were given stay; those that brokers tell of are as they told them last. Pure.
+// Chooses the broker of a link among several that share a store: it keeps the present one until that cannot be reached,
+// and then moves to the next. Configured addresses stay in the list; announced ones are replaced by each announcement.
+// Pure.
 // Why: docs/decisions/0143.
 import { brokerHttpUrl } from "../broker/broker-url.ts";
 
-/** Where a link is, where else it could go, and when it tries again while it is down. */
+/** The broker of a link, the others that it could use, and when it tries again while it is down. */
 export type LinkRoute = {
   readonly current: string;
   readonly others: readonly string[];
@@ -12,7 +13,7 @@ export type LinkRoute = {
 };
 
 export const brokersMax = 16;
-/** Together less than two seconds: so long it takes at most until the next of several brokers is asked. */
+/** Together less than two seconds: the longest time before the next of several brokers is asked. */
 export const hastyConnectMs = 1_400;
 export const hopMs = 500;
 
@@ -36,7 +37,7 @@ export class BrokerRoute {
     return this.#urls.filter((url) => keyOf(url) !== keyOf(this.#current));
   }
 
-  /** All of them have failed at least once since one last worked. */
+  /** Each of them has failed at least once since one last worked. */
   get isRoundOver(): boolean {
     return this.#failedInRow >= this.#urls.length;
   }
@@ -46,7 +47,7 @@ export class BrokerRoute {
     return this.#urls.length - this.#failedInRow;
   }
 
-  /** What the brokers say of themselves. What is no address of a broker is passed over. */
+  /** The addresses that the brokers announce. Anything that is not the address of a broker is ignored. */
   learn(urls: readonly string[]): void {
     this.#urls = distinct([...this.#given, ...urls]).slice(0, brokersMax);
   }
@@ -55,7 +56,7 @@ export class BrokerRoute {
     this.#failedInRow = 0;
   }
 
-  /** True: a round is over, and the next try should wait. */
+  /** Returns true when a round is over, and the next try should wait. */
   failed(): boolean {
     this.#failedInRow += 1;
     const at = this.#urls.findIndex((url) => keyOf(url) === keyOf(this.#current));
@@ -73,7 +74,7 @@ function distinct(urls: readonly string[]): readonly string[] {
   return [...byKey.values()];
 }
 
-/** ws:// and http:// name the same broker. Undefined: no address of one. */
+/** ws:// and http:// name the same broker. Undefined where the text is not the address of a broker. */
 function keyOf(url: string): string | undefined {
   try {
     return brokerHttpUrl(url, "");

@@ -1,15 +1,15 @@
-// Which broker a link believes: the one that proves to hold a key that is known here. Where none is known, the first key
-// that is proven is kept, once its broker has taken this member, and no other one is believed after that.
+// Which broker a link trusts: the one that proves to hold the pinned key. Where no key is pinned, the first proven key
+// is pinned once its broker has accepted this member, and no other key is trusted after that.
 // Why: docs/decisions/0120.
 
 export type BrokerTrust = {
-  /** The key that the broker must prove to hold, asked at each connection; undefined: none is known yet. */
+  /** The key that the broker must prove to hold, read at each connection; undefined: no key is pinned yet. */
   readonly key: () => string | undefined;
-  /** Keeps the first key that was proven. False: another one was kept in the meantime, and stands. */
+  /** Pins the first proven key. False where another key was pinned in the meantime; that one stays. */
   readonly keep: (key: string) => boolean;
 };
 
-/** For as long as this object lives: a key that the caller knows, or else the first one that is proven. */
+/** Trust for as long as this object lives: a key that the caller gives, or else the first proven one. */
 export function trustInMemory(known?: string): BrokerTrust {
   let kept = known;
   return {

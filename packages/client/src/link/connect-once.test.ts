@@ -68,7 +68,7 @@ describe("connectOnce", () => {
     });
   });
 
-  it("rejects with broker_unreachable when nobody listens", async () => {
+  it("rejects with broker_unreachable when no broker listens", async () => {
     await broker.stop();
     await expect(connect()).rejects.toMatchObject({ name: "MeshError", code: "broker_unreachable" });
     broker = await FakeBroker.start();

@@ -76,7 +76,7 @@ describe("requests", () => {
     await plain;
   });
 
-  it("passes over replies that nobody waits for", async () => {
+  it("ignores replies to requests that are over", async () => {
     const { link, peer } = await bed.openOnline();
     peer.reply({ id: 999 }, 200, {});
     const answer = link.request("history", {}, patiently);
@@ -252,9 +252,9 @@ describe("ends", () => {
     ["a message with two bodies", (peer) => peer.send({ ...message, body: "x" })],
     ["a message with a wrong history_id", (peer) => peer.send({ ...message, history_id: "1" })],
     ["a message without a destination", (peer) => peer.send({ ...message, destination: null })],
-    ["a revocation of nobody", (peer) => peer.send({ type: "member_revoked" })],
+    ["a revocation without a member", (peer) => peer.send({ type: "member_revoked" })],
     ["a peer without a name", (peer) => peer.send({ type: "peer_join", pubkey: testIdentity.publicKey })],
-    ["a leave of nobody", (peer) => peer.send({ type: "peer_leave" })],
+    ["a leave without a member", (peer) => peer.send({ type: "peer_leave" })],
   ];
   it.each(malformed)("%s closes with protocol_error, and the link comes back", async (_, misbehave) => {
     const { peer, reach, pushes } = await bed.openOnline();

@@ -1,5 +1,6 @@
-// One socket's life: connect, the broker's proof, negotiation, hello, requests and pushes, liveness, end. Until the broker
-// has proven its key nothing that it says counts. It ends exactly once and never comes back; reconnecting is link.ts's business, what an end means is decided in ended-status.ts.
+// The life of one socket: connect, the broker's proof, negotiation, hello, requests and pushes, liveness, end. Nothing
+// that the broker sends counts before it has proven its key. A connection ends exactly once and never comes back:
+// link.ts reconnects, and ended-status.ts decides what an end means.
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import { encodeHex } from "@claudemesh/protocol/encoding/hex";
@@ -48,7 +49,7 @@ import { RequestTable } from "./request-table.ts";
 import { describeSocketTrouble } from "./socket-trouble.ts";
 
 export type ConnectionOptions = {
-  /** The whole address, ws:// or wss://. */
+  /** The complete address, ws:// or wss://. */
   readonly socketUrl: string;
   readonly identity: MemberIdentity;
   readonly kind: ConnectionKind;
@@ -56,16 +57,16 @@ export type ConnectionOptions = {
   readonly trust: BrokerTrust;
   /** From the first packet to the hello's answer. */
   readonly connectTimeoutMs: number;
-  /** Silence after which the broker is pinged; as much silence again ends the connection. */
+  /** After this silence the broker is pinged; after as much silence again the connection ends. */
   readonly pingIdleMs: number;
 };
 
 type Negotiated = Omit<Extract<Negotiation, { ok: true }>, "ok">;
 
-/** `isFirst`: none was known before, and this one is kept. */
+/** `isFirst`: no key was pinned before, and this one is pinned now. */
 type ProvenKey = { readonly brokerKey: string; readonly isFirst: boolean };
 
-/** Each is called synchronously; none after `onEnd`. */
+/** Each is called synchronously, and none after `onEnd`. */
 export type ConnectionEvents = {
   readonly onOnline: (hello: HelloReplyBody, negotiated: Negotiated, key: ProvenKey) => void;
   readonly onPush: (push: PushFrame) => void;
@@ -82,7 +83,7 @@ const tooMuchBeforeHello = "the broker sent too much before it answered the hell
 
 type Phase =
   | { readonly name: "opening" }
-  /** The broker's signature over this nonce is awaited. */
+  /** Waits for the broker's signature over this nonce. */
   | { readonly name: "proving"; readonly nonce: string }
   | {
       readonly name: "greeting";
@@ -102,16 +103,16 @@ export class Connection {
   readonly #connectTimer: NodeJS.Timeout;
   readonly #livenessTimer: NodeJS.Timeout;
   #phase: Phase = { name: "opening" };
-  /** The key that the broker must prove, as it was known when this connection began. */
+  /** The key that the broker must prove, as it was pinned when this connection began. */
   readonly #pinnedKey: string | undefined;
-  /** The other side is our broker: it has proven the pinned key, or it was taken for ours when it took this member. */
+  /** The other side is our broker: it has proven the pinned key, or its key was pinned when it accepted this member. */
   #believed = false;
   #opened = false;
   #socketError: string | undefined;
   #pinged = false;
-  /** What both sides have put into this connection, once the broker has proven itself. */
+  /** The nonces of both sides, once the broker has proven its key. */
   #session: HelloSession | undefined;
-  /** What the socket writes to. */
+  /** The socket under the WebSocket, to which it writes. */
   #wire: Socket | undefined;
   #gathering = false;
   #unprovenBytes = 0;
@@ -135,7 +136,7 @@ export class Connection {
       return Promise.resolve({ type: "not_sent" });
     }
     const id = this.#requests.nextId();
-    // As bytes, because a frame made of them is written in one piece, and one made of a text in two.
+    // As bytes, because a frame made of bytes is written in one piece, and one made of text in two.
     const bytes = Buffer.from(
       writeStrictJson({ ...input, type: operation, id, ...this.#signatureOf(operation, input, id) }),
     );
@@ -152,12 +153,12 @@ export class Connection {
     return this.#socket.bufferedAmount;
   }
 
-  /** Ends the connection from our side, for good. */
+  /** Ends the connection from this side, for good. */
   close(): void {
     this.#end({ state: "stopped", reason: "closed", detail: "closed by this side" }, normalClosure);
   }
 
-  /** What is asked in one turn leaves in one write: a call of the system costs more than a frame. */
+  /** Requests of one turn leave in one write: a system call costs more than a frame. */
   #gatherWrites(): void {
     const wire = this.#wire;
     if (wire === undefined || this.#gathering) return;
@@ -184,7 +185,7 @@ export class Connection {
     });
     socket.on("ping", () => this.#heard());
     socket.on("pong", () => this.#heard());
-    // A close event always follows; the error says more about why.
+    // A close event always follows; the error says more about the cause.
     socket.on("error", (error: NodeJS.ErrnoException) => {
       this.#socketError = describeSocketTrouble(error);
       if (error.code?.startsWith("WS_ERR_")) this.#protocolError(this.#socketError);
@@ -231,9 +232,11 @@ export class Connection {
     }
   }
 
-  /** Of what comes before the hello is answered little is kept: the WebSocket would gather the largest frame of all. */
+  /**
+   * Limits what is buffered before the hello is answered: the WebSocket itself would buffer up to the largest frame.
+   */
   readonly #boundUnproven = (chunk: Buffer): void => {
-    // What came with the hello's answer has been read already.
+    // Data that came with the hello's answer has been read already.
     if (this.#phase.name === "online") {
       this.#wire?.off("data", this.#boundUnproven);
       return;
@@ -277,7 +280,7 @@ export class Connection {
     this.#socket.send(JSON.stringify(hello));
   }
 
-  /** What both sides have put into this connection, where the broker has signed it with the key that it must have. */
+  /** The nonces of both sides, where the broker has signed them with the key that it must have. */
   #judgeProof(proof: ProofFrame, client_nonce: string): HelloSession | undefined {
     const { protocol, nonce: broker_nonce, broker_key, features, signature } = proof;
     const expected = this.#pinnedKey;
@@ -293,10 +296,10 @@ export class Connection {
     return undefined;
   }
 
-  /** Of the operations that a member signs one by one. */
+  /** The signature of an operation that the member signs one by one. */
   #signatureOf(operation: OperationName, input: object, id: number): { readonly signature?: string } {
     if (this.#session === undefined || !isSignedOperation(operation)) return {};
-    // As it will be read: what JSON leaves out is not signed either.
+    // The content as the broker will read it: fields that JSON drops are not signed either.
     const content = JSON.parse(JSON.stringify(input)) as JsonObject;
     const bytes = operationBytes({ ...this.#session, operation, id, input: content });
     return { signature: encodeHex(this.#options.identity.sign(bytes)) };
@@ -355,14 +358,14 @@ export class Connection {
     this.#livenessTimer.refresh();
   }
 
-  /** A half-open socket looks healthy until somebody insists on an answer. */
+  /** A half-open socket looks healthy until an answer is demanded. */
   #heardNothing(): void {
     if (this.#pinged) {
-      // After a stall of this process the pong may lie unread: sockets are read before immediates run.
+      // After a stall of this process the pong may be unread: sockets are read before immediates run.
       setImmediate(() => this.#expectHeard());
       return;
     }
-    // While the socket is being opened, the connect time-out watches.
+    // While the socket is being opened, the connect time-out applies.
     if (this.#socket.readyState === WebSocket.OPEN) {
       this.#pinged = true;
       this.#socket.ping();
@@ -388,7 +391,7 @@ export class Connection {
     this.#end({ state: "offline", reason: "protocol_error", detail }, closeCodes.protocol_error);
   }
 
-  /** Without a close code the socket is cut: the peer is not there to read one. */
+  /** Without a close code the socket is destroyed, because the peer is not there to read one. */
   #end(status: EndedStatus, closeCode?: number): void {
     if (this.#phase.name === "ended") return;
     this.#phase = { name: "ended" };
@@ -420,7 +423,7 @@ function refuseBytes(bytes: Buffer, maxBytes: number): MeshError | undefined {
   return new MeshError("payload_too_large", `A frame is larger than ${maxBytes} bytes.`, { limit_bytes: maxBytes });
 }
 
-/** What the broker would say by dropping the whole connection; saying it here keeps the other requests alive. */
+/** The refusal with which the broker would end the whole connection; giving it here keeps the other requests alive. */
 function answerOf(refusal: MeshError): LinkOutcome {
   return { type: "answered", status: refusal.status, body: refusal.toBody() };
 }

@@ -1,5 +1,5 @@
-// What the end of a connection means for the link: which close code or hello answer stops it for good, and which only
-// takes it down until the next try. Pure; connection.ts reports the ends, link.ts acts on them.
+// What the end of a connection means for the link: which close codes and hello answers stop it for good, and which only
+// take it down until the next try. Pure; connection.ts reports the ends, and link.ts acts on them.
 import { isErrorBody } from "@claudemesh/protocol/errors";
 import { closeCodes, type NegotiationFailure } from "@claudemesh/protocol/features";
 import type { LinkStatus, SeenKeys } from "./link-contract.ts";
@@ -11,7 +11,7 @@ const brokerStoppingCode = 1012;
 
 /** No close frame arrived: the socket broke or was cut. */
 const brokenSocketCode = 1006;
-/** From here on codes are an application's own. */
+/** Codes from here on belong to the application. */
 const firstOwnCode = 4000;
 
 export type SocketClose = {
@@ -19,9 +19,9 @@ export type SocketClose = {
   readonly reason: string;
   /** The socket had been opened. */
   readonly opened: boolean;
-  /** What the socket itself complained about, if it did. */
+  /** The error of the socket itself, if there was one. */
   readonly error: string | undefined;
-  /** Whether the other side has proven to be our broker: until then its close codes mean nothing. */
+  /** Whether the other side has proven to be our broker: before that its close codes mean nothing. */
   readonly believed: boolean;
 };
 
@@ -63,27 +63,29 @@ export function notOurBroker(detail: string, keys?: SeenKeys): EndedStatus {
   return { state: "offline", reason: "not_our_broker", detail, ...(keys !== undefined && { keys }) };
 }
 
-/** What spoke before it was asked to. A home that has met a broker with a key does not go back to one without. */
+/** The peer spoke first, as early brokers did. A home that has met a broker with a key does not accept one without. */
 export function statusAfterChallenge(isPinned: boolean): EndedStatus {
   const what = "it speaks first (challenge), as brokers before 0.2 do, and proves no key";
   if (isPinned) return notOurBroker(`${what}; if it is ours after all, its upgrade was taken back`);
   return { state: "offline", reason: "broker_too_old", detail: `${what}; upgrade the broker` };
 }
 
-/** After a hello that was answered with anything but 200. */
+/** After a hello whose answer was not 200. */
 export function statusAfterRefusedHello(status: number, body: unknown, believed: boolean): EndedStatus {
   const detail = isErrorBody(body) ? `${body.error}: ${body.message}` : `the hello was answered with status ${status}`;
-  // A former member is told so when it has proven its key. It stays so over restarts, so that only our broker's word counts.
+  // A former member is told so once it has proven its key. This status survives restarts, so only our own broker's
+  // answer counts.
   if (believed && isErrorBody(body) && body.membership === "ended")
     return { state: "offline", reason: "member_revoked", detail };
   if (status === 401 || status === 403) return { state: "offline", reason: "unauthorized", detail };
   if (isErrorBody(body) && body.error === "stopping") return { state: "offline", reason: "broker_stopping", detail };
-  // A broker that is busy or broken may take the same hello later; any other refusal means that we disagree on hellos.
+  // A broker that is busy or broken may accept the same hello later; any other refusal means that the two disagree on
+  // hellos.
   const mayPass = status >= 500 || status === 429 || status === 408;
   return { state: "offline", reason: mayPass ? "unreachable" : "protocol_error", detail };
 }
 
-/** A broker that is not known yet ends nothing: the next one at its address may be ours. */
+/** A broker that is not trusted yet cannot stop the link: the next one at its address may be ours. */
 export function statusAfterNegotiation(
   failure: NegotiationFailure,
   announced: unknown,
@@ -102,8 +104,8 @@ export function statusAfterNegotiation(
 }
 
 /**
- * How many tries in a row have failed, after one more connection has ended. A hello that held for a while ends the
- * row; one that was dropped at once does not, so that a broker which accepts and drops is not hammered.
+ * How many tries in a row have failed, after one more connection has ended. A hello that held for a while resets the
+ * count; one that was dropped at once does not, so that a broker which accepts and drops is not flooded with tries.
  */
 export function failuresAfterEnd(failures: number, onlineForMs: number | undefined, steadyMs: number): number {
   return onlineForMs !== undefined && onlineForMs >= steadyMs ? 1 : failures + 1;

@@ -1,6 +1,5 @@
-// Reading what a broker sends: each text frame becomes one of a closed set. Frames of kinds we don't know are passed
-// over, so that old clients live on; a known kind with a wrong shape is malformed. What follows from a frame is decided
-// in connection.ts.
+// Reads what a broker sends: each text frame becomes one of a closed set. Frames of unknown kinds are ignored, so that
+// old clients keep working; a known kind with a wrong shape is malformed. connection.ts acts on the frames.
 
 import type { AnnouncedFeatures } from "@claudemesh/protocol/features";
 import { parseOwnJsonText, StrictJsonError } from "@claudemesh/protocol/json";
@@ -18,7 +17,7 @@ import type { SessionRevokedPush, SyncPush } from "@claudemesh/protocol/wire/spa
 
 export type IncomingFrame =
   | { readonly type: "proof"; readonly proof: ProofFrame }
-  /** What brokers of the earlier handshake begin with. */
+  /** The first frame of brokers with the earlier handshake. */
   | { readonly type: "challenge" }
   | { readonly type: "reply"; readonly reply: ReplyFrame }
   | { readonly type: "push"; readonly push: PushFrame }
@@ -60,7 +59,7 @@ export function readIncomingFrame(text: string): IncomingFrame {
   }
 }
 
-/** The body of a hello's 200; undefined where it is not what the protocol says. */
+/** The body of a hello's 200; undefined where it does not have the shape of the protocol. */
 export function readHelloReply(body: unknown): HelloReplyBody | undefined {
   if (!isFields(body) || !isFields(body.member)) return undefined;
   const { mesh, mesh_id } = body;
@@ -96,7 +95,7 @@ function readProof(frame: Fields): IncomingFrame {
   return { type: "proof", proof: { type: "proof", protocol, nonce, broker_key, features: announced, signature } };
 }
 
-/** A feature without parameters of the form we know is one that we can't use: the same as not having it. */
+/** A feature whose parameters have an unknown form cannot be used, which is the same as not having it. */
 export function usableFeatures(features: AnnouncedFeatures): AnnouncedFeatures {
   return Object.fromEntries(Object.entries(features).filter(([, parameters]) => isFields(parameters)));
 }
@@ -114,7 +113,7 @@ function readDestinationGone({ kind, ref }: Fields): IncomingFrame {
   return { type: "push", push: { type: "destination_gone", kind: kind as DestinationKind, ref } };
 }
 
-/** What it says is read by whoever holds the session. */
+/** The holder of the session reads its content. */
 function readSpacePush(frame: Fields): IncomingFrame {
   if (typeof frame.space !== "string" || typeof frame.sessionId !== "string") {
     return malformed(`a ${frame.type} push names no session`);
@@ -125,7 +124,7 @@ function readSpacePush(frame: Fields): IncomingFrame {
 function readMessagePush(frame: Fields): IncomingFrame {
   const { destination } = frame;
   if (!hasMessageShape(frame) || !isFields(destination)) return malformed("a message push has a wrong shape");
-  // A word that is newer than this client makes the message one that it can't read, not a broken connection.
+  // A word from a newer protocol makes this message unreadable, and does not break the connection.
   const readable =
     isOneOf(destinationKinds, destination.kind) &&
     isOneOf(envelopeVersions, frame.envelope_version) &&

@@ -1,5 +1,5 @@
-// What a link to a broker promises to the daemon and the SDK that hold it: one authenticated socket, requests with
-// answers, pushes, reconnection. How it is kept up lives in link.ts; what is asked over it in the protocol's operations.
+// What a link to a broker promises to the daemon and the SDK: one authenticated socket, requests with answers, pushes,
+// reconnection. link.ts implements it; the protocol's table of operations says what can be asked over it.
 import type { NegotiatedFeatures, NegotiationFailure } from "@claudemesh/protocol/features";
 import type { HelloReplyBody, PushFrame } from "@claudemesh/protocol/wire/frames";
 import type { OperationName } from "@claudemesh/protocol/wire/operations";
@@ -8,7 +8,7 @@ import type { SealingIdentity } from "../seal/outgoing.ts";
 import type { LinkRoute } from "./broker-route.ts";
 import type { BrokerTrust } from "./broker-trust.ts";
 
-/** Who connects. `sign` makes an ed25519 signature of 64 bytes. */
+/** The member that connects. `sign` makes an ed25519 signature of 64 bytes. */
 export type MemberIdentity = SealingIdentity & {
   readonly meshId: string;
   readonly publicKey: string;
@@ -16,8 +16,8 @@ export type MemberIdentity = SealingIdentity & {
 };
 
 /**
- * How a request ended. `not_sent`: no byte of it left this host. `timed_out` and `connection_lost`: it may have been
- * carried out, nobody knows.
+ * How a request ended. `not_sent`: no byte of it left this host. `timed_out` and `connection_lost`: the broker may or
+ * may not have carried it out.
  */
 export type LinkOutcome =
   | { readonly type: "answered"; readonly status: number; readonly body: unknown }
@@ -31,18 +31,18 @@ export type LinkStatus =
       readonly state: "online";
       readonly hello: HelloReplyBody;
       readonly features: NegotiatedFeatures;
-      /** What the broker has proven to hold. */
+      /** The key that the broker has proven to hold. */
       readonly brokerKey: string;
-      /** No key was known until now, and this one is trusted from here on. */
+      /** No key was pinned before, and this one is trusted from here on. */
       readonly isFirstKey?: boolean;
-      /** What the broker announced and nobody understood, where it is optional: said once, for a log. */
+      /** Optional parameters of the announcement that this side did not understand; reported once, for a log. */
       readonly defaulted?: readonly string[];
     }
   /**
-   * Down, and being tried again with backoff. `unauthorized`: the broker refuses this member; `member_revoked`: and says
-   * that its membership has ended. `not_our_broker`: what
-   * answers there has not proven to hold our broker's key, and nothing that it says counts. `broker_too_old`: it speaks
-   * first, as brokers did that could not prove anything.
+   * Down, and tried again with backoff. `unauthorized`: the broker refuses this member. `member_revoked`: the broker
+   * refuses it because its membership has ended. `not_our_broker`: the other side has not proven to hold our broker's
+   * key, and nothing that it sends counts. `broker_too_old`: it speaks first, as brokers did that could not prove
+   * anything.
    */
   | {
       readonly state: "offline";
@@ -56,10 +56,10 @@ export type LinkStatus =
         | "not_our_broker"
         | "broker_too_old";
       readonly detail: string;
-      /** Where the keys are what differs. */
+      /** Present where a different key is the reason. */
       readonly keys?: SeenKeys;
     }
-  /** Down for good: reconnecting by itself would be wrong. */
+  /** Down for good: reconnecting without the user would be wrong. */
   | {
       readonly state: "stopped";
       readonly reason:
@@ -70,7 +70,7 @@ export type LinkStatus =
         | "feature_param_invalid"
         | "feature_param_below_floor";
       readonly detail: string;
-      /** What the broker announced, where negotiation is what failed. */
+      /** The broker's announcement, where negotiation failed. */
       readonly negotiation?: { readonly failure: NegotiationFailure; readonly announced: unknown };
     };
 
@@ -78,15 +78,17 @@ export type LinkStatus =
 export type SeenKeys = { readonly expected: string; readonly seen: string };
 
 export type LinkOptions = {
-  /** ws://, wss://, http:// or https://; the path is ours. */
+  /** ws://, wss://, http:// or https://; the link adds the path. */
   readonly url: string;
-  /** Other brokers of the same store, to go to while that one is away. The brokers themselves may tell of more. */
+  /**
+   * Other brokers of the same store, used while the first cannot be reached. The brokers themselves may announce more.
+   */
   readonly brokers?: readonly string[];
   readonly identity: MemberIdentity;
   readonly kind: ConnectionKind;
   /** Program and version, for the broker's log. */
   readonly agent: string;
-  /** Absent: the first key that is proven is believed for as long as the link lives. */
+  /** Absent: the first proven key is trusted for as long as the link lives. */
   readonly trust?: BrokerTrust;
   readonly onStatus: (status: LinkStatus) => void;
   /** Called in the order of arrival. */
@@ -99,7 +101,7 @@ export type LinkOptions = {
 
 export type RequestOptions = {
   readonly timeoutMs: number;
-  /** Called if the answer comes after the time-out, while the connection still stands. At most once. */
+  /** Called at most once, if the answer comes after the time-out while the connection is still up. */
   readonly onLateAnswer?: (answer: { readonly status: number; readonly body: unknown }) => void;
 };
 
@@ -107,11 +109,11 @@ export type Link = {
   readonly status: () => LinkStatus;
   /** Never rejects: every end is an outcome. Frames leave in the order of the calls. */
   readonly request: (operation: OperationName, input: object, options: RequestOptions) => Promise<LinkOutcome>;
-  /** Bytes accepted by `request` that the socket has not taken yet. */
+  /** Bytes accepted by `request` that the socket has not written yet. */
   readonly bufferedBytes: () => number;
-  /** Where it is and could be; absent where a link has one place for good. */
+  /** The present broker and the alternatives; absent where a link has only one address. */
   readonly route?: () => LinkRoute;
-  /** Tries again now, where it waits for its next try. */
+  /** Tries again now, where the link is waiting for its next try. */
   readonly reconnect?: () => void;
   /** Ends the link for good; open requests end as connection_lost. */
   readonly close: () => Promise<void>;

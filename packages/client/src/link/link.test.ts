@@ -29,7 +29,7 @@ describe("connecting", () => {
     expect(link.status()).toEqual(online);
   });
 
-  it("tells nobody about a status before openLink returns", () => {
+  it("reports no status before openLink returns", () => {
     const onStatus = vi.fn();
     bed.open({ onStatus });
     expect(onStatus).not.toHaveBeenCalled();
@@ -78,7 +78,7 @@ describe("connecting", () => {
     await reach("online");
   });
 
-  it("is offline as unreachable when nobody listens, and online once somebody does", async () => {
+  it("is offline as unreachable when no broker listens, and online once one does", async () => {
     const { port } = bed.broker;
     await bed.broker.stop();
     const { reach } = bed.open({ url: `http://127.0.0.1:${port}` });
@@ -187,7 +187,7 @@ describe("negotiation", () => {
     expect(await link.request("history", {}, patiently)).toEqual({ type: "not_sent" });
   });
 
-  it("takes a broker that announces features and parameters that nobody knows", async () => {
+  it("takes a broker that announces unknown features and parameters", async () => {
     const { reach } = bed.open({ kind: "client" });
     const peer = await bed.broker.peers.next();
     await peer.prove({ ...workingFeatures, teleport: { version: 9 }, later: true });

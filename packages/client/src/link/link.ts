@@ -1,6 +1,6 @@
 // A link that stays up: one connection after another, with backoff between them, until it is closed or the broker says
-// that coming back would be wrong. Also the one-shot form for commands, which fails instead of retrying. What happens
-// on a socket is in connection.ts.
+// that reconnecting would be wrong. Also the one-shot form for commands, which fails instead of trying again.
+// connection.ts handles a single socket.
 // Why: docs/decisions/0122.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type BackoffBounds, backoffDelayMs, defaultReconnect } from "@claudemesh/protocol/messages/backoff";
@@ -12,21 +12,21 @@ import { type EndedStatus, failuresAfterEnd } from "./ended-status.ts";
 import type { Link, LinkOptions, LinkStatus } from "./link-contract.ts";
 
 export type LinkTiming = {
-  /** Silence after which the broker is pinged; as much silence again ends the connection. */
+  /** After this silence the broker is pinged; after as much silence again the connection ends. */
   readonly pingIdleMs: number;
-  /** How long a connection must hold before a loss counts as the first of a new row. */
+  /** How long a connection must hold before its loss counts as the first failure of a new row. */
   readonly steadyMs: number;
 };
 
 const defaultTiming: LinkTiming = { pingIdleMs: 15_000, steadyMs: 5_000 };
 const defaultConnectTimeoutMs = 10_000;
-/** For people who meet a key that they did not expect. */
+/** For people who meet a key that they do not expect. */
 export const notOursAdvice =
   "Nothing was sent to it. Look what runs there; if an owner says that the key was changed on purpose: claudemesh mesh trust-broker.";
 
 /**
- * Starts connecting at once. `onStatus` is told of every change after the first "connecting", never before this
- * returns. Throws a MeshError when the address cannot be one of a broker.
+ * Starts connecting at once. `onStatus` is called for every change after the first "connecting", and never before this
+ * returns. Throws a MeshError when the address cannot be that of a broker.
  */
 export function openLink(options: LinkOptions, timing: LinkTiming = defaultTiming): Link {
   const link = new ReconnectingLink(options, timing);
@@ -42,14 +42,14 @@ export function openLink(options: LinkOptions, timing: LinkTiming = defaultTimin
 
 class ReconnectingLink {
   status: LinkStatus = { state: "connecting" };
-  /** The current one, or the last one while none is up: that one refuses requests as not sent. */
+  /** The present connection, or the last one while none is up: that one refuses requests as not sent. */
   connection: Connection;
   readonly #options: LinkOptions;
   readonly #connectionOptions: ConnectionOptions;
   readonly #backoff: BackoffBounds;
   readonly #steadyMs: number;
-  /** It was this link that met the first key of its home. */
-  #hasMetFirst = false;
+  /** This link has pinned the first key of its home. */
+  #hasPinnedKey = false;
   readonly #route: BrokerRoute;
   #nextTryAtMs: number | undefined;
   #failures = 0;
@@ -77,13 +77,13 @@ class ReconnectingLink {
   #connect(): Connection {
     this.#onlineAtMs = undefined;
     this.#nextTryAtMs = undefined;
-    return new Connection(this.#placeOf(this.#route), {
+    return new Connection(this.#connectionTo(this.#route), {
       onOnline: (hello, { features, defaulted }, { brokerKey, isFirst }) => {
         this.#onlineAtMs = performance.now();
         this.#route.worked();
         if (hello.brokers !== undefined) this.#route.learn(hello.brokers);
-        this.#hasMetFirst ||= isFirst;
-        const isFirstKey = this.#hasMetFirst;
+        this.#hasPinnedKey ||= isFirst;
+        const isFirstKey = this.#hasPinnedKey;
         const unclear = defaulted.length > 0 && { defaulted };
         this.#change({ state: "online", hello, features, brokerKey, isFirstKey, ...unclear });
       },
@@ -107,8 +107,8 @@ class ReconnectingLink {
     this.#reconnect();
   }
 
-  /** Where there is another one to go to, a broker that says nothing is not waited for as long, in a first round. */
-  #placeOf(route: BrokerRoute): ConnectionOptions {
+  /** In a first round, where there are other brokers, a silent broker is given up sooner. */
+  #connectionTo(route: BrokerRoute): ConnectionOptions {
     const { connectTimeoutMs } = this.#connectionOptions;
     const isHasty = route.others.length > 0 && !route.isRoundOver;
     return {
@@ -122,12 +122,13 @@ class ReconnectingLink {
     if (ended.state === "offline") {
       const onlineForMs = this.#onlineAtMs === undefined ? undefined : performance.now() - this.#onlineAtMs;
       const isRoundOver = this.#route.failed();
-      // One that flaps among others that work is no reason to hurry from one to the next.
+      // A broker that flaps among others that work is no reason to hurry from one to the next.
       if (isRoundOver || onlineForMs !== undefined) {
         this.#failures = failuresAfterEnd(this.#failures, onlineForMs, this.#steadyMs);
       }
       const random = (this.#options.random ?? Math.random)();
-      // The wait stands between rounds: where only one of many is back, it must not come once for each that is not.
+      // The wait is between rounds: where only one of many brokers is up, there must not be a wait for each that is
+      // down.
       const isNear = !isRoundOver && (onlineForMs === undefined || this.#failures <= 1);
       const delayMs = isNear ? Math.floor(random * hopMs) : backoffDelayMs(this.#failures, random, this.#backoff);
       this.#nextTryAtMs = Date.now() + delayMs;
@@ -149,7 +150,7 @@ class ReconnectingLink {
 
 /**
  * One connection, for a command: resolves once the hello is answered, rejects with `unauthorized` or
- * `broker_unreachable`. When the connection ends, requests end as not_sent and nothing is tried again.
+ * `broker_unreachable`. After the connection has ended, requests end as not_sent and nothing is tried again.
  */
 export function connectOnce(options: Omit<LinkOptions, "onStatus" | "backoff" | "random">): Promise<Link> {
   return new Promise((resolve, reject) => {

@@ -1,9 +1,9 @@
 // The requests of one connection that wait for their replies, and those that were given up but may still be answered.
-// Every request ends exactly once. Writing frames is connection.ts's business.
+// Every request ends exactly once. connection.ts writes the frames.
 import type { ReplyFrame } from "@claudemesh/protocol/wire/frames";
 import type { LinkOutcome, RequestOptions } from "./link-contract.ts";
 
-/** Longer ones overflow Node's timers and would fire at once. */
+/** A longer delay would overflow Node's timers and fire at once. */
 const timerMsMax = 2 ** 31 - 1;
 
 type OpenRequest = {
@@ -18,7 +18,7 @@ export class RequestTable {
   readonly #late = new Map<number, NonNullable<RequestOptions["onLateAnswer"]>>();
   readonly #lateMax: number;
   #lastId = 0;
-  /** One for all of them, set while any is open: nearly every request is answered long before its time is over. */
+  /** One timer for all requests, set while any is open: nearly every request is answered long before its time-out. */
   #timer: NodeJS.Timeout | undefined;
   #ringsAtMs = 0;
 
@@ -40,7 +40,7 @@ export class RequestTable {
     });
   }
 
-  /** A reply to an id that nobody waits for any more is passed over. */
+  /** A reply to an unknown or finished request is ignored. */
   answer(reply: ReplyFrame): void {
     const { id, status, body } = reply;
     const request = this.#open.get(id);
@@ -56,7 +56,7 @@ export class RequestTable {
     onLateAnswer({ status, body });
   }
 
-  /** The connection has ended: whatever waits will not be answered. */
+  /** The connection has ended: no open request will be answered. */
   endAll(): void {
     const requests = [...this.#open.values()];
     this.#open.clear();

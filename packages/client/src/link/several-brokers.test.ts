@@ -17,7 +17,7 @@ afterEach(async () => {
   await other.stop();
 });
 
-const nobody = "ws://127.0.0.1:1";
+const unreachable = "ws://127.0.0.1:1";
 
 describe("a link to one of several brokers", () => {
   it("goes to the next one when its own is lost, and stays there", async () => {
@@ -51,7 +51,7 @@ describe("a link to one of several brokers", () => {
 
   it("waits with backoff once all of them have failed, says until when, and tries at once when it is nudged", async () => {
     const backoff = { minMs: 3_600_000, maxMs: 3_600_000 };
-    const { link, reach } = bed.open({ url: nobody, brokers: ["ws://127.0.0.1:2"], backoff, random: () => 0 });
+    const { link, reach } = bed.open({ url: unreachable, brokers: ["ws://127.0.0.1:2"], backoff, random: () => 0 });
     await reach("offline");
     await reach("offline");
     const { nextTryAtMs = 0 } = link.route?.() ?? {};
@@ -66,7 +66,7 @@ describe("a link to one of several brokers", () => {
     try {
       const [hopMs, waitMs] = [13, 37];
       const backoff = { minMs: waitMs, maxMs: waitMs };
-      bed.open({ url: nobody, brokers: ["ws://127.0.0.1:2", "ws://127.0.0.1:3"], backoff, random: () => 0.026 });
+      bed.open({ url: unreachable, brokers: ["ws://127.0.0.1:2", "ws://127.0.0.1:3"], backoff, random: () => 0.026 });
       const waits = () => setTimer.mock.calls.map(([, ms]) => ms).filter((ms) => ms === hopMs || ms === waitMs);
       await vi.waitFor(() => expect(waits().length).toBeGreaterThanOrEqual(9), 10_000);
       const round = [hopMs, hopMs, waitMs];
@@ -105,13 +105,13 @@ describe("a command's connection", () => {
   const options = { identity: testIdentity, agent: "test/1" };
 
   it("goes on to the next broker where one cannot be reached", async () => {
-    const used = withBroker({ ...options, broker: nobody, brokers: [bed.broker.url] }, async () => "used");
+    const used = withBroker({ ...options, broker: unreachable, brokers: [bed.broker.url] }, async () => "used");
     await bed.broker.welcomeNext();
     expect(await used).toBe("used");
   });
 
   it("fails with the last one's word where none can, and does not ask another what one has refused", async () => {
-    const away = withBroker({ ...options, broker: nobody, brokers: ["ws://127.0.0.1:2"] }, async () => "used");
+    const away = withBroker({ ...options, broker: unreachable, brokers: ["ws://127.0.0.1:2"] }, async () => "used");
     await expect(away).rejects.toMatchObject({ code: "broker_unreachable" });
     const refused = withBroker({ ...options, broker: bed.broker.url, brokers: [other.url] }, async () => "used");
     const peer = await bed.broker.peers.next();

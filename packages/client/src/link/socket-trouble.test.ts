@@ -41,7 +41,7 @@ function troubleAt(url: string, options: object = {}): Promise<string> {
 }
 
 describe("what a socket complains about is said with the next step", () => {
-  it("for a certificate that nobody here trusts", async () => {
+  it("for a certificate that this host does not trust", async () => {
     expect(await troubleAt(`wss://127.0.0.1:${portOf(secure)}`)).toContain("CLAUDEMESH_CA");
   });
 

@@ -1,5 +1,5 @@
-// What a socket complains about, in words that say what to do: Node's own name programs and options that users of this one do not
-// have.
+// A socket's error in words that say what to do: Node's own messages name programs and options that users of this
+// program do not have.
 
 type SystemError = Pick<NodeJS.ErrnoException, "message" | "name" | "code">;
 
@@ -17,10 +17,10 @@ const words: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is made out for other names than the one in this address",
 };
 
-/** A code that says it all is as good as words; the rest of what OpenSSL says is for its authors. */
+/** A known code says everything; the rest of OpenSSL's message is for its authors. */
 export function describeSocketTrouble({ message, name, code }: SystemError): string {
-  const known = words[code ?? ""];
-  if (known !== undefined) return known;
+  const explanation = words[code ?? ""];
+  if (explanation !== undefined) return explanation;
   if (/wrong version number|packet length too long/.test(message)) {
     return "it does not speak TLS; an address of it begins with ws:// or http://";
   }

@@ -1,5 +1,5 @@
-// One request of `once` each, with the retries that it can bear, and its answer as a closed union. Every call here is
-// safe to repeat: a claim by its claim id, a record and a resolve by what they say.
+// One request of `once` each, with suitable retries, and its answer as a closed union. Every call here is safe to
+// repeat: a claim because of its claim id, a record and a resolve because of their content.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
 import { type BrokerCall, BrokerRefusal } from "../broker/broker-client.ts";
@@ -9,18 +9,18 @@ export type OnceRetrying = { readonly clock: OnceClock; readonly random: () => n
 
 const backoff = { minMs: 100, maxMs: 2_000 };
 
-/** Might the same request succeed later, or has it succeeded and only its answer was lost? */
+/** True where the same request may succeed later, or has succeeded and only its answer was lost. */
 export function isTransient(error: unknown): boolean {
   return (error instanceof MeshError || error instanceof BrokerRefusal) && error.retryable;
 }
 
-/** Only a connection that never came about proves that a request was not carried out. */
+/** Only a failure to connect proves that a request was not carried out. */
 export function mayBeCarriedOut(error: unknown): boolean {
   if (!(error instanceof MeshError)) return true;
   return error.code !== "not_our_broker" && !(error.code === "broker_unreachable" && error.details.sent !== true);
 }
 
-/** Tries again, with growing pauses, until so much time has passed as is worth it after the latest failure. */
+/** Tries again with growing pauses. `forMs` says how long, given the latest failure. */
 export async function retryFor<T>(
   retrying: OnceRetrying,
   forMs: number | ((error: unknown) => number),
@@ -53,7 +53,7 @@ export type ClaimAnswer =
   | { readonly type: "done"; readonly epoch: number; readonly result: unknown }
   | { readonly type: "running"; readonly epoch: number; readonly leaseUntil: number }
   | { readonly type: "uncertain"; readonly epoch: number; readonly claimId: unknown }
-  /** This very claim was resolved away before its caller heard of it. */
+  /** This claim was resolved away before its caller got the answer. */
   | { readonly type: "resolved_away" };
 
 export async function askForClaim(call: BrokerCall, request: ClaimRequest): Promise<ClaimAnswer> {

@@ -1,9 +1,9 @@
-// How a run of `once` can end without a result, each end with a name of its own. What a broker refused for other reasons
-// comes through as it is: a MeshError or a BrokerRefusal.
+// The ways in which a run of `once` can end without a result, each with its own class. Other refusals of a broker are
+// passed on unchanged: a MeshError or a BrokerRefusal.
 import type { ErrorBody } from "@claudemesh/protocol/errors";
 import type { JsonValue } from "@claudemesh/protocol/json";
 
-/** Has the status and body of an answer, so that whoever shows errors shows this one alike. */
+/** Has the status and body of an answer, so that code which shows errors can show this one in the same way. */
 abstract class OnceFailure extends Error {
   readonly key: string;
   readonly epoch: number;
@@ -28,7 +28,7 @@ abstract class OnceFailure extends Error {
   }
 }
 
-/** Somebody else runs the effect, and the caller did not want to wait. */
+/** Another caller runs the effect, and this caller did not want to wait. */
 export class OnceRunning extends OnceFailure {
   override readonly name = "OnceRunning";
   readonly leaseUntil: number;
@@ -47,7 +47,7 @@ export class OnceRunning extends OnceFailure {
   }
 }
 
-/** The effect may have happened, and nobody has recorded what came of it. Nothing runs it again until somebody says. */
+/** The effect may have happened, and its result was not recorded. Nothing runs it again until a member resolves it. */
 export class OnceUncertain extends OnceFailure {
   override readonly name = "OnceUncertain";
 
@@ -84,7 +84,10 @@ export class OnceNotRecorded extends OnceFailure {
   }
 }
 
-/** Why an effect's signal was aborted. `settled`: somebody has resolved the epoch, so that another may run it now. */
+/**
+ * Why an effect's signal was aborted. `settled`: a member has resolved the epoch, so that another caller may run it
+ * now.
+ */
 export class OnceLeaseLost extends OnceFailure {
   override readonly name = "OnceLeaseLost";
   readonly why: "expired" | "settled";
@@ -97,7 +100,7 @@ export class OnceLeaseLost extends OnceFailure {
   }
 }
 
-/** Thrown by an effect that knows that nothing of it has happened: the key is released for others. */
+/** Thrown by an effect that knows that nothing of it has happened: the key is released for other callers. */
 export class OnceNotDone extends Error {
   override readonly name = "OnceNotDone";
 }

@@ -1,6 +1,6 @@
-// Keeps a lease alive while an effect runs, and says so through a signal when it is lost. Judged by this process's own
-// clock from the moment a request was sent, so that no difference between clocks can make a lost lease look alive
-// (REG-13).
+// Keeps a lease alive while an effect runs, and aborts a signal when it is lost. The end of the lease is computed from
+// this process's own clock and the moment at which a request was sent, so that no difference between clocks can make a
+// lost lease look alive (REG-13).
 import { backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
 import type { OnceClock } from "./once-clock.ts";
 
@@ -18,7 +18,7 @@ export type LeaseTerms = {
   readonly sinceMs: number;
   readonly renew: () => Promise<unknown>;
   readonly isTransient: (error: unknown) => boolean;
-  /** The reason that the signal is aborted with; `cause` undefined where time ran out. */
+  /** The reason with which the signal is aborted; `cause` is undefined where time ran out. */
   readonly lost: (cause: unknown) => Error;
 };
 
@@ -27,7 +27,7 @@ const retryBackoff = { minMs: 100, maxMs: 2_000 };
 export function keepLease(terms: LeaseTerms): KeptLease {
   const lost = new AbortController();
   const stopped = new AbortController();
-  // Every end of the loop is an abort; nothing of it can be thrown away unseen.
+  // Every end of the loop becomes an abort, so no rejection can be lost.
   renewUntil(terms, stopped.signal).then(
     (cause) => {
       if (!stopped.signal.aborted) lost.abort(terms.lost(cause));
@@ -66,7 +66,7 @@ type Renewal =
   | { readonly type: "refused"; readonly error: unknown }
   | { readonly type: "out_of_time" };
 
-/** An answer that comes after the end of the lease is no answer. */
+/** An answer after the end of the lease counts as no answer. */
 async function renewBefore(terms: LeaseTerms, endsAtMs: number, stopped: AbortSignal): Promise<Renewal> {
   const answered = new AbortController();
   const renewing: Promise<Renewal> = terms.renew().then(

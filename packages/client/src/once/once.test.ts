@@ -1,5 +1,5 @@
 // `once` as a program meets it, on the protocol's own rules and a clock that tests hold: who runs the effect, what
-// everybody gets, and what happens when answers, leases or the effect itself are lost (REG-13).
+// every caller gets, and what happens when answers, leases or the effect itself are lost (REG-13).
 import type { JsonValue } from "@claudemesh/protocol/json";
 import { beforeEach, describe, expect, it } from "vitest";
 import { FakeOnceBroker } from "../testing/fake-once-broker.ts";
@@ -165,7 +165,7 @@ describe("an answer that got lost", () => {
     expect(clock.monotonicMs()).toBeGreaterThan(50_000);
   });
 
-  it("while somebody else runs it does not end the waiting", async () => {
+  it("while another caller runs it does not end the waiting", async () => {
     const first = runAs("alice", takes("alice", 100_000));
     const second = runAs("bob", takes("bob", 1));
     await clock.sleep(10_000);
@@ -182,7 +182,7 @@ describe("a lease that is lost while the effect runs", () => {
     return "finished anyway";
   };
 
-  it("because no renewal gets through aborts the effect before anybody else can call it uncertain", async () => {
+  it("because no renewal gets through aborts the effect before any other caller can find it uncertain", async () => {
     broker.lose = (operation) => (operation === "once.renew" ? "before" : undefined);
     let reason: unknown;
     let leaseUntil = 0;
@@ -196,7 +196,7 @@ describe("a lease that is lost while the effect runs", () => {
     expect(reason).toBeInstanceOf(OnceLeaseLost);
     expect(reason).toMatchObject({ why: "expired", epoch: 1, key: "k" });
     expect(leaseUntil).toBe(0);
-    // Whoever ran it knows best: a late result is recorded all the same.
+    // The caller that ran it knows best: a late result is recorded all the same.
     expect(run).toMatchObject({ result: "finished anyway" });
     expect(broker.epochs[0]?.settlement).toMatchObject({ how: "recorded" });
   });

@@ -1,5 +1,6 @@
-// `once(key, inputs, effect)`: runs an effect at most once for all callers of a mesh, and gives every later caller what
-// came of it. Claims, keeps the lease, records; what nobody can know is thrown as a named error and never guessed.
+// `once(key, inputs, effect)`: runs an effect at most once for all callers of a mesh, and gives every later caller its
+// result. It claims the key, renews the lease, and records the result. An unknown outcome is thrown as a named error
+// and never guessed.
 
 import { randomBytes } from "node:crypto";
 import { createUlidGenerator } from "@claudemesh/protocol/ids";
@@ -22,25 +23,25 @@ import { keepLease } from "./once-lease.ts";
 
 export type OnceContext = {
   readonly key: string;
-  /** Grows with every permission to run; give it to what can refuse an older one. */
+  /** Grows with every permission to run; give it to systems that can refuse an older one. */
   readonly epoch: number;
-  /** Aborted, with a OnceLeaseLost as its reason, when others may come to run the effect. */
+  /** Aborted, with an OnceLeaseLost as its reason, when another caller may come to run the effect. */
   readonly signal: AbortSignal;
 };
 
-/** What an effect returns is its result, for ever: plain JSON of at most 64 KiB. */
+/** The value that an effect returns is its permanent result: plain JSON of at most 64 KiB. */
 export type OnceEffect<T extends JsonValue> = (context: OnceContext) => T | Promise<T>;
 
 export type OnceOptions = {
-  /** How long the key stays this process's without a word from it; renewed while the effect runs. */
+  /** How long the key stays with this process without a renewal; it is renewed while the effect runs. */
   readonly leaseSeconds?: number;
-  /** Wait while somebody else runs the effect (the default), or throw OnceRunning. */
+  /** Wait while another caller runs the effect (the default), or throw OnceRunning. */
   readonly wait?: boolean;
-  /** Ends waiting and retrying; an effect under way is its own caller's to end. */
+  /** Ends waiting and retrying. It does not end a running effect; the caller has to do that. */
   readonly signal?: AbortSignal;
-  /** How long a claim that may have been carried out is asked for again; one that never left is given up sooner. */
+  /** How long a claim is repeated that may have been carried out; one that never left is given up sooner. */
   readonly claimForMs?: number;
-  /** How long a result is tried to be recorded while the broker does not answer. */
+  /** How long to try to record a result while the broker does not answer. */
   readonly recordForMs?: number;
 };
 
@@ -48,14 +49,14 @@ export type OnceSurroundings = {
   readonly call: BrokerCall;
   readonly clock?: OnceClock;
   readonly random?: () => number;
-  /** Ids that nobody else makes; each names one attempt. */
+  /** Makes unique ids; each names one attempt. */
   readonly nextClaimId?: () => string;
 };
 
 export type OnceRun<T extends JsonValue> = {
   readonly result: T;
   readonly epoch: number;
-  /** Whether this call ran the effect; else its result was there. */
+  /** Whether this call ran the effect; otherwise the result existed already. */
   readonly ran: boolean;
 };
 
@@ -77,7 +78,7 @@ export type Once = {
 
 const claimForMsDefault = 60_000;
 const unreachableForMs = 3_000;
-/** Leases that last longer are left to people who know how to resolve. */
+/** Longer leases are left to people, who can resolve the key. */
 const takeBackForMs = 120_000;
 const recordForMsDefault = 600_000;
 const pollMs = { first: 200, most: 2_000, least: 50 };
@@ -101,7 +102,10 @@ export function createOnce(surroundings: OnceSurroundings): Once {
 
 type Ports = Required<OnceSurroundings>;
 type Wanted = OnceOptions & { readonly key: string; readonly fingerprint: string };
-type Held = { readonly epoch: number; readonly sinceMs: number };
+type Lease = { readonly epoch: number; readonly sinceMs: number };
+
+/** `fresh`: the lease counts from `sinceMs`. `ask_again`: it may have ended, so the key has to be claimed again. */
+type Renewal = { readonly type: "fresh"; readonly sinceMs: number } | { readonly type: "ask_again" };
 
 /** One call of `once`, from its claim to its record. */
 class Attempt {
@@ -147,8 +151,11 @@ class Attempt {
     }
   }
 
-  /** Until the key is ours or done. An own claim whose answer never came in time is taken back: nothing has run. */
-  async #claim(): Promise<Held | { readonly epoch: number; readonly result: unknown }> {
+  /**
+   * Repeats until the key is ours or done. An own claim whose lease ended before its answer came is taken back, because
+   * nothing has run under it.
+   */
+  async #claim(): Promise<Lease | { readonly epoch: number; readonly result: unknown }> {
     const { clock } = this.#ports;
     const { key, signal } = this.#wanted;
     let claimId = this.#ports.nextClaimId();
@@ -160,8 +167,8 @@ class Attempt {
         case "done":
           return { epoch: answer.epoch, result: answer.result };
         case "held": {
-          const freshSinceMs = await this.#freshen(answer.epoch, sinceMs);
-          if (freshSinceMs !== undefined) return { epoch: answer.epoch, sinceMs: freshSinceMs };
+          const renewal = await this.#freshen(answer.epoch, sinceMs);
+          if (renewal.type === "fresh") return { epoch: answer.epoch, sinceMs: renewal.sinceMs };
           break;
         }
         case "running":
@@ -179,25 +186,22 @@ class Attempt {
     }
   }
 
-  /**
-   * A lease that began long ago, because its answer got lost, is renewed before anything runs on it: since when it
-   * counts, or undefined where the key has to be asked for again.
-   */
-  async #freshen(epoch: number, sinceMs: number): Promise<number | undefined> {
+  /** A lease that began long ago, because its answer was lost, is renewed before an effect runs under it. */
+  async #freshen(epoch: number, sinceMs: number): Promise<Renewal> {
     const { clock, call } = this.#ports;
     const leaseMs = this.#leaseSeconds * 1000;
     const askedAtMs = clock.monotonicMs();
-    if (askedAtMs - sinceMs < leaseMs / 3) return sinceMs;
+    if (askedAtMs - sinceMs < leaseMs / 3) return { type: "fresh", sinceMs };
     try {
       await call("once.renew", { key: this.#wanted.key, epoch });
-      return clock.monotonicMs() - askedAtMs < leaseMs ? askedAtMs : undefined;
+      return clock.monotonicMs() - askedAtMs < leaseMs ? { type: "fresh", sinceMs: askedAtMs } : { type: "ask_again" };
     } catch (error) {
-      if (isTransient(error) || isUncertain(error)) return undefined;
+      if (isTransient(error) || isUncertain(error)) return { type: "ask_again" };
       throw error;
     }
   }
 
-  /** Who has begun to wait, or may hold the key without knowing it, is patient. */
+  /** A caller that has begun to wait, or may hold the key without knowing it, goes on asking for longer. */
   #askForClaim(claimId: string, waiting: boolean) {
     const { key, fingerprint, signal, claimForMs = claimForMsDefault } = this.#wanted;
     const request = { key, claim_id: claimId, inputs_fingerprint: fingerprint, lease_s: this.#leaseSeconds };
@@ -209,17 +213,17 @@ class Attempt {
     return retryFor(this.#retrying, forMs, () => askForClaim(this.#ports.call, request), signal);
   }
 
-  /** Shortly before the lease ends there is nothing to ask; a result may come at any time before. */
+  /** The pause is shorter than the rest of the lease, because a result may come at any time before its end. */
   #pause(polls: number, leaseUntil: number): Promise<void> {
     const { clock, random } = this.#ports;
     const growing = Math.min(pollMs.first * 1.5 ** Math.min(polls, 20), pollMs.most) * (0.75 + random() / 2);
-    const left = Math.max(leaseUntil - clock.wallMs(), pollMs.least);
-    return clock.sleep(Math.min(growing, left), this.#wanted.signal);
+    const remaining = Math.max(leaseUntil - clock.wallMs(), pollMs.least);
+    return clock.sleep(Math.min(growing, remaining), this.#wanted.signal);
   }
 
   /**
-   * Says of an own epoch that nothing was done, as anybody may once its lease has ended; so it waits for that. True
-   * when the key is free or somebody else has settled it.
+   * Reports that nothing was done in an own epoch. Any member may do so once the lease has ended, so this waits for
+   * that. True when the key is free or another member has settled the epoch.
    */
   async #takeBack(epoch: number): Promise<boolean> {
     const { clock, call } = this.#ports;
@@ -239,7 +243,9 @@ class Attempt {
     return false;
   }
 
-  /** The lease is kept while this is tried, and a result is worth more than a lease: late records count. */
+  /**
+   * The lease is renewed while this is tried. A late record is accepted, because a result is worth more than a lease.
+   */
   async #record(at: { readonly key: string; readonly epoch: number }, result: JsonValue): Promise<void> {
     const { recordForMs = recordForMsDefault } = this.#wanted;
     try {

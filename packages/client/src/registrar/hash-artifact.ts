@@ -1,4 +1,4 @@
-// The name of an artifact: SHA-256 over its bytes, read in pieces, so that its size does not matter.
+// The identity of an artifact: SHA-256 over its bytes, read in pieces, so that its size does not matter.
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 

@@ -18,7 +18,7 @@ function scripted(...steps: Step[]) {
     call: async (operation, input) => {
       asked.push({ operation, input: input as Record<string, unknown> });
       const step = steps.shift();
-      if (step === undefined) throw new Error(`nobody expected ${operation}`);
+      if (step === undefined) throw new Error(`unexpected call of ${operation}`);
       if ("fail" in step) throw step.fail;
       return step.answer;
     },

@@ -1,5 +1,6 @@
-// The registrar for programs: approve, register, compensate, and see what became of it. Registering comes through lost
-// answers: whoever does not know whether his request was committed asks first, and only then asks again.
+// The registrar for programs: approve, register, compensate, and read the state of a request. Registering survives lost
+// answers: a client that does not know whether its request was committed reads its state first, and only then sends it
+// again.
 import { randomUUID } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import { encodeHex } from "@claudemesh/protocol/encoding/hex";
@@ -20,7 +21,7 @@ export type ArtifactEffect = {
 };
 
 export type ApproveRequest = ArtifactEffect & {
-  /** Yours to choose; one is made where none is given. */
+  /** Chosen by the caller; absent: one is made. */
   readonly approval_id?: string;
   readonly purpose?: ApprovalPurpose;
   readonly logical_request_key?: string;
@@ -30,7 +31,7 @@ export type ApproveRequest = ArtifactEffect & {
 
 export type ApprovalAnswer = {
   readonly approval_id: string;
-  /** Absent where an approval with a given id was there already: it is shown once. */
+  /** Absent where an approval with a given id existed already: it is shown once. */
   readonly authorization_nonce?: string;
   readonly not_after: number;
 };
@@ -40,7 +41,7 @@ export type Authorization = { readonly approval_id: string; readonly authorizati
 export type RegisterRequest = ArtifactEffect &
   Authorization & {
     readonly logical_request_key: string;
-    /** Names the first execution; every further one gets a name of its own. */
+    /** Names the first execution; every further one gets a new name. */
     readonly attempt_id?: string;
     readonly expires_at?: number;
   };
@@ -73,15 +74,15 @@ export type PageOptions = { readonly after?: string; readonly limit?: number };
 export type RegistrarClientOptions = {
   /** One call as a member: `createHttpCall`, or `connectingCall` with a member's keys. */
   readonly call: BrokerCall;
-  /** The owner's ed25519 signature, and the mesh that it is good in; both are needed to approve. */
+  /** The owner's ed25519 signature, and the mesh in which it is valid; both are needed to approve. */
   readonly sign?: (bytes: Uint8Array) => Uint8Array;
   readonly meshId?: string;
-  /** Calls that got no answer, before the last failure is passed on. */
+  /** How many calls may stay without an answer before the last failure is thrown. */
   readonly lostAnswersMax?: number;
   readonly sleep?: (ms: number) => Promise<unknown>;
   /** In [0, 1). */
   readonly random?: () => number;
-  /** Names that nobody else makes, for approvals and attempts. */
+  /** Makes unique ids, for approvals and attempts. */
   readonly nextId?: () => string;
 };
 
@@ -107,7 +108,7 @@ const backoff = { minMs: 100, maxMs: 5_000 };
 export function createRegistrarClient(options: RegistrarClientOptions): RegistrarClient {
   const patience = () => new Patience(options);
   const { nextId = randomUUID } = options;
-  /** For calls that may simply be made again. */
+  /** For calls that are safe to repeat. */
   const ask = async <T>(operation: Parameters<BrokerCall>[0], input: object): Promise<T> => {
     const lost = patience();
     for (;;) {
@@ -133,7 +134,7 @@ export function createRegistrarClient(options: RegistrarClientOptions): Registra
   };
 }
 
-/** Bears a bounded number of failures that another try may mend. */
+/** Accepts a limited number of failures that another try may overcome. */
 class Patience {
   readonly #max: number;
   readonly #sleep: (ms: number) => Promise<unknown>;
@@ -146,7 +147,7 @@ class Patience {
     this.#random = random;
   }
 
-  /** Waits a while, or throws what no waiting mends. */
+  /** Waits for a while, or throws a failure that no waiting changes. */
   async bear(error: unknown): Promise<void> {
     const mayPass = (error instanceof MeshError || error instanceof BrokerRefusal) && error.retryable;
     this.#borne += 1;
@@ -176,30 +177,30 @@ async function registerThroughLoss(
       if (winner !== undefined) return winner;
       await lost.bear(error);
     }
-    const found = await status(input.logical_request_key);
-    if (found.registration !== undefined) return resolved(request, found, found.registration);
+    const existing = await status(input.logical_request_key);
+    if (existing.registration !== undefined) return resolved(request, existing, existing.registration);
   }
 }
 
-/** A collision is no failure: the request is registered, by another execution of it. */
+/** A collision is not a failure: the request is registered, by another execution of it. */
 function winnerOf(error: unknown): RequestAnswer | undefined {
   if (!(error instanceof MeshError) || error.code !== "attempt_collision") return undefined;
   const { registration, state } = error.details as { registration: RegistrationRecord; state: RegistrationState };
   return { registration, state, duplicate: true };
 }
 
-/** What stands under the key answers, if it is what was asked for. */
-function resolved(request: RegisterRequest, found: RequestStatus, registration: RegistrationRecord): RequestAnswer {
+/** The registration under the key is the answer, if it is for the same request. */
+function resolved(request: RegisterRequest, existing: RequestStatus, registration: RegistrationRecord): RequestAnswer {
   for (const field of ["operation", "target", "artifact_hash", "run_id"] as const) {
     if (registration[field] === request[field]) continue;
-    throw registrarRefusal("replay_duplicate", { conflict: "request_mismatch", registration, state: found.state });
+    throw registrarRefusal("replay_duplicate", { conflict: "request_mismatch", registration, state: existing.state });
   }
-  return { ...found, registration, duplicate: true };
+  return { ...existing, registration, duplicate: true };
 }
 
 type Ask = <T>(operation: Parameters<BrokerCall>[0], input: object) => Promise<T>;
 
-/** An answer that got lost took the nonce with it: an approval under an id of ours is then withdrawn and made anew. */
+/** A lost answer took the nonce with it: an approval under an id of ours is then revoked and made again. */
 async function approveWith(
   { sign, meshId, nextId = randomUUID }: RegistrarClientOptions,
   ask: Ask,

@@ -1,17 +1,21 @@
-// Sealing what a member sends over a connection of its own, without a daemon: single sends, and sends inside commits. Every
-// such door asks here, so that no direct message leaves in clear because its program did not seal it.
+// Seals what a member sends over a connection of its own, without a daemon: single sends, and sends inside commits.
+// Every such way to send goes through here, so that no direct message leaves unsealed because a program forgot to seal
+// it.
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 
-/** A send as the broker takes it: a direct message is sealed, everything else stays as it is. */
+/** A send in the form that the broker accepts: a direct message is sealed, everything else is unchanged. */
 export type SealSend = (request: AcceptRequest) => AcceptRequest;
 
-/** Whose keys can seal, once libsodium is loaded. Absent where the keys are not at hand, as in a browser that only signs. */
+/**
+ * The member whose keys can seal, once libsodium is loaded. Absent where the keys are not available, as in a browser
+ * that only signs.
+ */
 export type SealingIdentity = { readonly loadSealing?: (() => Promise<SealSend>) | undefined };
 
 type Sending = { readonly commit?: { readonly sends?: readonly AcceptRequest[]; readonly invocation?: unknown } };
 
-/** The input of an operation with its direct messages sealed. A commit that is signed is what was signed, and stays so. */
+/** The input of an operation with its direct messages sealed. A signed commit is left as it was signed. */
 export async function sealOutgoing(identity: SealingIdentity, operation: string, input: object): Promise<object> {
   if (operation === "send") {
     const send = input as AcceptRequest;

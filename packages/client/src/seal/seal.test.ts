@@ -234,7 +234,7 @@ describe("opening", () => {
     expect(fromBob.open({ peer: `02${"00".repeat(31)}`, sealed })).toBeUndefined();
   });
 
-  it("gives nothing to anybody else", () => {
+  it("gives nothing to any other member", () => {
     const sealed = fromAlice.seal(request);
     expect(fromCarol.open({ peer: keyOf(alice), sealed })).toBeUndefined();
     expect(fromCarol.open({ peer: keyOf(bob), sealed })).toBeUndefined();

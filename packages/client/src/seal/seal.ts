@@ -1,5 +1,5 @@
-// Sealing direct messages end to end: nonce ‖ crypto_box between two members' keys. The same request always seals to
-// the same bytes, because its nonce follows from what is sealed. libsodium is loaded on first use, not on import.
+// Seals direct messages end to end: nonce ‖ crypto_box between two members' keys. The same request always seals to the
+// same bytes, because its nonce follows from what is sealed. libsodium is loaded on first use, not on import.
 // Why: docs/decisions/0125.
 import { decodeHex } from "@claudemesh/protocol/encoding/hex";
 import { encodeUtf8 } from "@claudemesh/protocol/encoding/utf8";
@@ -21,33 +21,39 @@ import {
 import type { SendContent } from "@claudemesh/protocol/messages/send-request";
 import { SharedKeys } from "./shared-keys.ts";
 
-/** Of a member: 32 bytes each, in lower-case hex. */
+/** The keys of a member: 32 bytes each, in lower-case hex. */
 export type SealingKeys = {
   readonly ed25519: { readonly public_key: string; readonly secret_key: string };
   readonly x25519: { readonly secret_key: string };
 };
 
 export type SealRequest = {
-  /** The sender is the member whose keys seal. */
+  /** Without the sender, which is the member whose keys seal. */
   readonly content: Omit<SealedContent, "sender">;
-  /** Of this very request: a fingerprint that did not cover the body would reuse a nonce. */
+  /** The fingerprint of this request, including its body: without the body a nonce could be used twice. */
   readonly requestFingerprint: Uint8Array;
 };
 
-/** `peer` is the other member's ed25519 public key in hex: the sender's, or of what we sealed ourselves the recipient's. */
+/**
+ * `peer` is the other member's ed25519 public key in hex: the sender's, or the recipient's for a box that we sealed
+ * ourselves.
+ */
 export type SealedBox = { readonly peer: string; readonly sealed: Uint8Array };
 
 export type Sealer = {
-  /** An envelope of version "3". Throws `invalid_address` when no box can be made for the recipient's key. */
+  /**
+   * Makes the sealed body of an envelope of version "3". Throws `invalid_address` when no box can be made for the
+   * recipient's key.
+   */
   readonly seal: (request: SealRequest) => Uint8Array;
-  /** What is in a box of version "3" between us and a peer; undefined when it is not that. */
+  /** The content of a box of version "3" between us and a peer; undefined when it is not such a box. */
   readonly open: (box: SealedBox) => SealedContent | undefined;
-  /** The text in a box of version "2", which was made before there was version "3". */
+  /** The text in a box of version "2", from before version "3" existed. */
   readonly openVersion2: (box: SealedBox) => Uint8Array | undefined;
 };
 
 const nonceBytes = 24;
-/** Sets the nonce key apart from anything else that is ever derived from the same secret. */
+/** Separates the nonce key from every other key that is derived from the same secret. */
 const nonceKeyLabel = "claudemesh-seal-nonce-3";
 const nonceKeyBytes = 32;
 const peersMax = 1_024;
@@ -61,10 +67,10 @@ export async function loadSealer(keys: SealingKeys): Promise<Sealer> {
   const nonceKey = sodium.crypto_generichash(nonceKeyBytes, encodeUtf8(nonceKeyLabel), seed);
   const sharedKeys = new SharedKeys(sodium, mustDecodeHex(keys.x25519.secret_key), peersMax);
 
-  // libsodium copies what it is given, so most messages are laid out in the same memory.
+  // libsodium copies its inputs, so most messages are laid out in the same memory.
   const scratch = new Uint8Array(scratchBytes);
 
-  /** The content with its nonce. The fingerprint stands before it, so that both are hashed without being copied. */
+  /** The content with its nonce. The fingerprint is put directly before it, so that both are hashed without a copy. */
   const prepare = ({ content, requestFingerprint }: SealRequest): { readonly bytes: Uint8Array; nonce: Uint8Array } => {
     if (requestFingerprint.length !== fingerprintBytes) {
       throw new RangeError(`a fingerprint has ${fingerprintBytes} bytes`);
@@ -75,18 +81,18 @@ export async function loadSealer(keys: SealingKeys): Promise<Sealer> {
       return memory.subarray(fingerprintBytes, fingerprintBytes + length);
     });
     memory.set(requestFingerprint);
-    // The head says everything but the body, and the fingerprint covers that: two contents never share a nonce.
+    // The head contains everything but the body, and the fingerprint covers the body: two contents never share a nonce.
     const nonceInput = memory.subarray(0, fingerprintBytes + headLength);
     return { bytes, nonce: sodium.crypto_generichash(nonceBytes, nonceInput, nonceKey) };
   };
 
-  // A box between two members has one key in both directions, so a sender opens its own in the same way.
+  // A box between two members has one key in both directions, so a sender opens its own boxes in the same way.
   const openWith = (key: Uint8Array | undefined, sealed: Uint8Array): Uint8Array | undefined => {
     if (key === undefined || sealed.length < sealOverheadBytes) return undefined;
     try {
       return sodium.crypto_box_open_easy_afternm(sealed.subarray(nonceBytes), sealed.subarray(0, nonceBytes), key);
     } catch {
-      // All lengths are right, so the one thing left to be wrong is the authenticator.
+      // All lengths are valid, so only the authenticator can be wrong.
       return undefined;
     }
   };
@@ -110,7 +116,7 @@ export async function loadSealer(keys: SealingKeys): Promise<Sealer> {
   };
 }
 
-/** A message as its sender wrote it, to a destination that is known. */
+/** A message as its sender wrote it, to a resolved destination. */
 export type OutgoingMessage = {
   readonly clientMessageId: string;
   readonly destination: Destination;
@@ -120,8 +126,8 @@ export type OutgoingMessage = {
 export type ComposedEnvelope = { readonly requestFingerprint: Uint8Array; readonly envelope: Envelope };
 
 /**
- * The envelope that leaves the host: a direct message is sealed, and its meta goes into the box; everything else leaves as
- * it was written. Every door by which a message leaves composes it here.
+ * The envelope that leaves the host: a direct message is sealed with its meta inside the box; everything else leaves as
+ * it was written. Every way to send composes its envelope here.
  */
 export function composeEnvelope(
   { sealer, sha256 }: { readonly sealer: Pick<Sealer, "seal">; readonly sha256: Sha256 },
@@ -137,7 +143,10 @@ export function composeEnvelope(
   return { requestFingerprint, envelope: { ...plain, version: "3", canonicalMeta: "", body } };
 }
 
-/** A send as the broker takes it: a direct message that is not sealed yet is sealed, everything else stays as it is. */
+/**
+ * A send in the form that the broker accepts: a direct message that is not sealed yet is sealed, everything else is
+ * unchanged.
+ */
 export function sealRequest(
   ports: { readonly sealer: Pick<Sealer, "seal">; readonly sha256: Sha256 },
   request: AcceptRequest,

@@ -1,17 +1,20 @@
-// The keys that this member shares with its peers, one scalar multiplication each, kept for the peers used last. A
-// lookup that hits costs nothing, so sealing and opening stay free of public-key arithmetic.
+// The keys that this member shares with its peers, one scalar multiplication each, cached for the peers used last. A
+// cached key needs no public-key arithmetic to seal or open.
 import { decodeHex } from "@claudemesh/protocol/encoding/hex";
 import { encodeUtf8 } from "@claudemesh/protocol/encoding/utf8";
 import { isPublicKey } from "@claudemesh/protocol/messages/names";
 
-/** The part of libsodium that turns a peer's public key into a shared key. Both throw on a key that is no point. */
+/**
+ * The part of libsodium that turns a peer's public key into a shared key. Both throw for a key that is not a valid
+ * point.
+ */
 export type SharedKeyCrypto = {
   readonly crypto_sign_ed25519_pk_to_curve25519: (publicKey: Uint8Array) => Uint8Array;
   readonly crypto_box_beforenm: (publicKey: Uint8Array, secretKey: Uint8Array) => Uint8Array;
   readonly crypto_generichash: (bytes: number, message: Uint8Array, key: Uint8Array) => Uint8Array;
 };
 
-/** Each envelope version has a key of its own, so that no box can pass for one of another version. */
+/** Each envelope version has its own key, so that no box can pass for one of another version. */
 export type SharedKey = { readonly version2: Uint8Array; readonly version3: Uint8Array };
 
 const version3Label = "claudemesh-seal-3";
@@ -30,10 +33,10 @@ export class SharedKeys {
     this.#peersMax = peersMax;
   }
 
-  /** `peer` is an ed25519 public key in hex; undefined when it is no point that keys can be shared with. */
+  /** `peer` is an ed25519 public key in hex; undefined when it is not a point with which keys can be shared. */
   get(peer: string): SharedKey | undefined {
-    const known = this.#byPeer.get(peer);
-    const sharedKey = known ?? this.#derive(peer);
+    const cached = this.#byPeer.get(peer);
+    const sharedKey = cached ?? this.#derive(peer);
     if (sharedKey === undefined) return undefined;
     this.#byPeer.delete(peer);
     this.#byPeer.set(peer, sharedKey);
@@ -51,7 +54,7 @@ export class SharedKeys {
       );
       return { version2, version3: this.#crypto.crypto_generichash(keyBytes, encodeUtf8(version3Label), version2) };
     } catch {
-      // Both lengths are right, so the key is off the curve or of small order.
+      // Both lengths are valid, so the key is off the curve or of small order.
       return undefined;
     }
   }

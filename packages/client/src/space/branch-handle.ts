@@ -1,4 +1,4 @@
-// A branch of a space as its user holds it: transactions, subscriptions and reads on that branch.
+// A branch of a space for its user: transactions, subscriptions and reads on that branch.
 
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type BranchId, type EntityDocument, type EntityId, isEntityId } from "@claudemesh/protocol/spaces/entity";
@@ -12,7 +12,7 @@ import { runTransaction, type TransactOptions, type TransactResult } from "./tra
 
 export type Off = () => void;
 
-/** A branch as of a seq: the server answers, nothing is kept. */
+/** A branch as of an earlier seq: the server answers, nothing is cached. */
 export type PastBranch = {
   readonly seq: number;
   readonly get: (id: EntityId) => Promise<EntityDocument | undefined>;
@@ -41,7 +41,7 @@ export class BranchHandle {
     return runTransaction(this.#replica, this.#branch, build, this.#sleep, options);
   }
 
-  /** Tells of every change of what shows, from now on; the entity is loaded if it is not yet. */
+  /** Calls the subscriber for every change of the visible document, from now on; the entity is loaded if necessary. */
   subscribe(id: EntityId, subscriber: Subscriber): Off {
     checkId(id);
     this.#replica.checkAlive();
@@ -50,7 +50,7 @@ export class BranchHandle {
     return off;
   }
 
-  /** The same for every entity whose id begins with the prefix, those that come to be later among them. */
+  /** The same for every entity whose id begins with the prefix, including later ones. */
   subscribePrefix(prefix: string, subscriber: PrefixSubscriber): Off {
     this.#replica.checkAlive();
     const branch = this.#branch;
@@ -64,19 +64,19 @@ export class BranchHandle {
     };
   }
 
-  /** What shows now, own unconfirmed work included; loaded first where that is needed. */
+  /** The visible document now, including own unconfirmed work; it is loaded first if necessary. */
   async get(id: EntityId): Promise<EntityDocument | undefined> {
     checkId(id);
     if (this.#branch.find(id)?.isReadable !== true) await this.#replica.load(this.#branch, [id]);
     return this.peek(id);
   }
 
-  /** As get, without waiting: undefined also where the entity is not loaded. */
+  /** Like get, without waiting: undefined also where the entity is not loaded. */
   peek(id: EntityId): EntityDocument | undefined {
     return frozen(this.#branch.find(id)?.visible.document);
   }
 
-  /** The seq up to which this replica has integrated what it is told of. */
+  /** The seq up to which this replica has integrated the changes that it receives. */
   get seq(): number {
     return this.#branch.tiers.seq;
   }

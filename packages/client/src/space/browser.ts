@@ -1,5 +1,5 @@
-// Spaces for browsers: a client over the browser's own WebSocket, with hellos signed by WebCrypto. Nothing here, or
-// under it, needs Node.
+// Spaces for browsers: a client over the browser's own WebSocket, with hellos signed by WebCrypto. Neither this file
+// nor its imports need Node.
 import { SpaceClient, type SpaceClientOptions } from "./space-client.ts";
 import type { SigningOption, SpaceWire } from "./space-wire.ts";
 import { signingWire } from "./wires/signing-wire.ts";
@@ -23,7 +23,7 @@ export function connectSpaces(options: SocketWireOptions & SpaceClientOptions & 
   });
 }
 
-/** Over a wire of the caller's own. */
+/** Spaces over a wire of the caller's own. */
 export function spacesOver(wire: SpaceWire, options: SpaceClientOptions = {}): SpaceClient {
   return new SpaceClient(wire, options);
 }
@@ -31,7 +31,7 @@ export function spacesOver(wire: SpaceWire, options: SpaceClientOptions = {}): S
 /** A CryptoKey, as WebCrypto names it. */
 export type SigningKey = Parameters<typeof crypto.subtle.sign>[1];
 
-/** Who connects, from an Ed25519 key that WebCrypto holds; the secret need not leave it. */
+/** The identity that connects, from an Ed25519 key in WebCrypto; the secret need not leave it. */
 export function webCryptoIdentity(meshId: string, publicKey: string, privateKey: SigningKey): SocketIdentity {
   const sign = async (bytes: Uint8Array) =>
     new Uint8Array(await crypto.subtle.sign("Ed25519", privateKey, bytes as Uint8Array<ArrayBuffer>));

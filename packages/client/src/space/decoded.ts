@@ -1,9 +1,9 @@
-// Values from the wire: a wrong form is nothing, not an exception that would end in a socket's handler.
+// Decodes values from the wire: a wrong form gives undefined, not an exception that would end in a socket's handler.
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { JsonValue } from "@claudemesh/protocol/json";
 import { decodeFabric, type FabricValue } from "@claudemesh/protocol/spaces/fabric-value";
 
-/** Wrapped, because undefined is a value. */
+/** Wrapped, because undefined is a value too. */
 export function decodeOrNothing(json: JsonValue): { readonly value: FabricValue } | undefined {
   try {
     return { value: decodeFabric(json) };

@@ -1,4 +1,4 @@
-// Spaces for Node programs: a client over a link to a broker that comes back by itself.
+// Spaces for Node programs: a client over a link to a broker that reconnects by itself.
 
 import { SpaceClient, type SpaceClientOptions } from "./space-client.ts";
 import type { SigningOption, SpaceWire } from "./space-wire.ts";
@@ -27,7 +27,7 @@ export function connectSpaces(options: LinkWireOptions & SpaceClientOptions & Si
   });
 }
 
-/** Over a wire of the caller's own. */
+/** Spaces over a wire of the caller's own. */
 export function spacesOver(wire: SpaceWire, options: SpaceClientOptions = {}): SpaceClient {
   return new SpaceClient(wire, options);
 }

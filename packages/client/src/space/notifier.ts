@@ -1,5 +1,6 @@
-// Tells subscribers what shows, in the order in which it came to show. A subscriber may start a transaction: then what
-// was to be told before is told first, and the transaction's own commit before it returns.
+// Calls subscribers with the visible documents, in the order in which they became visible. A subscriber may start a
+// transaction: then earlier notifications are delivered first, and those of the transaction's own commit before it
+// returns.
 import type { BranchId, EntityDocument, EntityId } from "@claudemesh/protocol/spaces/entity";
 import { frozen } from "./frozen.ts";
 import type { Notification, NotificationCause } from "./tiers/visible-changes.ts";
@@ -11,10 +12,12 @@ export class Notifier {
   readonly #byEntity = new Map<string, Set<Subscriber>>();
   readonly #byPrefix = new Map<BranchId, Map<string, Set<PrefixSubscriber>>>();
   readonly #onError: (error: unknown) => void;
-  /** One call each, so that a subscriber that starts a transaction lets the others hear of what was before it. */
+  /**
+   * One call each, so that when a subscriber starts a transaction the others still get the earlier notifications first.
+   */
   readonly #queue: (() => void)[] = [];
 
-  /** `onError` hears what a subscriber throws; the others are told all the same. */
+  /** `onError` is called with what a subscriber throws; the others are called all the same. */
   constructor(onError: (error: unknown) => void) {
     this.#onError = onError;
   }
@@ -29,7 +32,7 @@ export class Notifier {
     return addTo(this.#byEntity, keyOf(branch, id), own);
   }
 
-  /** `isLast` in the returned function's answer: nobody is left who asked for this prefix. */
+  /** `isLast` in the returned function's answer: no subscriber of this prefix is left. */
   subscribePrefix(branch: BranchId, prefix: string, subscriber: PrefixSubscriber): () => { readonly isLast: boolean } {
     let prefixes = this.#byPrefix.get(branch);
     if (prefixes === undefined) {
@@ -67,11 +70,11 @@ export class Notifier {
   }
 
   #prefixSubscribers(branch: BranchId, id: EntityId): PrefixSubscriber[] {
-    const found: PrefixSubscriber[] = [];
+    const matching: PrefixSubscriber[] = [];
     for (const [prefix, subscribers] of this.#byPrefix.get(branch) ?? []) {
-      if (id.startsWith(prefix)) found.push(...subscribers);
+      if (id.startsWith(prefix)) matching.push(...subscribers);
     }
-    return found;
+    return matching;
   }
 }
 

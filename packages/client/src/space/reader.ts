@@ -1,5 +1,5 @@
-// Asking the broker about a space: entities, the log, branches, merges, differences. Answers only; nothing is kept, and
-// nothing of it is a transactional read.
+// Asks the broker about a space: entities, the log, branches, merges, differences. Nothing is cached, and nothing of it
+// is a transactional read.
 import type { JsonValue } from "@claudemesh/protocol/json";
 import type { EncodedCommit } from "@claudemesh/protocol/spaces/commit";
 import type { BranchId, EntityDocument, EntityId } from "@claudemesh/protocol/spaces/entity";
@@ -31,7 +31,7 @@ export type LogEntry = {
   readonly localSeq: number;
   readonly author: string;
   readonly committedAt: number;
-  /** As it was committed, values encoded; for branches, what was done to them. */
+  /** As it was committed, with encoded values; for branches, what was done to them. */
   readonly original: EncodedCommit | { readonly cmd: string; readonly args: object };
   readonly resolution: { readonly seq: number };
   readonly invocationRef: string | null;
@@ -41,10 +41,13 @@ export type LogEntry = {
 export type LogPage = {
   readonly items: readonly LogEntry[];
   readonly nextAfter: number | undefined;
-  /** Of `before` and `newest`: where the page of older ones ends; undefined at the beginning. */
+  /** With `before` and `newest`: the `before` of the page with older entries; undefined at the beginning. */
   readonly prevBefore: number | undefined;
 };
-/** From the beginning; else after a seq, before one, or the end of the log. In the order of seq either way. */
+/**
+ * From the beginning; else after a seq, before one, or the end of the log. Entries are in the order of seq in each
+ * case.
+ */
 export type LogQuery = {
   readonly after?: number;
   readonly before?: number;
@@ -65,7 +68,7 @@ export type ProposedMerge =
 export class Reader {
   readonly #send: (type: SpaceRequestType, input: object) => Promise<WireOutcome>;
 
-  /** `send` puts the space's name in, and asks again where a connection broke. */
+  /** `send` adds the space's name, and asks again where a connection broke. */
   constructor(send: (type: SpaceRequestType, input: object) => Promise<WireOutcome>) {
     this.#send = send;
   }
@@ -95,7 +98,7 @@ export class Reader {
     }
   }
 
-  /** These ids are too much for one answer: two of them, as of one seq. */
+  /** These ids are too many for one answer, so two requests ask for them, as of one seq. */
   async #queryHalves(branch: BranchId, query: Query, ids: readonly EntityId[]): Promise<EntityPage> {
     const middle = Math.ceil(ids.length / 2);
     const first = await this.query(branch, { ...query, ids: ids.slice(0, middle) });

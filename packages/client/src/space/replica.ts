@@ -1,5 +1,5 @@
-// The one place that does things: carries out the effects that the session's state asks for, over the wire, the clock
-// and the subscribers, and hands back what came of them. Decides nothing.
+// Carries out the effects that the session's state asks for, with the wire, the clock and the subscribers, and passes
+// the results back to the state. It decides nothing, and no other code performs effects.
 import { type BackoffBounds, backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
 import type { BranchId, EntityId } from "@claudemesh/protocol/spaces/entity";
 import type { Sealing } from "./building/sealing.ts";
@@ -18,7 +18,7 @@ export type ReplicaPorts = {
   /** In [0, 1). */
   readonly random: () => number;
   readonly newOpenId: () => string;
-  /** Hears what subscribers throw. */
+  /** Called with what subscribers throw. */
   readonly onError: (error: unknown) => void;
   readonly maxPending: number;
   readonly backoff: BackoffBounds;
@@ -39,7 +39,7 @@ export class Replica {
   readonly #stopListening: () => void;
   readonly #verdicts = new Map<number, (verdict: Verdict) => void>();
   readonly #waiters = new Set<Waiter>();
-  /** Why nothing goes on, once nothing does. */
+  /** Why the replica has stopped for good, once it has. */
   #ended: SpaceError | undefined;
 
   constructor(space: string, ports: ReplicaPorts) {
@@ -72,7 +72,7 @@ export class Replica {
     return this.state.outbox.size;
   }
 
-  /** In order, to the end: a later effect may rest on an earlier one. */
+  /** Effects run in order and all of them, because a later effect may depend on an earlier one. */
   run(effects: readonly Effect[]): void {
     for (const effect of effects) this.#perform(effect);
     for (const waiter of [...this.#waiters]) {
@@ -82,7 +82,10 @@ export class Replica {
     }
   }
 
-  /** Applied and told of when this returns; the promise is for the verdict and never rejects. */
+  /**
+   * The commit is applied and subscribers are called when this returns; the promise is for the verdict and never
+   * rejects.
+   */
   submit(draft: Draft): { readonly localSeq: number; readonly verdict: Promise<Verdict> } {
     this.checkAlive();
     const { localSeq, effects } = this.state.submit(draft);
@@ -125,7 +128,7 @@ export class Replica {
     return this.#ports.sleep(backoffDelayMs(failures, this.#ports.random(), this.#ports.backoff));
   }
 
-  /** Another session, by choice, after the last one was lost. */
+  /** Opens another session, by choice, after the last one was lost. */
   async reopen(): Promise<void> {
     if (this.state.phase === "closed") throw ownError("SpaceClosedError");
     if (this.state.phase !== "lost") return;
@@ -134,7 +137,7 @@ export class Replica {
     await this.until(() => this.state.phase === "open");
   }
 
-  /** What is pending is reported as such, and may still have been accepted. */
+  /** Pending commits are reported with the error, and may still have been accepted. */
   close(error: SpaceError = ownError("SpaceClosedError")): void {
     if (this.state.phase === "closed") return;
     this.#stopListening();

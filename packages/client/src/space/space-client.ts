@@ -1,5 +1,5 @@
-// The spaces of one connection: opens replicas over it and closes them with it. Which connection that is, is decided by
-// the entry for Node (node.ts) or for browsers (browser.ts).
+// The spaces of one connection: opens replicas over it and closes them with it. The entries for Node (node.ts) and for
+// browsers (browser.ts) choose the connection.
 import type { BackoffBounds } from "@claudemesh/protocol/messages/backoff";
 import type { SealingIdentity } from "../seal/outgoing.ts";
 import { Sealing } from "./building/sealing.ts";
@@ -8,16 +8,16 @@ import { bodyOf, ownError } from "./space-errors.ts";
 import type { SpaceRequestType, SpaceWire } from "./space-wire.ts";
 
 export type SpaceClientOptions = SealingIdentity & {
-  /** Commits that may wait for their verdict, in each space; one more is refused. 1000 unless told. */
+  /** How many commits may wait for their verdict in each space; one more is refused. Default: 1000. */
   readonly maxPending?: number;
-  /** Between two tries of whatever did not work. */
+  /** The pause between two tries of anything that failed. */
   readonly backoff?: BackoffBounds;
   readonly sleep?: (delayMs: number) => Promise<void>;
   /** In [0, 1). */
   readonly random?: () => number;
-  /** Ids that nobody else makes. */
+  /** Makes unique ids. */
   readonly newOpenId?: () => string;
-  /** Hears what subscribers throw; by default it becomes an uncaught error. */
+  /** Called with what subscribers throw; by default that becomes an uncaught error. */
   readonly onError?: (error: unknown) => void;
 };
 
@@ -35,17 +35,17 @@ export class SpaceClient {
     this.#options = options;
   }
 
-  /** The space's replica, with its session opened. One for each name: asked again, it is the same. */
+  /** The space's replica, with its session opened. There is one for each name: a second call returns the same. */
   space(name: string, options: { readonly create?: boolean } = {}): Promise<Space> {
-    const known = this.#spaces.get(name);
-    if (known !== undefined) return known;
+    const existing = this.#spaces.get(name);
+    if (existing !== undefined) return existing;
     const opening = this.#openSpace(name, options.create === true);
     this.#spaces.set(name, opening);
     opening.catch(() => this.#spaces.delete(name));
     return opening;
   }
 
-  /** Makes the space, or finds that it is there. */
+  /** Creates the space, or finds that it exists. */
   async createSpace(name: string): Promise<void> {
     await this.#ask("space.create", { name });
   }
@@ -82,7 +82,7 @@ export class SpaceClient {
     return space;
   }
 
-  /** Waits for the connection first, however long that takes. */
+  /** Waits for the connection first, without a limit. */
   async #ask(type: SpaceRequestType, input: object): Promise<Readonly<Record<string, unknown>>> {
     if (!this.#wire.isUp()) await this.#connected();
     return bodyOf(await this.#wire.request(type, input), type);

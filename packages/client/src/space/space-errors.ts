@@ -1,5 +1,5 @@
-// How the work of a space ends when it does not end well: one class with the contract's name and a code, made from a
-// broker's refusal or here. What the caller should do about each is in docs/spaces-client.md.
+// How the work of a space ends when it fails: one class with the contract's name and a code, made from a broker's
+// refusal or on this side. docs/spaces-client.md says what the caller should do about each.
 import { type ErrorBody, isErrorBody } from "@claudemesh/protocol/errors";
 import type { JsonValue } from "@claudemesh/protocol/json";
 import type { EncodedCommit } from "@claudemesh/protocol/spaces/commit";
@@ -10,12 +10,12 @@ import type { WireOutcome } from "./space-wire.ts";
 
 export class SpaceError extends Error {
   override readonly name: string;
-  /** As in a body's `error`. */
+  /** The same as `error` in a body. */
   readonly code: string;
   /** The same call may succeed later unchanged. */
   readonly retryable: boolean;
   readonly details: Readonly<Record<string, unknown>>;
-  /** How often the work was submitted before this was its end. */
+  /** How often the work had been submitted when it ended with this error. */
   attempts = 1;
 
   constructor(body: ErrorBody) {
@@ -33,12 +33,12 @@ export type ConflictDetail = {
   readonly branch: BranchId;
   readonly path: ReadPath;
   readonly expected: { readonly seq: number };
-  /** `value` is missing where nothing is at the path, or where it is too large to show. */
+  /** `value` is absent where nothing is at the path, or where it is too large to show. */
   readonly actual: { readonly seq: number; readonly value?: FabricValue };
 };
 
 export class ConflictError extends SpaceError {
-  /** What was refused, as it was sent. */
+  /** The refused commit, as it was sent. */
   readonly commit: EncodedCommit;
   readonly conflicts: readonly ConflictDetail[];
 
@@ -56,7 +56,7 @@ function readConflict(detail: ConflictDetail): ConflictDetail {
   return { ...detail, actual: decoded === undefined ? { seq: actual.seq } : { seq: actual.seq, value: decoded.value } };
 }
 
-/** What this side says itself, without having asked. */
+/** Errors that this side raises without a refusal of the broker. */
 const ownErrors = {
   QueueFullError: {
     error: "queue_full",
@@ -114,7 +114,7 @@ export function ownError(name: OwnErrorName, message?: string, details: Record<s
   return new SpaceError({ ...details, ...rest, name, message: message ?? usual });
 }
 
-/** A refusal word for word, so that an old client can show a newer broker's. */
+/** A refusal in the broker's own words, so that an old client can show a newer broker's. */
 export function refusalFrom(status: number, body: unknown, commit?: EncodedCommit): SpaceError {
   if (!isErrorBody(body)) {
     const retryable = status >= 500 || status === 429 || status === 408;
@@ -126,7 +126,7 @@ export function refusalFrom(status: number, body: unknown, commit?: EncodedCommi
     : new SpaceError(body);
 }
 
-/** The body of a success; throws everything else. */
+/** The body of a success; every other outcome is thrown. */
 export function bodyOf(outcome: WireOutcome, what: string): Readonly<Record<string, unknown>> {
   if (outcome.type !== "answered") {
     const message = `The broker did not answer "${what}" (${outcome.type}); ask again once the connection is back.`;

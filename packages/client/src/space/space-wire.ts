@@ -1,5 +1,5 @@
-// What a replica needs of a connection to a broker: requests with answers, pushes in order, and word of when it comes
-// and goes. The bindings to a link and to a browser's socket are in wires/.
+// What a replica needs of a connection to a broker: requests with answers, pushes in order, and events when it goes up
+// and down. The implementations over a link and over a browser's socket are in wires/.
 import type { OperationName } from "@claudemesh/protocol/wire/operations";
 
 /** The frame types of spaces. */
@@ -13,7 +13,7 @@ export type WireOutcome =
   | { readonly type: "not_sent" };
 
 export type SigningOption = {
-  /** Puts the member's signature under every commit, and under the making and deletion of branches. */
+  /** Signs every commit, and every creation and deletion of a branch, with the member's key. */
   readonly signWrites?: boolean;
 };
 
@@ -21,15 +21,17 @@ export type WireEvents = {
   /** Every push of the connection, whatever its type, in the order of arrival. */
   readonly onPush: (push: { readonly type: string }) => void;
   readonly onUp: () => void;
-  /** `stopped` says why when it never comes back by itself. */
+  /** `stopped` says why, where the connection never comes back by itself. */
   readonly onDown: (stopped?: string) => void;
 };
 
 export type SpaceWire = {
   readonly isUp: () => boolean;
-  /** Never rejects. Requests leave in the order of the calls; a push that came before a reply is handed over before it. */
+  /**
+   * Never rejects. Requests leave in the order of the calls; a push that came before a reply is delivered before it.
+   */
   readonly request: (type: SpaceRequestType, input: object) => Promise<WireOutcome>;
-  /** Returns the way to stop listening. */
+  /** Returns the function that stops listening. */
   readonly listen: (events: WireEvents) => () => void;
   readonly close: () => Promise<void>;
 };

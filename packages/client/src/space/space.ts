@@ -1,4 +1,4 @@
-// A space as its user holds it: everything of its default branch, other branches, merges, history, and its session's life.
+// A space for its user: everything of its default branch, other branches, merges, history, and the life of its session.
 import { readCommit } from "@claudemesh/protocol/spaces/commit";
 import { type BranchId, defaultBranch, readBranchId } from "@claudemesh/protocol/spaces/entity";
 import type { BranchDiff, MergeConflict } from "@claudemesh/protocol/spaces/merge";
@@ -17,7 +17,7 @@ export type MergeRequest = {
   readonly source: BranchId;
   readonly target?: BranchId;
   readonly resolutions?: Resolutions;
-  /** How often it is proposed anew when something came between. */
+  /** How often it is proposed again when a commit came in between. */
   readonly retries?: number;
 };
 
@@ -43,17 +43,17 @@ export class Space extends BranchHandle {
     this.#ports = ports;
   }
 
-  /** Resolves when the session stands; rejects when the broker refuses it for good. */
+  /** Resolves when the session is open; rejects when the broker refuses it for good. */
   opened(): Promise<void> {
     return this.#replica.until(() => this.#replica.state.phase === "open");
   }
 
-  /** Which session this is; undefined until the first is opened. */
+  /** The id of the session; undefined until the first one is opened. */
   get sessionId(): string | undefined {
     return this.#replica.state.sessionId;
   }
 
-  /** Commits without a verdict. */
+  /** How many commits have no verdict. */
   get pending(): number {
     return this.#replica.pending;
   }
@@ -69,7 +69,7 @@ export class Space extends BranchHandle {
     return id === defaultBranch ? this : new BranchHandle(id, this.#replica, this.#reader, this.#ports.sleep);
   }
 
-  /** From the present of the default branch unless told otherwise. Names are used once. */
+  /** Starts from the present state of the default branch unless another start is given. Each name can be used once. */
   async createBranch(
     name: BranchId,
     from: { readonly branch?: BranchId; readonly atSeq?: number } = {},
@@ -82,7 +82,7 @@ export class Space extends BranchHandle {
     return this.#lifecycle("space.branch.create", name, input);
   }
 
-  /** It can be read ever after, and not be written any more. */
+  /** A deleted branch can still be read, and not written any more. */
   deleteBranch(name: BranchId): Promise<CommitResult> {
     return this.#lifecycle("space.branch.delete", name, { name });
   }
@@ -93,12 +93,12 @@ export class Space extends BranchHandle {
     return this.#reader.branches(page.after, page.limit);
   }
 
-  /** What the source has changed since the two had the same. */
+  /** What the source has changed since the two were equal. */
   diff(pair: { readonly source: BranchId; readonly target?: BranchId }): Promise<BranchDiff> {
     return this.#reader.diff(readBranchId(pair.source), readBranchId(pair.target));
   }
 
-  /** Brings what the source changed into the target, in one commit. Conflicts are the caller's to resolve. */
+  /** Brings what the source changed into the target, in one commit. The caller resolves conflicts. */
   async merge({ source, target, resolutions, retries = defaultRetries }: MergeRequest): Promise<MergeResult> {
     for (let attempts = 1; ; attempts += 1) {
       const proposed = await this.#reader.propose(readBranchId(source), readBranchId(target), resolutions);
@@ -114,7 +114,7 @@ export class Space extends BranchHandle {
     return this.#reader.log(query);
   }
 
-  /** A new session, after the last one was lost; what is confirmed, and all subscriptions, live on. */
+  /** A new session, after the last one was lost; confirmed state and all subscriptions stay. */
   reopen(): Promise<void> {
     return this.#replica.reopen();
   }

@@ -1,5 +1,5 @@
-// Reading what a broker pushes about a space, and what it answers about entities: unknown fields are passed over, values
-// are decoded, a wrong shape is undefined.
+// Reads what a broker pushes about a space, and what it answers about entities: unknown fields are ignored, values are
+// decoded, and a wrong shape gives undefined.
 import type { JsonValue } from "@claudemesh/protocol/json";
 import { type EntityDocument, type EntityId, isEntityDocument } from "@claudemesh/protocol/spaces/entity";
 import type { SyncPush } from "@claudemesh/protocol/wire/spaces-operations";
@@ -47,7 +47,7 @@ export function readEntityRecord(item: unknown): EntityRecord | undefined {
   return { id, seq, document: decoded.value };
 }
 
-/** A page of entities as of one seq; undefined where it is not what the contract says. */
+/** A page of entities as of one seq; undefined where it does not have the shape of the contract. */
 export function readEntityPage(
   body: unknown,
 ):

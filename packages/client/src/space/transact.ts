@@ -1,5 +1,5 @@
-// Runs a transaction's function until its commit is accepted: loads what it asks for, builds, submits, and on a conflict
-// builds anew on what is there by then, so many times. Every end but acceptance is an error with a name.
+// Runs a transaction's function until its commit is accepted: loads what it reads, builds, submits, and after a
+// conflict builds again on the new state, a limited number of times. Every end but acceptance is a named error.
 // Why: docs/decisions/0027.
 import { NotLoaded, Transaction, type Tx } from "./building/transaction.ts";
 import type { Replica } from "./replica.ts";
@@ -10,26 +10,26 @@ import type { Draft } from "./session/session-state.ts";
 import { ConflictError, ownError, type SpaceError } from "./space-errors.ts";
 
 export type TransactOptions = {
-  /** How often it is built anew after a conflict; 5 unless told. */
+  /** How often it is built again after a conflict. Default: 5. */
   readonly retries?: number;
 };
 
 export type TransactResult<T> = {
-  /** The commit's; the snapshot's, where nothing was written and so nothing was sent. */
+  /** The seq of the commit, or of the snapshot where nothing was written and so nothing was sent. */
   readonly seq: number;
   /** Undefined where nothing was sent. */
   readonly localSeq: number | undefined;
   readonly resolvedPendingReads: readonly { readonly localSeq: number; readonly seq: number }[];
-  /** The broker had decided it before, and its first answer was lost on the way. */
+  /** The broker had decided it before, and its first answer was lost. */
   readonly replayed: boolean;
   /** How often the function's result was submitted. */
   readonly attempts: number;
-  /** What the function returned, in the run that was accepted. */
+  /** The return value of the function, in the run that was accepted. */
   readonly value: T;
 };
 
 export const defaultRetries = 5;
-/** A function that names its entities from what it reads needs a run for each step of that. */
+/** A function that derives ids from what it reads needs one run for each such step. */
 const loadsMax = 256;
 /** How long a conflict waits for the frames that explain it before the function simply runs again. */
 const refreshMs = 2_000;
@@ -68,7 +68,7 @@ export function resultOf({ seq, resolvedPendingReads, replayed }: Extract<Verdic
   return { seq, resolvedPendingReads, replayed };
 }
 
-/** The same error, which says how often it was tried. */
+/** The same error with the number of attempts. */
 export function afterAttempts(error: SpaceError, attempts: number): SpaceError {
   error.attempts = attempts;
   return error;
@@ -79,8 +79,8 @@ type Built<T> =
   | { readonly kind: "missing"; readonly ids: readonly string[]; readonly lacksSealing: boolean };
 
 /**
- * SPC-14: one run on one snapshot. The function is synchronous, so that nothing can come in between two of its reads;
- * whatever arrives through a side door meanwhile is held until it has ended.
+ * SPC-14: one run on one snapshot. The function is synchronous, so that nothing can come between two of its reads;
+ * anything that arrives meanwhile in another way waits until it has ended.
  */
 function buildOnce<T>(replica: Replica, branch: Branch, build: (tx: Tx) => T): Built<T> {
   const { integration } = replica.state;
@@ -100,15 +100,15 @@ function buildOnce<T>(replica: Replica, branch: Branch, build: (tx: Tx) => T): B
     if (integration.release()) queueMicrotask(() => replica.run(replica.state.advance()));
   }
   if (isThenable(value)) {
-    // What it ends with is nobody's any more, and an async function that goes on with its ended `tx` ends with an error:
-    // left alone, that would take the whole program with it.
+    // No code awaits the promise of an async function, and one that goes on with its ended `tx` rejects: unhandled,
+    // that would end the whole program.
     value.then(undefined, () => undefined);
     const message = "A transaction's function is synchronous; wait for what it needs before it, and return no promise.";
     throw ownError("InvalidTransactionError", message);
   }
-  // Asked for, not seen, and the refusal swallowed: the run saw less than it believes.
+  // The function read something that is not loaded, and swallowed the exception: its result is not complete.
   if (lacksSomething(tx)) return missingOf(tx);
-  // Used just now, so that it stays known; what rests on own work alone gets a base of its own.
+  // Marks the entities as used just now, so that they stay watched; one with own work alone gets a base of its own.
   replica.run(replica.state.want(branch, tx.used));
   return { kind: "built", value, draft: tx.isEmpty ? undefined : tx.draft() };
 }
@@ -125,7 +125,7 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }
 
-/** Waits for the state that the conflict is about, so that the next try does not run into the same one. */
+/** Waits for the state that the conflict is about, so that the next try does not meet the same conflict. */
 async function refreshed(
   replica: Replica,
   branch: Branch,

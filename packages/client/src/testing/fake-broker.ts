@@ -1,5 +1,5 @@
-// The other end of a link, for tests: a WebSocket server that does only what a test tells it to, frame by frame, so
-// that it can also do what a real broker never should. Nothing here knows what an operation means.
+// The other end of a link, for tests: a WebSocket server that does only what a test asks of it, frame by frame, so that
+// it can also do what a real broker never should. It knows nothing of the meaning of operations.
 import type { AddressInfo } from "node:net";
 import { encodeHex } from "@claudemesh/protocol/encoding/hex";
 import { type AnnouncedFeatures, announceFeatures } from "@claudemesh/protocol/features";
@@ -11,7 +11,7 @@ import { isSignedBy } from "../keys/verify-signature.ts";
 
 export type Frame = Readonly<Record<string, unknown>>;
 
-/** What arrives before anybody asks for it waits; who asks before it arrives waits. */
+/** An item that arrives before a reader waits for it is kept; a reader that comes before an item waits. */
 export class Queue<T> {
   readonly #items: T[] = [];
   readonly #takers: ((item: T) => void)[] = [];
@@ -27,7 +27,7 @@ export class Queue<T> {
     return item === undefined ? new Promise((resolve) => this.#takers.push(resolve)) : Promise.resolve(item);
   }
 
-  /** Passes over what does not match. */
+  /** Skips items that do not match. */
   async nextWhere(matches: (item: T) => boolean): Promise<T> {
     for (;;) {
       const item = await this.next();
@@ -51,7 +51,7 @@ export class FakePeer {
   readonly socket: WebSocket;
   readonly frames = new Queue<Frame>();
   readonly pings = new Queue<"ping">();
-  /** How many frames have come, read by the test or not. */
+  /** How many frames have arrived, whether or not the test has read them. */
   received = 0;
   /** Every frame that was sent, in order. */
   readonly sent: object[] = [];
@@ -71,7 +71,7 @@ export class FakePeer {
     this.closeReason = new Promise((resolve) => socket.on("close", (_, reason) => resolve(reason.toString())));
   }
 
-  /** What the connection is made of, once this side has proven itself. */
+  /** The nonces of the connection, once this side has proven its key. */
   get session(): HelloSession {
     if (this.#session === undefined) throw new Error("nothing has been proven yet");
     return this.#session;
@@ -82,7 +82,7 @@ export class FakePeer {
     this.socket.send(JSON.stringify(frame));
   }
 
-  /** Reads the client's first frame and answers it with a proof; `change` comes on top of what would be right. */
+  /** Reads the client's first frame and answers it with a proof; `change` overrides fields of the correct proof. */
   async prove(features: object = workingFeatures, { keys = fakeBrokerKeys, change = {} } = {}): Promise<Frame> {
     const connect = await this.frames.next();
     if (connect.type !== "connect") throw new Error(`the first frame is no connect, but ${String(connect.type)}`);
@@ -90,7 +90,7 @@ export class FakePeer {
     const [client_nonce, mesh_id] = [String(connect.nonce), String(connect.mesh_id)];
     const session = { client_nonce, broker_nonce: testNonce, mesh_id, broker_key };
     this.#session = session;
-    // As it will be read: what JSON drops is not signed either.
+    // As the client will read it: fields that JSON drops are not signed either.
     const announced = JSON.parse(JSON.stringify(features)) as AnnouncedFeatures;
     const signature = encodeHex(signerOf(keys)(proofBytes({ ...session, features: announced })));
     const proof = { type: "proof", protocol: protocolVersion, nonce: testNonce, broker_key, features, signature };

@@ -1,5 +1,5 @@
-// A broker of `once` in memory for tests: the protocol's own decisions on a list of epochs, and answers that get lost on
-// demand. It has no transport; what it refuses it throws as a client would.
+// A broker of `once` in memory for tests: the protocol's own decisions on a list of epochs, and answers that are lost
+// on demand. It has no transport and throws refusals as a client would.
 import { MeshError } from "@claudemesh/protocol/errors";
 import {
   decideOnceClaim,
@@ -14,13 +14,13 @@ import { onceResultText } from "@claudemesh/protocol/registrar/once-values";
 import type { OnceClaimInput, OnceRecordInput, OnceResolveInput } from "@claudemesh/protocol/wire/once-operations";
 import type { BrokerCall } from "../broker/broker-client.ts";
 
-/** Before: the request never arrived. After: it was carried out, and the answer got lost. */
+/** Before: the request never arrived. After: it was carried out, and the answer was lost. */
 export type Loss = "before" | "after";
 
 export class FakeOnceBroker {
   readonly epochs: OnceEpoch[] = [];
   readonly asked: string[] = [];
-  /** Says of each request whether it gets lost. */
+  /** Decides for each request whether it is lost. */
   lose: (operation: string, count: number) => Loss | undefined = () => undefined;
   readonly #nowMs: () => number;
 

@@ -1,4 +1,4 @@
-// A fake broker and the links that a test opens to it, with what they report in queues; everything is closed together.
+// A fake broker and the links that a test opens to it, with queues of what they report; everything is closed together.
 import type { PushFrame } from "@claudemesh/protocol/wire/frames";
 import { generateMemberKeys, identityOf } from "../keys/member-keys.ts";
 import { trustInMemory } from "../link/broker-trust.ts";
@@ -64,7 +64,7 @@ export class LinkTestbed {
     return { ...opened, peer };
   }
 
-  /** Five further links come and go: what another link had scheduled for "at once" has happened by then. */
+  /** Five further links are opened and closed: what another link had scheduled for "at once" has happened by then. */
   async passSomeTime(): Promise<void> {
     for (let round = 0; round < 5; round++) {
       const { link } = await this.openOnline();

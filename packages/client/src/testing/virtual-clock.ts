@@ -1,5 +1,5 @@
-// A clock for tests whose time passes by itself when everybody waits: sleepers wake in order, as soon as nothing else is
-// to be done, so that minutes take no time and no test depends on how fast it runs.
+// A clock for tests whose time passes by itself when all tasks wait: sleepers wake in order, as soon as nothing else
+// can run. So minutes take no time, and no test depends on how fast it runs.
 import type { OnceClock } from "../once/once-clock.ts";
 
 type Sleeper = { readonly atMs: number; readonly wake: () => void };
@@ -25,7 +25,7 @@ export class VirtualClock implements OnceClock {
     });
   };
 
-  /** Time that passes while everybody is busy with something that takes it. */
+  /** Time that passes while tasks are busy. */
   skip(ms: number): void {
     this.#nowMs += ms;
   }

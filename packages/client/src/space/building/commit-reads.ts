@@ -1,5 +1,5 @@
-// From what a transaction touched to the reads that its commit names: own writes of the same transaction are looked
-// through, what rests on unconfirmed commits names them all, and the rest is a read of confirmed state.
+// Turns what a transaction touched into the reads that its commit names: own writes of the same transaction are looked
+// through, a read that depends on unconfirmed commits names all of them, and the rest are reads of confirmed state.
 import type { CommitReads, ConfirmedRead, PendingRead } from "@claudemesh/protocol/spaces/commit";
 import { type BranchId, defaultBranch, spaceLimits } from "@claudemesh/protocol/spaces/entity";
 import type { PathRead } from "@claudemesh/protocol/spaces/footprint";
@@ -8,13 +8,13 @@ import { collapseReads, layersRead } from "@claudemesh/protocol/spaces/read-reco
 import { movesContent, type Touch, touchCovers, touchOverlaps } from "@claudemesh/protocol/spaces/touch";
 import type { EntityTiers } from "../tiers/entity-tiers.ts";
 
-/** Reads of one entity, each with what the transaction itself had written there before. */
+/** The reads of one entity, each with what the transaction itself had written there before. */
 export type EntityReads = {
   readonly entity: EntityTiers;
   readonly reads: readonly { readonly read: PathRead; readonly ownTouches: readonly Touch[] }[];
 };
 
-/** More reads of one entity than this are one of the whole of it. */
+/** More reads of one entity than this become one read of the whole entity. */
 const readsPerEntity = 500;
 
 export function commitReads(branchSeq: number, touched: readonly EntityReads[]): CommitReads {
@@ -50,10 +50,10 @@ function collect(
   return { confirmed, pending };
 }
 
-/** What a read, made after own writes of the same transaction, says about the state under them. */
+/** What a read, made after own writes of the same transaction, depends on in the state under them. */
 export function readsBelow(read: PathRead, ownTouches: readonly Touch[]): readonly PathRead[] {
   if (ownTouches.length === 0) return [read];
-  // The transaction has written the whole document: wherever its content moved since, it is its own.
+  // The transaction has written the whole document: wherever its content moved since, it is the transaction's own.
   if (ownTouches.some((touch) => touchCovers(touch, []))) return [];
   const cover = ownTouches.findLastIndex((touch) => touchCovers(touch, read.path));
   const later = ownTouches.slice(cover + 1);

@@ -1,18 +1,18 @@
-// What was touched of one document, as a tree of paths: values, lists of keys, and things that were only seen to be
-// there. Turned into the reads that a commit names. Erring means naming more.
+// Records what was touched of one document, as a tree of paths: values, lists of keys, and paths of which only the
+// existence was seen. It is turned into the reads that a commit names. When in doubt it names more.
 import { type ReadPath, spaceLimits } from "@claudemesh/protocol/spaces/entity";
 import type { PathRead } from "@claudemesh/protocol/spaces/footprint";
 
 export class ReadNode {
   readonly #children = new Map<string, ReadNode>();
-  /** The value was taken. */
+  /** The value was read. */
   isDeep = false;
-  /** The keys, or the length, were looked at. */
+  /** The keys, or the length, were read. */
   isShallow = false;
-  /** It was seen to be there, or not to be: what is read below it says so too, as every write of it touches that. */
+  /** The existence of a value was seen. A read below it implies this too, because every write of that touches it. */
   isSeen = false;
   isAbsent = false;
-  /** The one view of it, so that it is the same each time it is asked for. */
+  /** The one view of the value, so that each access returns the same object. */
   view: object | undefined;
 
   child(key: string): ReadNode {
@@ -25,11 +25,11 @@ export class ReadNode {
   }
 
   reads(path: ReadPath = []): PathRead[] {
-    // A path that no commit can name: the value above it is read instead, which says more.
+    // A commit cannot name this path, so the value above it is read instead, which covers more.
     if (this.isDeep || this.#hasUnnameableChild(path)) return [{ path }];
     const reads: PathRead[] = this.isShallow ? [{ path, shallow: true }] : [];
     for (const [key, child] of this.#children) {
-      // That a key is missing is part of what the keys are.
+      // The list of keys already says that a key is missing.
       if (this.isShallow && child.isAbsent) continue;
       reads.push(...child.reads([...path, key]));
     }

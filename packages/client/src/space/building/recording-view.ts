@@ -1,17 +1,17 @@
-// A document as a transaction's function sees it: looks like a plain object, cannot be changed, and records what is
-// touched. Reading a value records its path; listing keys or asking for a length records a shallow read.
+// A document as a transaction's function sees it: it looks like a plain object, cannot be changed, and records what is
+// touched. Reading a value records its path; listing keys or reading a length records a shallow read.
 import { type FabricValue, isBytes, isFabricArray, isFabricObject } from "@claudemesh/protocol/spaces/fabric-value";
 import { isIndex } from "@claudemesh/protocol/spaces/pointer";
 import type { ReadNode } from "./read-trie.ts";
 
-/** The value itself for a leaf; a view for anything that holds others. */
+/** The value itself for a leaf; a view for a container. */
 export function viewOf(value: FabricValue, node: ReadNode): unknown {
   if (!isFabricArray(value) && !isFabricObject(value)) {
     node.isDeep = true;
     return isBytes(value) ? value.slice() : value;
   }
   node.isSeen = true;
-  // The target stands in for the document: a proxy of a frozen one could not answer with views of its members.
+  // The target stands in for the document: a proxy of a frozen object could not answer with views of its members.
   node.view ??= isFabricArray(value)
     ? new Proxy([], new ViewHandler(value, Object.keys(value), node))
     : new Proxy({}, new ViewHandler(value, Object.keys(value), node));
@@ -56,7 +56,7 @@ class ViewHandler implements ProxyHandler<object> {
       return { value: this.#length(), writable: true, enumerable: false, configurable: false };
     }
     if (!this.#sees(key)) return undefined;
-    // A getter: whoever only lists keys has not read the values.
+    // A getter, because code that only lists keys has not read the values.
     const get = () => viewOf(this.#container[key], this.#node.child(key));
     return { get, enumerable: true, configurable: true };
   }
@@ -100,7 +100,7 @@ class ViewHandler implements ProxyHandler<object> {
   }
 
   #sawNothing(key: string): void {
-    // An array has no other keys than indices, in any state.
+    // An array has no keys other than indexes in any state.
     if (this.#node.isShallow || (this.#isArray && !isIndex(key))) return;
     const child = this.#node.child(key);
     child.isSeen = true;

@@ -1,5 +1,5 @@
-// What seals the direct messages of transactions. A transaction's function is synchronous and most send none, so the keys are
-// loaded when the first one does, and the function runs again.
+// Seals the direct messages of transactions. A transaction's function is synchronous and most send no message, so the
+// keys are loaded when the first one does, and the function runs again.
 import { loadSealing, type SealingIdentity, type SealSend } from "../../seal/outgoing.ts";
 
 export class Sealing {

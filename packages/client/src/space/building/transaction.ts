@@ -1,5 +1,5 @@
-// One transaction while its function runs: reads of one snapshot through recording views, writes applied to its own copy
-// of it, messages to send with it. Ends as a draft of a commit, or with what it could not see yet.
+// One transaction while its function runs: reads of one snapshot through recording views, writes to its own copy of it,
+// messages to send with it. It ends as the draft of a commit, or with the ids that it could not read yet.
 import { MeshError } from "@claudemesh/protocol/errors";
 import { parseOwnJsonText, writeStrictJson } from "@claudemesh/protocol/json";
 import { type AcceptRequest, readAcceptRequest } from "@claudemesh/protocol/messages/accept-request";
@@ -17,11 +17,11 @@ import { branchField, commitReads, type EntityReads } from "./commit-reads.ts";
 import { ReadNode } from "./read-trie.ts";
 import { viewOf } from "./recording-view.ts";
 
-/** What a transaction's function is given. Of no use once the function has returned. */
+/** The argument of a transaction's function. It cannot be used after the function has returned. */
 export type Tx = {
   /** The document as of the transaction's snapshot and its own writes, read-only; undefined where there is none. */
   readonly get: <T extends object = EntityDocument>(id: EntityId) => T | undefined;
-  /** As get for each; what is not loaded yet is loaded in one go. */
+  /** Like get for each id; entities that are not loaded yet are loaded together. */
   readonly getMany: <T extends object = EntityDocument>(ids: readonly EntityId[]) => (T | undefined)[];
   readonly set: (id: EntityId, document: EntityDocument) => void;
   readonly patch: (id: EntityId, patches: readonly PatchOp[]) => void;
@@ -30,7 +30,7 @@ export type Tx = {
   readonly send: (message: AcceptRequest) => void;
 };
 
-/** Thrown through the function where it asks for what is not there yet; it runs again once that is loaded. */
+/** Thrown through the function where it reads an entity that is not loaded; the function runs again once it is. */
 export class NotLoaded extends Error {
   readonly ids: readonly EntityId[];
 
@@ -44,7 +44,7 @@ export class NotLoaded extends Error {
 type Epoch = { readonly root: ReadNode; readonly ownTouches: readonly Touch[] };
 
 type Working = {
-  /** What it shows within the transaction, once that is known. */
+  /** The document that the entity has within the transaction, once it is known. */
   document: EntityDocument | undefined;
   isKnown: boolean;
   touches: Touch[];
@@ -59,7 +59,7 @@ export class Transaction implements Tx {
   readonly #encoded: EncodedOperation[] = [];
   readonly #sends: AcceptRequest[] = [];
   readonly #missing = new Set<EntityId>();
-  /** Those that it rests on, to be told of from now on. */
+  /** The entities on which it depends, to be watched from now on. */
   readonly #used = new Set<EntityId>();
   #patches = 0;
   #lacksSealing = false;
@@ -70,12 +70,12 @@ export class Transaction implements Tx {
     this.#seal = seal;
   }
 
-  /** It sent a direct message, and nothing was loaded to seal it with. */
+  /** It sent a direct message, and the keys to seal it were not loaded. */
   get lacksSealing(): boolean {
     return this.#lacksSealing;
   }
 
-  /** What it asked for and could not see. */
+  /** The entities that it read and that are not loaded. */
   get missing(): readonly EntityId[] {
     return [...this.#missing];
   }
@@ -90,14 +90,14 @@ export class Transaction implements Tx {
 
   readonly get = <T extends object = EntityDocument>(id: EntityId): T | undefined => {
     this.#checkOpen();
-    return this.#look(this.#known(id)) as T | undefined;
+    return this.#look(this.#load(id)) as T | undefined;
   };
 
   readonly getMany = <T extends object = EntityDocument>(ids: readonly EntityId[]): (T | undefined)[] => {
     this.#checkOpen();
     const unknown = ids.filter((id) => !this.#canSee(id));
     if (unknown.length > 0) throw this.#miss(unknown);
-    return ids.map((id) => this.#look(this.#known(id)) as T | undefined);
+    return ids.map((id) => this.#look(this.#load(id)) as T | undefined);
   };
 
   readonly set = (id: EntityId, document: EntityDocument): void => this.#write({ op: "set", id, value: document });
@@ -130,7 +130,7 @@ export class Transaction implements Tx {
     this.#isEnded = true;
   }
 
-  /** Everything that it did, as a commit that only lacks its localSeq. */
+  /** Everything that it did, as a commit without its localSeq. */
   draft(): Draft {
     const { name, tiers } = this.#branch;
     const reads = commitReads(
@@ -167,11 +167,11 @@ export class Transaction implements Tx {
   #write(raw: Operation): void {
     this.#checkOpen();
     const patches = this.#checkCounts(raw);
-    // Encoded and read back: a copy of the caller's values, and a refusal of what no space can hold.
-    // A copy, because the caller may go on to change what it gave.
+    // Encoding and decoding refuses what no space can hold. The copy protects the commit from later changes that the
+    // caller makes to its own value.
     const encoded = structuredClone(encodeOperation(raw));
     const operation = readOperation(encoded, `operations.${this.#operations.length}`);
-    const working = operation.op === "patch" ? this.#known(operation.id) : this.#workingOf(operation.id);
+    const working = operation.op === "patch" ? this.#load(operation.id) : this.#workingOf(operation.id);
     const { document, footprint } = applyWithFootprint(working.document, operation, this.#operations.length);
     working.document = document;
     working.isKnown = true;
@@ -181,8 +181,8 @@ export class Transaction implements Tx {
     this.#encoded.push(encoded);
   }
 
-  /** The entity as the transaction sees it; throws NotLoaded where that is not known. */
-  #known(id: EntityId): Working {
+  /** The entity as the transaction sees it; throws NotLoaded where it is not loaded. */
+  #load(id: EntityId): Working {
     if (!isEntityId(id))
       throw new MeshError("invalid_request", `"${id}" is no entity id: scheme:rest, 1–512 characters.`);
     const working = this.#workingOf(id);
@@ -218,7 +218,7 @@ export class Transaction implements Tx {
       throw ownError("InvalidTransactionError", "This transaction has ended; its tx is of no use any more.");
   }
 
-  /** How many patches the transaction has with this operation. */
+  /** The number of patches of the transaction including this operation. */
   #checkCounts(operation: Operation): number {
     const { operationsPerCommit, patchesPerCommit } = spaceLimits;
     const patches = this.#patches + (operation.op === "patch" ? operation.patches.length : 0);

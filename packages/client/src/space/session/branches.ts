@@ -1,4 +1,4 @@
-// The branches that this replica looks at, each with its tiers and its watch set.
+// The branches that this replica uses, each with its tiers and its watch set.
 import type { BranchId, EntityId } from "@claudemesh/protocol/spaces/entity";
 import { BranchTiers } from "../tiers/branch-tiers.ts";
 import type { EntityTiers } from "../tiers/entity-tiers.ts";
@@ -12,26 +12,29 @@ export class Branch {
   constructor(name: BranchId, seq: number, isSubscribed: (branch: BranchId, id: EntityId) => boolean) {
     this.tiers = new BranchTiers(name, seq);
     this.watch = new WatchSet(name, (id) => isSubscribed(name, id) || this.tiers.find(id)?.hasStack === true);
-    this.tiers.isTold = (id) => this.watch.isTold(id);
+    this.tiers.isWatched = (id) => this.watch.isWatched(id);
   }
 
   get name(): BranchId {
     return this.tiers.name;
   }
 
-  /** What is known of an entity; where everything with its prefix is told of, nothing is known to be there. */
+  /**
+   * What is known of an entity. Where a prefix covers the entity and is watched, an unknown entity is known to be
+   * absent.
+   */
   find(id: EntityId): EntityTiers | undefined {
-    const known = this.tiers.find(id);
-    if (known?.isLive === true || !this.watch.isLive(id)) return known;
+    const existing = this.tiers.find(id);
+    if (existing?.isLive === true || !this.watch.isLive(id)) return existing;
     this.tiers.goLive(id, new VisibleChanges(this.name, () => false));
     return this.tiers.find(id);
   }
 
-  /** Of these, forgets what is no longer told of. */
-  forgetUntold(ids: readonly EntityId[]): void {
+  /** Of these, forgets the entities that are not watched any more. */
+  forgetUnwatched(ids: readonly EntityId[]): void {
     const changes = new VisibleChanges(this.name, () => false);
     for (const id of ids) {
-      if (this.tiers.find(id)?.isLive === true && !this.watch.isTold(id)) this.tiers.forget(id, changes);
+      if (this.tiers.find(id)?.isLive === true && !this.watch.isWatched(id)) this.tiers.forget(id, changes);
     }
   }
 }
@@ -39,14 +42,14 @@ export class Branch {
 export class Branches {
   readonly #branches = new Map<BranchId, Branch>();
   readonly #isSubscribed: (branch: BranchId, id: EntityId) => boolean;
-  /** No lower than any seq that the server is known to have reached. */
+  /** The highest seq that the server is known to have reached. */
   #knownSeq = 0;
 
   constructor(isSubscribed: (branch: BranchId, id: EntityId) => boolean) {
     this.#isSubscribed = isSubscribed;
   }
 
-  heard(seq: number): void {
+  noteSeq(seq: number): void {
     this.#knownSeq = Math.max(this.#knownSeq, seq);
   }
 
@@ -71,7 +74,7 @@ export class Branches {
     return [...this.#branches.values()];
   }
 
-  /** What a resumed session reports as seen: nothing that any branch still lacks. */
+  /** The seq that a resumed session reports as seen: no branch lacks anything up to it. */
   seenSeq(): number {
     return this.all().reduce((seq, { tiers }) => Math.min(seq, tiers.seq), this.#knownSeq);
   }

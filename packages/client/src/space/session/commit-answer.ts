@@ -1,4 +1,4 @@
-// What the answer to a commit means for it: decided for good, to be sent again, or the end of the session.
+// What the answer to a commit means: decided for good, to be sent again, or the end of the session.
 import type { EncodedCommit } from "@claudemesh/protocol/spaces/commit";
 import { refusalFrom, type SpaceError } from "../space-errors.ts";
 import type { WireOutcome } from "../space-wire.ts";
@@ -7,11 +7,11 @@ import type { Verdict } from "./integration.ts";
 
 export type CommitAnswer =
   | { readonly kind: "decided"; readonly verdict: Verdict }
-  /** Nothing is decided, or nobody knows: the same payload is sent again. */
+  /** Nothing is decided, or the outcome is unknown: the same payload is sent again. */
   | { readonly kind: "again" }
   | { readonly kind: "lost"; readonly error: SpaceError };
 
-/** Of a session that is another's, or that the broker has forgotten. */
+/** The session belongs to another holder, or the broker has forgotten it. */
 const lostCodes: readonly string[] = ["session_revoked_error", "session_not_found"];
 
 export function isLost({ code }: SpaceError): boolean {
@@ -30,7 +30,7 @@ export function readCommitAnswer(outcome: WireOutcome, commit: EncodedCommit | u
 
 function readAccepted(body: unknown): CommitAnswer {
   const { seq, resolvedPendingReads, replayed } = (body ?? {}) as Record<string, unknown>;
-  // What cannot be read may have been accepted: asking again is what is safe.
+  // An unreadable answer may mean that the commit was accepted; sending it again is safe.
   if (!isSeq(seq)) return { kind: "again" };
   const resolved = Array.isArray(resolvedPendingReads) ? resolvedPendingReads : [];
   return {
@@ -39,7 +39,7 @@ function readAccepted(body: unknown): CommitAnswer {
   };
 }
 
-/** Rejections after which the same transaction, built anew on what is there now, may be accepted. */
+/** Rejections after which the same transaction, built again on the present state, may be accepted. */
 const rebuildableCodes: readonly string[] = ["conflict_error", "dependency_rejected_error", "local_seq_passed_error"];
 
 export function isRebuildable({ code }: SpaceError): boolean {

@@ -1,6 +1,6 @@
-// The order in which frames, loaded entities and verdicts take effect (SPC-15): a frame that may hold own work
-// waits for the verdicts of that work and takes effect with them in one step, so that nothing shows twice or not at all;
-// a verdict takes effect once this connection has caught up, so that what explains it is there. No I/O.
+// The order in which frames, loaded entities and verdicts take effect (SPC-15). A frame that may contain own work waits
+// for the verdicts of that work and takes effect with them in one step, so that no change is visible twice or missing.
+// A verdict takes effect once this connection has caught up, so that the state that explains it is there. No I/O.
 // Why: docs/decisions/0028.
 import type { BranchId, EntityId } from "@claudemesh/protocol/spaces/entity";
 import { ownError, type SpaceError } from "../space-errors.ts";
@@ -22,7 +22,7 @@ export type Verdict =
 
 export type Settlement = { readonly localSeq: number; readonly verdict: Verdict };
 
-/** In the order in which it is to be told: what shows first, then what became of the commits. */
+/** In the order of notification: first what became visible, then the verdicts of the commits. */
 export type Integrated = {
   readonly notifications: readonly Notification[];
   readonly settlements: readonly Settlement[];
@@ -30,7 +30,7 @@ export type Integrated = {
 
 type Item = {
   readonly branch: BranchId;
-  /** Own work up to here may be in it. */
+  /** Own work up to this localSeq may be included. */
   readonly caughtUpLocalSeq: number;
   readonly records: readonly EntityRecord[];
   readonly removes: readonly EntityId[];
@@ -40,7 +40,7 @@ type Item = {
 
 export type IntegrationParts = {
   readonly outbox: Outbox;
-  /** Undefined: a branch that nobody here looks at. */
+  /** Undefined for a branch that this replica does not use. */
   readonly branchOf: (name: BranchId) => { readonly tiers: BranchTiers; readonly watch: WatchSet } | undefined;
   readonly isObserved: (branch: BranchId, id: EntityId) => boolean;
 };
@@ -48,10 +48,10 @@ export type IntegrationParts = {
 export class Integration {
   readonly #parts: IntegrationParts;
   #inbox: Item[] = [];
-  /** Of frames that say themselves that more is to come. */
+  /** Frames that say themselves that more is to come. */
   readonly #partial = new Map<BranchId, readonly EntityRecord[]>();
   readonly #verdicts = new Map<number, Verdict>();
-  /** While a new connection has not told all that was missed. */
+  /** True while a new connection has not yet delivered everything that was missed. */
   isCatchingUp = false;
   #hold: "free" | "held" | "held_up" = "free";
 
@@ -68,14 +68,17 @@ export class Integration {
     this.#hold = "held";
   }
 
-  /** True if something waited. */
+  /** True if something had to wait. */
   release(): boolean {
     const wasHeldUp = this.#hold === "held_up";
     this.#hold = "free";
     return wasHeldUp;
   }
 
-  /** What came in several frames takes effect with the last, which alone moves the seq: half of it is no state. */
+  /**
+   * Changes that came in several frames take effect with the last one, which alone advances the seq, because a part of
+   * them is no consistent state.
+   */
   receive(frame: SyncFrame): void {
     const { branch, caughtUpLocalSeq, removes, fromSeq, toSeq } = frame;
     const records = [...(this.#partial.get(branch) ?? []), ...frame.upserts];
@@ -87,7 +90,7 @@ export class Integration {
     this.#inbox.push({ branch, caughtUpLocalSeq, records, removes, toSeq });
   }
 
-  /** Own work on what is loaded may be in it already: only its verdict tells. */
+  /** The loaded state may already contain own work on these entities; only the verdict of that work tells. */
   receiveLoaded(branch: BranchId, round: LoadedRound): void {
     const tiers = this.#parts.branchOf(branch)?.tiers;
     const { ids, records, seq: toSeq } = round;
@@ -107,13 +110,13 @@ export class Integration {
     return this.#verdicts.has(localSeq) || this.#parts.outbox.find(localSeq)?.isDoomed === true;
   }
 
-  /** What was told on a connection that ended and took no effect yet is told again on the next one. */
+  /** Frames of an ended connection that took no effect yet are sent again on the next one. */
   dropInbox(): void {
     this.#inbox = [];
     this.#partial.clear();
   }
 
-  /** Lets everything take effect that can. */
+  /** Applies everything that can take effect. */
   advance(): Integrated {
     const notifications: Notification[] = [];
     const settlements: Settlement[] = [];
@@ -160,7 +163,7 @@ export class Integration {
     return this.#parts.outbox.hasUndecidedUpTo(caughtUpLocalSeq, (localSeq) => this.isDecided(localSeq));
   }
 
-  /** In the order of their localSeq, as far as there is no gap. */
+  /** In the order of their localSeq, up to the first gap. */
   #decidedUpTo(localSeq: number): Settlement[] {
     const decided: Settlement[] = [];
     for (const layer of this.#parts.outbox.layers()) {
@@ -196,7 +199,7 @@ export class Integration {
     if (branch === undefined) return;
     const { tiers, watch } = branch;
     for (const record of item.records) {
-      if (watch.isTold(record.id)) tiers.confirm(record, changes);
+      if (watch.isWatched(record.id)) tiers.confirm(record, changes);
     }
     if (item.round !== undefined) this.#goLive(tiers, watch, item.round, changes);
     for (const { id } of item.records) if (watch.isLive(id)) tiers.goLive(id, changes);
@@ -227,17 +230,17 @@ export class Integration {
     this.#verdicts.delete(localSeq);
   }
 
-  /** The layer and all that rests on it, one way or another; a layer only rests on lower ones. */
+  /** The layer and all layers that rest on it, directly or not; a layer only rests on lower ones. */
   #withDependents(localSeq: number): Layer[] {
     const dead = new Set([localSeq]);
-    const found: Layer[] = [];
+    const dependents: Layer[] = [];
     for (const layer of this.#parts.outbox.layers()) {
       const isDead = layer.localSeq === localSeq || [...layer.restsOn].some((each) => dead.has(each));
       if (!isDead) continue;
       dead.add(layer.localSeq);
-      found.push(layer);
+      dependents.push(layer);
     }
-    return found;
+    return dependents;
   }
 }
 

@@ -1,15 +1,15 @@
-// The layers without a verdict, in the order of their localSeq: which are to be sent now, which are under way, which
-// have to be sent again (SPC-16). What is sent for a layer is always the same. Makes no messages itself.
+// The layers without a verdict, in the order of their localSeq: which can be sent now, which are in flight, which have
+// to be sent again (SPC-16). The request of a layer is always the same. This file does not make the requests.
 import type { Layer } from "../tiers/layer.ts";
 
-/** Verdicts that are on their way do not keep others waiting, but there is an end to it. */
+/** A commit in flight does not make the others wait, up to this many. */
 const inFlightMax = 64;
 
 type Entry = { readonly layer: Layer; inFlight: boolean; everSent: boolean };
 
 export class Outbox {
   readonly #entries = new Map<number, Entry>();
-  /** Something must pass before anything is sent again. */
+  /** A backoff must end before anything is sent again. */
   isPaused = false;
 
   get size(): number {
@@ -41,25 +41,25 @@ export class Outbox {
     return false;
   }
 
-  /** Ends what was under way: it is sent again, in order, on the next connection. */
+  /** What was in flight is sent again, in order, on the next connection. */
   rewind(): void {
     for (const entry of this.#entries.values()) entry.inFlight = false;
     this.isPaused = false;
   }
 
-  /** It was not decided, and is to be sent again. */
+  /** The commit was not decided, and is to be sent again. */
   returned(localSeq: number): void {
     const entry = this.#entries.get(localSeq);
     if (entry !== undefined) entry.inFlight = false;
   }
 
   /**
-   * Marks what can be sent now as sent and returns it. Nothing passes a layer that waits, or one with sends: its verdict
-   * may take a limiter's time, and what came before it would pass it over.
+   * Marks the layers that can be sent now as sent, and returns them. No layer overtakes one that waits, or one with
+   * sends: its verdict may wait for a limiter, and later commits would be decided before it.
    */
   takeSendable(isDecided: (localSeq: number) => boolean): Layer[] {
     if (this.isPaused) return [];
-    const taken: Layer[] = [];
+    const sendable: Layer[] = [];
     let inFlight = 0;
     for (const [localSeq, entry] of this.#entries) {
       if (isDecided(localSeq)) continue;
@@ -67,11 +67,11 @@ export class Outbox {
       if (!entry.inFlight) {
         entry.inFlight = true;
         entry.everSent = true;
-        taken.push(entry.layer);
+        sendable.push(entry.layer);
       }
       inFlight += 1;
       if (entry.layer.hasSends) break;
     }
-    return taken;
+    return sendable;
   }
 }

@@ -6,7 +6,9 @@ import type { Notification } from "../tiers/visible-changes.ts";
 import type { Settlement } from "./integration.ts";
 import type { QueryPart } from "./watch-set.ts";
 
-/** What a message was for, so that its answer finds its place. `connection` tells answers of an ended one apart. */
+/**
+ * What a request was for, so that its answer can be assigned. `connection` tells answers of an ended connection apart.
+ */
 export type Ask = { readonly connection: number } & (
   | { readonly kind: "open" }
   | { readonly kind: "commit"; readonly localSeq: number }
@@ -17,7 +19,7 @@ export type Effect =
   | { readonly kind: "send"; readonly type: SpaceRequestType; readonly input: object; readonly ask: Ask }
   | { readonly kind: "notify"; readonly notification: Notification }
   | { readonly kind: "settle"; readonly settlement: Settlement }
-  /** Call `woken` after the backoff for so many failures in a row. */
+  /** Call `woken` after the backoff for this many failures in a row. */
   | { readonly kind: "wake"; readonly failures: number; readonly ask: Ask }
   | { readonly kind: "opened" }
   /** The session is over; its pending work has been settled before. */

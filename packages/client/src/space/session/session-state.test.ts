@@ -226,7 +226,7 @@ describe("what was written before it was loaded", () => {
     run(state.want(state.branches.get(""), ["e:1"]));
     const [watch, query] = sent;
     answer(watch, ok({ seq: 7 }));
-    // Somebody else wrote it after our own commit, which nobody has told us of yet.
+    // Another session wrote it after our own commit, and we have not received that yet.
     answer(query, ok({ seq: 7, items: [{ id: "e:1", seq: 7, branch: "", document: value(7) }] }));
     expect(state.branches.get("").find("e:1")?.isLive).toBe(false);
     answer(commit, accepted(6));
@@ -234,7 +234,7 @@ describe("what was written before it was loaded", () => {
     expect(state.branches.get("").find("e:1")?.isLive).toBe(true);
   });
 
-  it("is forgotten with its verdict where nobody asked for it", () => {
+  it("is forgotten with its verdict where it is not watched", () => {
     open();
     answer(submit([set("e:1", 2)]), accepted(6));
     expect(state.branches.get("").find("e:1")).toBeUndefined();

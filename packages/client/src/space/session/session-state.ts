@@ -1,5 +1,6 @@
-// A session's life as a state machine: opened, resumed on every new connection, its commits sent and replayed in order,
-// its watches renewed, lost when another takes it. Answers every event with effects and does none of them itself.
+// The life of a session as a state machine: it is opened, resumed on every new connection, its commits are sent and
+// replayed in order, its watches are renewed, and it is lost when another connection takes it. Every event returns
+// effects, and none is carried out here.
 import type { EncodedCommit } from "@claudemesh/protocol/spaces/commit";
 import type { BranchId, EntityId } from "@claudemesh/protocol/spaces/entity";
 import { ownError, refusalFrom, SpaceError } from "../space-errors.ts";
@@ -18,7 +19,7 @@ export type SessionOptions = {
   readonly space: string;
   readonly newOpenId: () => string;
   readonly maxPending: number;
-  /** Whether a branch's entity has a subscriber. */
+  /** Whether an entity of a branch has a subscriber. */
   readonly isSubscribed: (branch: BranchId, id: EntityId) => boolean;
 };
 
@@ -41,7 +42,7 @@ export class SessionState {
   #phase: Phase = "down";
   #connection = 0;
   #session: { readonly sessionId: string; readonly sessionToken: string } | undefined;
-  /** Kept until an open is answered, so that one whose answer was lost is the same open. */
+  /** Kept until an open is answered, so that a repeated open after a lost answer is the same open. */
   #openId: string | undefined;
   #nextLocalSeq = 1;
   #failures = 0;
@@ -66,7 +67,7 @@ export class SessionState {
     return this.#session?.sessionId;
   }
 
-  /** The connection stands: open the session, or resume it. */
+  /** The connection is up: open the session, or resume it. */
   up(): Effect[] {
     if (this.#phase !== "down") return [];
     this.#phase = "opening";
@@ -79,13 +80,13 @@ export class SessionState {
     this.#connection += 1;
     this.outbox.rewind();
     this.integration.dropInbox();
-    // What explains a verdict may have been in what was dropped.
+    // The dropped frames may have contained what explains a verdict.
     this.integration.isCatchingUp = this.branches.all().some(({ watch }) => !watch.isEmpty);
     for (const { watch } of this.branches.all()) watch.reset();
     return [];
   }
 
-  /** A new session, after the old one was lost. Its confirmed state and its watches live on. */
+  /** A new session, after the old one was lost. Its confirmed state and its watches stay. */
   reopen(isUp: boolean): Effect[] {
     if (this.#phase !== "lost") return [];
     this.#session = undefined;
@@ -96,7 +97,7 @@ export class SessionState {
     return isUp ? this.up() : [];
   }
 
-  /** Ends the session on this side: what is pending is reported with the error. */
+  /** Ends the session on this side: pending commits are reported with the error. */
   end(phase: "lost" | "closed", error: (localSeq: number, wasSent: boolean) => SpaceError): Effect[] {
     if (this.#phase === "closed") return [];
     this.#phase = phase;
@@ -105,7 +106,7 @@ export class SessionState {
     return toEffects(this.integration.discardAll((localSeq) => error(localSeq, wasSent.get(localSeq) === true)));
   }
 
-  /** Applies a commit at once and queues it. Throws, and changes nothing, where that cannot be. */
+  /** Applies a commit at once and queues it. Throws, and changes nothing, where that is not possible. */
   submit(draft: Draft): { readonly localSeq: number; readonly effects: Effect[] } {
     if (this.#phase === "lost") throw ownError("SessionRevokedError");
     if (this.#phase === "closed") throw ownError("SpaceClosedError");
@@ -121,12 +122,12 @@ export class SessionState {
     return { localSeq, effects: [...this.#pump(), ...this.#commitNotifications(layer)] };
   }
 
-  /** Asks for entities to be loaded and told of. */
+  /** Asks for entities to be loaded and watched. */
   want(branch: Branch, ids: readonly EntityId[], prefixes: readonly string[] = []): Effect[] {
     for (const id of ids) {
-      const dropped = branch.watch.want(id);
-      if (dropped === undefined) throw ownError("WatchLimitError", undefined, { id });
-      branch.forgetUntold(dropped);
+      const admission = branch.watch.want(id);
+      if (admission.type === "full") throw ownError("WatchLimitError", undefined, { id });
+      branch.forgetUnwatched(admission.dropped);
     }
     for (const prefix of prefixes) {
       if (!branch.watch.wantPrefix(prefix)) throw ownError("WatchLimitError", undefined, { prefix });
@@ -134,10 +135,10 @@ export class SessionState {
     return this.#watch(branch);
   }
 
-  /** Ends being told of a prefix. What it alone covered is not known any more. */
+  /** Stops watching a prefix. Entities that only this prefix covered are forgotten. */
   unwantPrefix(branch: Branch, prefix: string): Effect[] {
     if (!branch.watch.unwantPrefix(prefix)) return [];
-    branch.forgetUntold([...branch.tiers.entities()].map(({ id }) => id));
+    branch.forgetUnwatched([...branch.tiers.entities()].map(({ id }) => id));
     return this.#watch(branch);
   }
 
@@ -148,7 +149,7 @@ export class SessionState {
     if (push.type !== "sync") return [];
     const frame = readSyncFrame(push);
     if (frame === undefined) return this.#lose(ownError("MalformedAnswerError", "A sync frame has a wrong shape."));
-    this.branches.heard(frame.toSeq);
+    this.branches.noteSeq(frame.toSeq);
     this.integration.receive(frame);
     return this.advance();
   }
@@ -178,7 +179,7 @@ export class SessionState {
     }
   }
 
-  /** Lets everything take effect that can, and sends what that sets free. */
+  /** Applies everything that can take effect, and sends what can be sent after it. */
   advance(): Effect[] {
     const integrated = toEffects(this.integration.advance());
     const rounds = this.branches.all().flatMap((branch) => this.#watch(branch));
@@ -209,13 +210,13 @@ export class SessionState {
     this.#openId = undefined;
     this.#phase = "open";
     this.#failures = 0;
-    // What was submitted while the session was being opened has its numbers already.
+    // Commits that were submitted while the session was being opened have their numbers already.
     this.#nextLocalSeq = Math.max(this.#nextLocalSeq, lastLocalSeq + 1);
-    this.branches.heard(seq);
+    this.branches.noteSeq(seq);
     return [...this.#resume(), { kind: "opened" }];
   }
 
-  /** The commits first, in order, then the watches: what is caught up with shows what became of them. */
+  /** First the commits, in order, then the watches: the state that is caught up with then includes their verdicts. */
   #resume(): Effect[] {
     const commits = this.#pump();
     this.#catchingUp.clear();
@@ -240,7 +241,7 @@ export class SessionState {
       return this.#again(ask);
     }
     this.#failures = 0;
-    if (answer.verdict.type === "accepted") this.branches.heard(answer.verdict.seq);
+    if (answer.verdict.type === "accepted") this.branches.noteSeq(answer.verdict.seq);
     this.integration.receiveVerdict(localSeq, answer.verdict);
     return this.advance();
   }
@@ -259,7 +260,7 @@ export class SessionState {
         return [...this.advance(), { kind: "load_failed", branch: ask.branch, error: answer.error }];
       case "progress": {
         if (answer.loaded !== undefined) {
-          this.branches.heard(answer.loaded.seq);
+          this.branches.noteSeq(answer.loaded.seq);
           this.integration.receiveLoaded(ask.branch, answer.loaded);
         }
         if (ask.part === undefined) this.#caughtUp(ask.branch);
@@ -276,7 +277,7 @@ export class SessionState {
 
   #watch(branch: Branch): Effect[] {
     if (this.#phase !== "open") return [];
-    // With nothing in it, the snapshot can as well be the newest that is known.
+    // Where nothing is watched yet, the snapshot can be the newest seq that is known.
     if (!branch.watch.hasLive) branch.tiers.seq = Math.max(branch.tiers.seq, this.branches.knownSeq);
     const round = branch.watch.nextRound(branch.tiers.seq);
     if (round === undefined) return [];
@@ -332,7 +333,7 @@ export class SessionState {
   }
 }
 
-/** The error of a session as that of one commit. `sent`: it may have been accepted, and nobody here can find out. */
+/** The error of a session for one commit. `sent`: the commit may have been accepted, and this side cannot find out. */
 function withDetails(error: SpaceError, details: Record<string, unknown>): SpaceError {
   const { code, name, message, retryable } = error;
   return new SpaceError({ ...error.details, ...details, error: code, name, message, retryable });

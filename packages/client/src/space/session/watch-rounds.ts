@@ -6,7 +6,7 @@ import type { Ask } from "./session-contract.ts";
 import type { LoadedRound, WatchMessage, WatchSet } from "./watch-set.ts";
 
 export type RoundAnswer =
-  /** Of a round that is over. */
+  /** The answer belongs to a round that is over. */
   | { readonly kind: "stale" }
   | { readonly kind: "again" }
   | { readonly kind: "failed"; readonly error: SpaceError }

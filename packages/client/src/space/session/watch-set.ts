@@ -1,6 +1,6 @@
-// What a session is told of on one branch: ids and prefixes, those that are told of already and those still being
-// loaded. A round of loading is one watch from the branch's seq on, and queries as of that same seq for what is new: so
-// the new entities join the snapshot that the others are in. Makes messages; sends none.
+// What a session watches on one branch: ids and prefixes, those that are live already and those still being loaded. A
+// round of loading is one watch from the branch's seq on, and queries as of that same seq for what is new, so that the
+// new entities join the snapshot of the others. This file makes messages and sends none.
 import { type BranchId, type EntityId, spaceLimits } from "@claudemesh/protocol/spaces/entity";
 import type { SpaceRequestType } from "../space-wire.ts";
 import type { EntityRecord } from "../sync-frame.ts";
@@ -8,7 +8,7 @@ import type { EntityRecord } from "../sync-frame.ts";
 export type WatchMessage = {
   readonly type: SpaceRequestType;
   readonly input: object;
-  /** Undefined: the watch itself. */
+  /** Absent for the watch itself. */
   readonly part?: QueryPart;
 };
 
@@ -21,9 +21,12 @@ export type LoadedRound = {
   readonly ids: readonly EntityId[];
   readonly prefixes: readonly string[];
   readonly records: readonly EntityRecord[];
-  /** Everything up to here was told before the watch was answered. */
+  /** Everything up to this seq was delivered before the watch was answered. */
   readonly seq: number;
 };
+
+/** What became of an id that is needed: it is watched, and `dropped` made room for it, or there is no room. */
+type WatchAdmission = { readonly type: "watched"; readonly dropped: readonly EntityId[] } | { readonly type: "full" };
 
 type Round = {
   readonly number: number;
@@ -35,20 +38,20 @@ type Round = {
   openQueries: number;
 };
 
-type Standing = "wanted" | "live";
+type NameState = "wanted" | "live";
 
 export class WatchSet {
   readonly branch: BranchId;
   /** In the order of their last use. */
-  readonly #ids = new Standings();
-  readonly #prefixes = new Standings();
+  readonly #ids = new NameStates();
+  readonly #prefixes = new NameStates();
   readonly #isPinned: (id: EntityId) => boolean;
   #round: Round | undefined;
   #rounds = 0;
-  /** The server's idea of it is out of date, though nothing is wanted. */
+  /** The watch at the server is out of date, though nothing new is wanted. */
   #mustWatch = false;
 
-  /** `isPinned`: it has a subscriber or own work over it, and is never dropped to make room. */
+  /** `isPinned`: the entity has a subscriber or own work on it, and is never dropped to make room. */
   constructor(branch: BranchId, isPinned: (id: EntityId) => boolean) {
     this.branch = branch;
     this.#isPinned = isPinned;
@@ -62,7 +65,7 @@ export class WatchSet {
     return this.#ids.hasLive || this.#prefixes.hasLive;
   }
 
-  isTold(id: EntityId): boolean {
+  isWatched(id: EntityId): boolean {
     return this.#ids.has(id) || this.#underPrefix(id, undefined);
   }
 
@@ -70,17 +73,16 @@ export class WatchSet {
     return this.#ids.get(id) === "live" || this.#underPrefix(id, "live");
   }
 
-  /** Says that an id is needed. Returns the ids that were dropped for it, or undefined: there is no room. */
-  want(id: EntityId): readonly EntityId[] | undefined {
+  /** An id is needed: it is watched from now on, if there is room. */
+  want(id: EntityId): WatchAdmission {
     if (this.#ids.has(id)) {
       this.#ids.touch(id);
-      return [];
+      return { type: "watched", dropped: [] };
     }
-    if (this.#underPrefix(id, undefined)) return [];
-    const dropped = this.#makeRoom();
-    if (dropped === undefined) return undefined;
-    this.#ids.set(id, "wanted");
-    return dropped;
+    if (this.#underPrefix(id, undefined)) return { type: "watched", dropped: [] };
+    const admission = this.#makeRoom();
+    if (admission.type === "watched") this.#ids.set(id, "wanted");
+    return admission;
   }
 
   wantPrefix(prefix: string): boolean {
@@ -91,7 +93,7 @@ export class WatchSet {
     return true;
   }
 
-  /** True if it was in. */
+  /** True if the prefix was watched. */
   unwantPrefix(prefix: string): boolean {
     const isGone = this.#prefixes.delete(prefix);
     this.#mustWatch ||= isGone;
@@ -104,7 +106,7 @@ export class WatchSet {
     this.#mustWatch = true;
   }
 
-  /** The next round, if there is something to ask for and no round under way. */
+  /** The next round, if there is something to ask for and no round is in progress. */
   nextRound(atSeq: number): { readonly round: number; readonly messages: readonly WatchMessage[] } | undefined {
     const isNeeded = this.#ids.hasWanted || this.#prefixes.hasWanted || (this.#mustWatch && !this.isEmpty);
     if (this.#round !== undefined || !isNeeded) return undefined;
@@ -127,7 +129,7 @@ export class WatchSet {
     return this.#finished(this.#round);
   }
 
-  /** A page of a query; more messages where there is a further page. */
+  /** Handles a page of a query; returns more messages where there is a further page. */
   queried(
     round: number,
     part: QueryPart,
@@ -144,7 +146,7 @@ export class WatchSet {
     return { loaded: this.#finished(current), messages: [] };
   }
 
-  /** These ids are too much for one answer: they are asked for in two. Undefined where that cannot be. */
+  /** These ids are too many for one answer, so two queries ask for them. Undefined where they cannot be split. */
   split(round: number, part: QueryPart): readonly WatchMessage[] | undefined {
     const current = this.#round;
     if (current?.number !== round || !("ids" in part) || part.ids.length < 2) return undefined;
@@ -152,13 +154,13 @@ export class WatchSet {
     return chunks(part.ids, Math.ceil(part.ids.length / 2)).map((ids) => this.#query(current, { ids }));
   }
 
-  /** What was loaded is in the snapshot now. */
+  /** The loaded entities are in the snapshot now. */
   markLive({ ids, prefixes }: LoadedRound): void {
     for (const id of ids) if (this.#ids.has(id)) this.#ids.set(id, "live");
     for (const prefix of prefixes) if (this.#prefixes.has(prefix)) this.#prefixes.set(prefix, "live");
   }
 
-  /** The round cannot be finished. Returns what it was for, which is taken out. */
+  /** The round cannot be finished. Returns its ids and prefixes, which are not watched any more. */
   fail(round: number): { readonly ids: readonly EntityId[]; readonly prefixes: readonly string[] } | undefined {
     const failed = this.#round;
     if (failed?.number !== round) return undefined;
@@ -179,7 +181,7 @@ export class WatchSet {
     return this.#round?.number === round;
   }
 
-  /** The server no longer tells of it: it has to be loaded again if anybody needs it. */
+  /** The server does not report its changes any more: the entity has to be loaded again if it is needed. */
   lapse(id: EntityId): void {
     if (this.#ids.has(id)) this.#ids.set(id, "wanted");
   }
@@ -196,27 +198,27 @@ export class WatchSet {
     return { ids: round.ids, prefixes: round.prefixes, records: round.records, seq: round.watchedSeq };
   }
 
-  #underPrefix(id: EntityId, standing: Standing | undefined): boolean {
+  #underPrefix(id: EntityId, state: NameState | undefined): boolean {
     for (const [prefix, each] of this.#prefixes.entries()) {
-      if (id.startsWith(prefix) && (standing === undefined || each === standing)) return true;
+      if (id.startsWith(prefix) && (state === undefined || each === state)) return true;
     }
     return false;
   }
 
-  #makeRoom(): readonly EntityId[] | undefined {
-    if (this.#ids.size < spaceLimits.watchedIds) return [];
-    for (const [id, standing] of this.#ids.entries()) {
-      if (standing !== "live" || this.#isPinned(id)) continue;
+  #makeRoom(): WatchAdmission {
+    if (this.#ids.size < spaceLimits.watchedIds) return { type: "watched", dropped: [] };
+    for (const [id, state] of this.#ids.entries()) {
+      if (state !== "live" || this.#isPinned(id)) continue;
       this.#ids.delete(id);
-      return [id];
+      return { type: "watched", dropped: [id] };
     }
-    return undefined;
+    return { type: "full" };
   }
 }
 
-/** Names with their standing; those that are wanted are few, and found without looking at the others. */
-class Standings {
-  readonly #all = new Map<string, Standing>();
+/** Names with their state; the wanted ones are few, and found without a walk over the others. */
+class NameStates {
+  readonly #all = new Map<string, NameState>();
   readonly #wanted = new Set<string>();
 
   get size(): number {
@@ -235,22 +237,22 @@ class Standings {
     return this.#all.has(name);
   }
 
-  get(name: string): Standing | undefined {
+  get(name: string): NameState | undefined {
     return this.#all.get(name);
   }
 
-  set(name: string, standing: Standing): void {
-    this.#all.set(name, standing);
-    if (standing === "wanted") this.#wanted.add(name);
+  set(name: string, state: NameState): void {
+    this.#all.set(name, state);
+    if (state === "wanted") this.#wanted.add(name);
     else this.#wanted.delete(name);
   }
 
   /** Makes it the one that was used last. */
   touch(name: string): void {
-    const standing = this.#all.get(name);
-    if (standing === undefined) return;
+    const state = this.#all.get(name);
+    if (state === undefined) return;
     this.#all.delete(name);
-    this.#all.set(name, standing);
+    this.#all.set(name, state);
   }
 
   delete(name: string): boolean {
@@ -266,7 +268,7 @@ class Standings {
     return [...this.#all.keys()];
   }
 
-  entries(): IterableIterator<[string, Standing]> {
+  entries(): IterableIterator<[string, NameState]> {
     return this.#all.entries();
   }
 }

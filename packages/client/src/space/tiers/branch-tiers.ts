@@ -1,5 +1,5 @@
 // One branch as this replica knows it: its entities, the seq up to which changes are integrated, and the layers over
-// them. Which entities are told of is watch-set.ts's business; in which order things happen is integration.ts's.
+// them. watch-set.ts says which entities are watched, and integration.ts orders the events.
 import type { BranchId, EntityId } from "@claudemesh/protocol/spaces/entity";
 import type { Operation } from "@claudemesh/protocol/spaces/operations";
 import type { EntityRecord } from "../sync-frame.ts";
@@ -9,10 +9,10 @@ import type { VisibleChanges } from "./visible-changes.ts";
 
 export class BranchTiers {
   readonly name: BranchId;
-  /** Every change of what is live is integrated up to here. */
+  /** Every change of a live entity is integrated up to this seq. */
   seq: number;
   readonly #entities = new Map<EntityId, EntityTiers>();
-  /** Accepted, and still in a stack because confirmed state has not reached them everywhere. */
+  /** Accepted layers that are still in a stack because confirmed state has not reached them everywhere. */
   readonly #accepted = new Set<Layer>();
 
   constructor(name: BranchId, seq: number) {
@@ -52,7 +52,7 @@ export class BranchTiers {
     }
   }
 
-  /** Takes layers back, as if they had never been. */
+  /** Removes layers, as if they had never been there. */
   remove(layers: readonly Layer[], changes: VisibleChanges): void {
     const gone = new Set(layers);
     for (const id of new Set(layers.flatMap(({ operations }) => operations.map((operation) => operation.id)))) {
@@ -70,7 +70,7 @@ export class BranchTiers {
     this.settle(changes);
   }
 
-  /** The session that these were numbered in is over: what rests on them could not be named in another. */
+  /** The session in which these were numbered is over: a commit of another session could not name them as its basis. */
   disownAccepted(): void {
     for (const layer of this.#accepted) layer.isDisowned = true;
   }
@@ -87,7 +87,7 @@ export class BranchTiers {
     entity.goLive();
   }
 
-  /** It is not told of any more: what is known of it gets old, so it is not known any more. */
+  /** The entity is not watched any more: its known state becomes outdated, so it is dropped. */
   forget(id: EntityId, changes: VisibleChanges): void {
     const entity = this.#entities.get(id);
     if (entity === undefined) return;
@@ -102,7 +102,10 @@ export class BranchTiers {
     this.settle(changes);
   }
 
-  /** Accepted layers leave the stacks whose confirmed state holds them by now, or that nobody is told of. */
+  /**
+   * Removes accepted layers from the stacks whose confirmed state includes them by now, and from entities that are not
+   * watched.
+   */
   settle(changes: VisibleChanges): void {
     for (const layer of this.#accepted) {
       const seq = layer.acceptedSeq ?? 0;
@@ -125,15 +128,15 @@ export class BranchTiers {
   #isIntegrated(entity: EntityTiers, seq: number): boolean {
     if (entity.isLive) return this.seq >= seq;
     if (entity.confirmedSeq >= seq) return true;
-    // Later work may rest on it, and nothing else says what is under that.
-    return !this.isTold(entity.id) && entity.undecided().length === 0;
+    // Later work may rest on the stack, and nothing else says what is under it.
+    return !this.isWatched(entity.id) && entity.undecided().length === 0;
   }
 
-  /** Whether changes of an entity are told of, or will be once it is loaded. Set by the watch set. */
-  isTold: (id: EntityId) => boolean = () => false;
+  /** Whether changes of an entity are received, or will be once it is loaded. Set by the watch set. */
+  isWatched: (id: EntityId) => boolean = () => false;
 
   forgetIfUnused(entity: EntityTiers): void {
-    if (!entity.isLive && !entity.hasStack && !this.isTold(entity.id)) this.#entities.delete(entity.id);
+    if (!entity.isLive && !entity.hasStack && !this.isWatched(entity.id)) this.#entities.delete(entity.id);
   }
 }
 

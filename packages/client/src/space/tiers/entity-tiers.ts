@@ -1,5 +1,5 @@
-// One entity on one branch: its confirmed document, the stack of unconfirmed operations over it, and what both together
-// show. Operations are replayed over a new base, never values. Costs depend on this entity alone.
+// One entity on one branch: its confirmed document, the stack of unconfirmed operations over it, and the visible
+// document that results. A new base replays the operations, never their results. The cost depends on this entity alone.
 import { applyWithFootprint } from "@claudemesh/protocol/spaces/apply";
 import type { EntityDocument, EntityId } from "@claudemesh/protocol/spaces/entity";
 import type { Footprint } from "@claudemesh/protocol/spaces/footprint";
@@ -8,10 +8,10 @@ import { PatchFailure } from "@claudemesh/protocol/spaces/patch-failure";
 import type { StackLayer } from "@claudemesh/protocol/spaces/read-recording";
 import type { Layer } from "./layer.ts";
 
-/** Undefined: never heard of, which is not the same as absent. */
+/** Undefined where the state was never received, which is different from an absent entity. */
 type Base = { readonly seq: number; readonly document: EntityDocument | undefined } | undefined;
 
-/** What the entity shows. `known: false`: nobody here can tell. */
+/** The visible document. `known: false`: this replica has not received it. */
 export type Visible =
   | { readonly known: true; readonly document: EntityDocument | undefined }
   | { readonly known: false; readonly document?: undefined };
@@ -19,7 +19,7 @@ export type Visible =
 type Stacked = {
   readonly layer: Layer;
   readonly operations: readonly Operation[];
-  /** Undefined: the operations don't fit what is under them now; the server will say what becomes of them. */
+  /** Undefined where the operations do not fit the state under them now; the server will decide. */
   footprints: readonly Footprint[] | undefined;
 };
 
@@ -27,12 +27,12 @@ const unknown: Visible = { known: false };
 
 export class EntityTiers {
   readonly id: EntityId;
-  /** Told of every change, so that the base is as of the branch's seq. */
+  /** Every change is received, so that the base is as of the branch's seq. */
   isLive = false;
   #base: Base;
   #stack: Stacked[] = [];
   #visible: Visible = unknown;
-  /** The branch's seq when the first of the stack was put on a base that nobody here knew. */
+  /** The branch's seq when the first layer of the stack was put on an unknown base. */
   #stackedAtSeq = 0;
 
   constructor(id: EntityId) {
@@ -47,12 +47,15 @@ export class EntityTiers {
     return this.#stack.length > 0;
   }
 
-  /** Of the last confirmed write; 0 where there was none or nobody knows. */
+  /** The seq of the last confirmed write; 0 where there was none or it is unknown. */
   get confirmedSeq(): number {
     return this.#base?.seq ?? 0;
   }
 
-  /** Whether a transaction may look at it: all that shows is known, fits, can be named, and is not about to be taken back. */
+  /**
+   * Whether a transaction may read it: the visible document is known, its operations fit, a commit can name its basis,
+   * and it is not about to be taken back.
+   */
   get isReadable(): boolean {
     if (!this.#visible.known || !(this.isLive || this.#restsOnItself)) return false;
     return this.#stack.every(
@@ -60,15 +63,17 @@ export class EntityTiers {
     );
   }
 
-  /** The stack begins with a write of the whole document, so that it shows the same whatever is under it. */
+  /**
+   * The stack begins with a write of the whole document, so the visible document does not depend on what is under it.
+   */
   get #restsOnItself(): boolean {
     const [first] = this.#stack;
     return first !== undefined && first.operations[0]?.op !== "patch";
   }
 
   /**
-   * The confirmed seq under the stack, given the branch's: what a read of this entity is as of. SPC-3: without a live
-   * base it is the one before the stack began, so that a foreign write at any time after that counts.
+   * The confirmed seq under the stack, given the branch's: the seq of a read of this entity. SPC-3: without a live base
+   * it is the seq before the stack began, so that every later foreign write counts.
    */
   basisSeq(branchSeq: number): number {
     return this.isLive ? branchSeq : this.#stackedAtSeq;
@@ -92,7 +97,7 @@ export class EntityTiers {
     this.#visible = applied.visible;
   }
 
-  /** Takes layers out of the stack. */
+  /** Removes layers from the stack. */
   drop(isDropped: (layer: Layer) => boolean): void {
     const kept = this.#stack.filter(({ layer }) => !isDropped(layer));
     if (kept.length === this.#stack.length) return;
@@ -100,20 +105,20 @@ export class EntityTiers {
     this.#replay();
   }
 
-  /** A confirmed state, which counts if it is newer than what is known. */
+  /** A confirmed state; it counts if it is newer than the known one. */
   confirm(seq: number, document: EntityDocument | undefined): void {
     if (this.#base !== undefined && this.#base.seq >= seq) return;
     this.#base = { seq, document };
     this.#replay();
   }
 
-  /** Everything up to the branch's seq has been told, and there was nothing where nothing was. */
+  /** Everything up to the branch's seq has been received, so an entity that was not received does not exist. */
   goLive(): void {
     this.isLive = true;
     if (this.#base === undefined) this.confirm(0, undefined);
   }
 
-  /** Nobody tells of its changes any more, so that what is confirmed gets old. */
+  /** Changes of the entity are not received any more, so its confirmed state becomes outdated. */
   forgetBase(): void {
     this.isLive = false;
     this.#base = undefined;
@@ -134,7 +139,7 @@ export class EntityTiers {
 
 type AppliedAll = { readonly visible: Visible; readonly footprints: readonly Footprint[] };
 
-/** All operations of a layer or none of them. */
+/** Applies all operations of a layer or none of them. */
 function applyAll(under: Visible, operations: readonly Operation[]): AppliedAll | PatchFailure {
   let visible = under;
   const footprints: Footprint[] = [];

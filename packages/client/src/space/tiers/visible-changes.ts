@@ -1,5 +1,5 @@
-// Collects what a step does to what shows: the state of each entity before the step against the one after it. Hidden
-// states in between are never told of.
+// Collects how a step changes visible documents: the state of each entity before the step against the one after it.
+// Intermediate states are never reported.
 import type { BranchId, EntityDocument, EntityId } from "@claudemesh/protocol/spaces/entity";
 import { fabricEqual } from "@claudemesh/protocol/spaces/fabric-value";
 import type { EntityTiers, Visible } from "./entity-tiers.ts";
@@ -9,7 +9,7 @@ export type NotificationCause = "commit" | "revert" | "integrate";
 export type Notification = {
   readonly branch: BranchId;
   readonly id: EntityId;
-  /** Undefined: absent, deleted, or not known any more. */
+  /** Undefined where the entity is absent, deleted, or not known any more. */
   readonly document: EntityDocument | undefined;
   readonly cause: NotificationCause;
 };
@@ -24,14 +24,16 @@ export class VisibleChanges {
     this.#isObserved = isObserved;
   }
 
-  /** To be called before the entity is changed. What takes own work back is a revert, whatever else comes with it. */
+  /**
+   * Must be called before the entity is changed. A step that takes own work back is a revert, whatever else it does.
+   */
   note(entity: EntityTiers, cause: NotificationCause): void {
-    const known = this.#before.get(entity);
-    if (known === undefined) this.#before.set(entity, { visible: entity.visible, cause });
-    else if (cause === "revert") known.cause = cause;
+    const earlier = this.#before.get(entity);
+    if (earlier === undefined) this.#before.set(entity, { visible: entity.visible, cause });
+    else if (cause === "revert") earlier.cause = cause;
   }
 
-  /** Reverts first: the state that own work was taken back from is the older one. */
+  /** Reverts first, because the state that own work was removed from is the older one. */
   notifications(): Notification[] {
     const changed: Notification[] = [];
     for (const [entity, { visible, cause }] of this.#before) {

@@ -1,4 +1,4 @@
-// The wire over a link to a broker, for Node: the link reconnects by itself, this says so to the spaces.
+// The wire over a link to a broker, for Node: the link reconnects by itself, and this reports that to the spaces.
 import { trustInMemory } from "../../link/broker-trust.ts";
 import { openLink } from "../../link/link.ts";
 import type { Link, LinkOptions, LinkStatus } from "../../link/link-contract.ts";
@@ -6,9 +6,9 @@ import type { SpaceWire } from "../space-wire.ts";
 import { WireListeners } from "./wire-listeners.ts";
 
 export type LinkWireOptions = Omit<LinkOptions, "kind" | "onStatus" | "onPush"> & {
-  /** The broker's key, instead of `trust`. Without either the first one that is proven is believed. */
+  /** The broker's key, instead of `trust`. Without either, the first proven key is trusted. */
   readonly brokerKey?: string;
-  /** After which an unanswered request is sent again. */
+  /** The time after which an unanswered request is sent again. */
   readonly requestTimeoutMs?: number;
 };
 
@@ -43,7 +43,7 @@ export function wireOver(
   };
 }
 
-/** A broker that refuses this member will not take it later either, so that nobody is left waiting for that. */
+/** A broker that refuses this member will not accept it later either, so waiting for that would never end. */
 function stoppedBy(status: Extract<LinkStatus, { state: "offline" | "stopped" }>): string | undefined {
   const isRefused = status.reason === "unauthorized" || status.reason === "member_revoked";
   return status.state === "stopped" || isRefused ? `${status.reason}: ${status.detail}` : undefined;

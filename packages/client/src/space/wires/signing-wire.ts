@@ -1,5 +1,5 @@
-// A wire whose writes carry their member's signature, for spaces that take no others. Signing waits, so that requests queue
-// here to leave in the order of the calls; one whose connection ended meanwhile does not leave at all.
+// A wire whose writes carry their member's signature, for spaces that accept no others. Signing is asynchronous, so
+// requests queue here to leave in the order of the calls; one whose connection has ended meanwhile is not sent.
 // Why: docs/decisions/0058.
 import { encodeUtf8 } from "@claudemesh/protocol/encoding/utf8";
 import type { EncodedCommit } from "@claudemesh/protocol/spaces/commit";
@@ -16,7 +16,7 @@ import {
 } from "@claudemesh/protocol/spaces/invocation";
 import type { SpaceRequestType, SpaceWire, WireOutcome } from "../space-wire.ts";
 
-/** Who signs. */
+/** The member that signs. */
 export type WriteSigner = {
   readonly meshId: string;
   /** 32 bytes in lower-case hex. */
@@ -57,7 +57,7 @@ type WriteInput = {
   readonly commit?: EncodedCommit;
 } & BranchCreation;
 
-/** The input with the signature in its place; whatever is no write stays as it is. */
+/** The input with its signature; an input that is not a write is unchanged. */
 export async function signInput(signer: WriteSigner, type: SpaceRequestType, input: object): Promise<object> {
   const write = input as WriteInput;
   if (type === "space.commit" && write.commit !== undefined) {
@@ -69,10 +69,10 @@ export async function signInput(signer: WriteSigner, type: SpaceRequestType, inp
   return { ...input, invocation: await signWrite(signer, write, signedBranchWrite(branchWrite)) };
 }
 
-async function signWrite(signer: WriteSigner, place: WriteInput, write: SignedWrite): Promise<Invocation> {
+async function signWrite(signer: WriteSigner, target: WriteInput, write: SignedWrite): Promise<Invocation> {
   const payload = encodeUtf8(write.payload);
   const payloadHash = toHex(new Uint8Array(await crypto.subtle.digest("SHA-256", payload)));
-  const envelope = envelopeOf({ ...signer, space: place.space, sessionId: place.sessionId }, write, payloadHash);
+  const envelope = envelopeOf({ ...signer, space: target.space, sessionId: target.sessionId }, write, payloadHash);
   return { envelope, signature: toHex(await signer.sign(invocationBytes(envelope))) };
 }
 

@@ -1,5 +1,5 @@
-// The wire over the WebSocket that browsers have, and Node too: connect, the broker's proof, signed hello, requests and
-// pushes, and coming back with backoff. Uses nothing that a browser lacks.
+// The wire over the WebSocket of browsers, which Node has too: connect, the broker's proof, signed hello, requests and
+// pushes, and reconnecting with backoff. It uses nothing that a browser lacks.
 import { decodeHex, encodeHex } from "@claudemesh/protocol/encoding/hex";
 import { type AnnouncedFeatures, negotiate } from "@claudemesh/protocol/features";
 import { parseOwnJsonText, StrictJsonError, writeStrictJson } from "@claudemesh/protocol/json";
@@ -18,7 +18,7 @@ import type { SealingIdentity } from "../../seal/outgoing.ts";
 import type { SpaceRequestType, SpaceWire, WireOutcome } from "../space-wire.ts";
 import { WireListeners } from "./wire-listeners.ts";
 
-/** Who connects. WebCrypto signs in its own time. */
+/** The member that connects. WebCrypto signs asynchronously. */
 export type SocketIdentity = SealingIdentity & {
   readonly meshId: string;
   /** 32 bytes in lower-case hex. */
@@ -27,26 +27,28 @@ export type SocketIdentity = SealingIdentity & {
 };
 
 export type SocketWireOptions = {
-  /** ws://, wss://, http:// or https://; the path is ours. */
+  /** ws://, wss://, http:// or https://; the wire adds the path. */
   readonly url: string;
-  /** Other brokers of the same store, to go to while that one is away. The brokers themselves may tell of more. */
+  /**
+   * Other brokers of the same store, used while the first cannot be reached. The brokers themselves may announce more.
+   */
   readonly brokers?: readonly string[];
   readonly identity: SocketIdentity;
   /** Program and version, for the broker's log. */
   readonly agent: string;
-  /** The broker's key, from the invite or from `[mesh]` in config.toml. Absent: the first one that is proven is believed. */
+  /** The broker's key, from the invite or from `[mesh]` in config.toml. Absent: the first proven key is trusted. */
   readonly brokerKey?: string;
   readonly connectBackoff?: BackoffBounds;
   readonly connectTimeoutMs?: number;
   readonly requestTimeoutMs?: number;
-  /** Silence after which the broker is asked something, and hung up on if it does not answer. */
+  /** After this silence a request is sent to the broker, and the connection is closed if it gets no answer. */
   readonly pingIdleMs?: number;
 };
 
 type Fields = Readonly<Record<string, unknown>>;
 
 const agentCharacters = 128;
-/** Nobody here waits for answers that come too late. */
+/** This wire has no use for answers after their time-out. */
 const lateAnswersMax = 0;
 const normalClosure = 1000;
 const timing = { connectTimeoutMs: 10_000, requestTimeoutMs: 30_000, pingIdleMs: 30_000 };
@@ -90,7 +92,7 @@ class SocketWire implements SpaceWire {
     }
     const id = this.#requests.nextId();
     const text = writeStrictJson({ ...input, type, id });
-    // The broker would say so by dropping the connection, and what is sent again would drop the next one.
+    // The broker would refuse it by closing the connection, and sending it again would close the next one.
     const refusal = text.length < limits.jsonMembers ? undefined : refuseManyValues(new TextEncoder().encode(text));
     if (refusal !== undefined) {
       return Promise.resolve({ type: "answered", status: refusal.status, body: refusal.toBody() });
@@ -138,7 +140,7 @@ class SocketWire implements SpaceWire {
   }
 
   #receive(socket: WebSocket, data: unknown): void {
-    // A broker that has not answered the hello has nothing long to say.
+    // A broker that has not answered the hello has no long frame to send.
     const fits = typeof data === "string" && (this.#isUp || data.length <= limits.helloFrameBytes);
     const frame = fits ? parseFrame(data) : undefined;
     if (frame === undefined || typeof frame.type !== "string") {
@@ -150,7 +152,7 @@ class SocketWire implements SpaceWire {
       void this.#greet(socket, frame, this.#nonce);
       this.#nonce = undefined;
     } else if (this.#session === undefined) {
-      // A kind that is not known yet is passed over; nothing else means anything before the proof.
+      // An unknown kind of frame is ignored; before the proof no other frame means anything.
       if (["challenge", "reply"].includes(frame.type)) this.#end(undefined, "the broker has not proven its key");
     } else if (frame.type === "reply") {
       this.#reply(frame);
@@ -161,7 +163,10 @@ class SocketWire implements SpaceWire {
     }
   }
 
-  /** What cannot prove the key is not our broker: this side comes back later, and believes nothing that it says. */
+  /**
+   * A peer that cannot prove the key is not our broker: this side reconnects later, and ignores everything that it
+   * sends.
+   */
   async #greet(socket: WebSocket, proof: Fields, client_nonce: string): Promise<void> {
     const isCurrent = () => this.#socket === socket && socket.readyState === WebSocket.OPEN;
     const { meshId: mesh_id, publicKey: pubkey, sign } = this.#options.identity;
@@ -224,7 +229,7 @@ class SocketWire implements SpaceWire {
     if (Array.isArray(brokers)) this.#route.learn(brokers.filter((url) => typeof url === "string"));
   }
 
-  /** Browsers cannot ping: a small question does as well, and one that is not answered tells of a dead socket. */
+  /** Browsers cannot ping, so a small request is sent instead; a missing answer shows a dead socket. */
   #heard(): void {
     const pingIdleMs = this.#options.pingIdleMs ?? timing.pingIdleMs;
     this.#wait(pingIdleMs, () => {
@@ -233,13 +238,13 @@ class SocketWire implements SpaceWire {
     });
   }
 
-  /** There is one thing to wait for at a time: the connection, the next word, or the next try. */
+  /** There is one thing to wait for at a time: the connection, the next frame, or the next try. */
   #wait(delayMs: number, then: () => void): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(then, delayMs);
   }
 
-  /** `why` is for the other side: a close frame says what it is for. */
+  /** `why` is for the other side, as the text of the close frame. */
   #end(stopped?: string, why = stopped ?? "this client connects anew"): void {
     const socket = this.#socket;
     if (socket === undefined && stopped === undefined) return;
@@ -273,7 +278,7 @@ function isHex(value: unknown, characters: number): value is string {
   return typeof value === "string" && value.length === characters && /^[0-9a-f]+$/.test(value);
 }
 
-/** Whether the broker that is named in it has signed it. */
+/** Whether the broker that the proof names has signed it. */
 async function isProof(proof: Parameters<typeof proofBytes>[0], signature: unknown): Promise<boolean> {
   if (!isHex(proof.broker_key, 64) || !isHex(signature, 128)) return false;
   const [key, signed] = [decodeHex(proof.broker_key), decodeHex(signature)];
@@ -282,7 +287,7 @@ async function isProof(proof: Parameters<typeof proofBytes>[0], signature: unkno
     const imported = await crypto.subtle.importKey("raw", key, "Ed25519", false, ["verify"]);
     return await crypto.subtle.verify("Ed25519", imported, signed, proofBytes(proof) as Uint8Array<ArrayBuffer>);
   } catch {
-    // Some curves' points are refused by some browsers: what cannot be checked is not proven.
+    // Some browsers refuse some curve points: a proof that cannot be checked is no proof.
     return false;
   }
 }

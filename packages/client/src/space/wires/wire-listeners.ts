@@ -1,4 +1,4 @@
-// Those who listen to one wire: several spaces share a connection.
+// The listeners of one wire: several spaces share a connection.
 import type { WireEvents } from "../space-wire.ts";
 
 export class WireListeners {
@@ -9,7 +9,7 @@ export class WireListeners {
   add(events: WireEvents): () => void {
     this.#listeners.add(events);
     const stopped = this.#stopped;
-    // Who comes too late hears it too, after it has taken its place.
+    // A late listener is called too, after its registration.
     if (stopped !== undefined) queueMicrotask(() => this.#listeners.has(events) && events.onDown(stopped));
     return () => this.#listeners.delete(events);
   }
