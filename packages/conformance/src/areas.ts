@@ -1,4 +1,4 @@
-// The areas that the kit knows. Each is whole before it stands here.
+// The areas of the kit. An area is listed here once it is complete.
 import { brokerArea } from "./areas/broker/area.ts";
 import { daemonArea } from "./areas/daemon/area.ts";
 import { registrarArea } from "./areas/registrar/area.ts";

@@ -104,9 +104,9 @@ describe("claudemesh-conformance", () => {
     expect((await run(["broker"])).err).toContain("--url <url> is missing");
     expect((await run(["daemon"])).err).toContain("--socket <path>");
     expect((await run(["daemon", "--url", "http://127.0.0.1:1"])).err).toContain("--token-file");
-    const nobody = await run(["broker", "--url", "http://127.0.0.1:1", "--json"]);
-    expect(nobody.code).toBe(2);
-    expect(JSON.parse(nobody.out)).toMatchObject({
+    const unreachable = await run(["broker", "--url", "http://127.0.0.1:1", "--json"]);
+    expect(unreachable.code).toBe(2);
+    expect(JSON.parse(unreachable.out)).toMatchObject({
       error: "cannot_begin",
       message: expect.stringContaining("Nothing answers"),
     });

@@ -1,5 +1,5 @@
-// `claudemesh-conformance`: reads the words, runs an area, prints, and answers with an exit code: 0 all that ran passed,
-// 1 something missed the contract, 2 wrong usage or nothing to talk to.
+// `claudemesh-conformance`: reads the arguments, runs an area, prints, and exits with a code: 0 all that ran passed, 1
+// something missed the contract, 2 wrong usage or no server to test.
 import { parseArgs } from "node:util";
 import { areas } from "./areas.ts";
 import { CannotBegin } from "./frame/endings.ts";

@@ -1,4 +1,4 @@
-// The words of --help, made of what the areas declare.
+// The text of --help, made of the options that the areas declare.
 import type { OptionSpec } from "./frame/options.ts";
 import type { Area } from "./frame/scenario.ts";
 

@@ -1,4 +1,4 @@
-// The published vectors, read from the protocol package, and the fingerprint of a request as the contract has it.
+// The published vectors, read from the protocol package, and the fingerprint of a request according to the contract.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -48,7 +48,7 @@ export function fingerprintOf(send: object): string {
   return Buffer.from(fingerprint(sha256, readAcceptRequest(send as AcceptRequest).envelope)).toString("hex");
 }
 
-/** A request whose meta is given as text, as the very text that is sent. */
+/** The exact text of a request whose meta is given as text. */
 export function writeWithMeta(fields: object, metaJson: string | undefined): string {
   if (metaJson === undefined) return JSON.stringify(fields);
   return `${JSON.stringify(fields).slice(0, -1)},"meta":${metaJson}}`;

@@ -1,14 +1,15 @@
-// 1.1 as both layers keep it: what is refused at the edge because two different requests could otherwise hash alike, and
-// what counts for the fingerprint. Broker and daemon name their fields differently; the rules are the same.
+// 1.1 as both layers keep it: what is refused at the boundary because two different requests could otherwise have the
+// same hash, and which fields the fingerprint covers. Broker and daemon name their fields differently; the rules are
+// the same.
 import { type Answer, expectRefusal } from "../frame/expect.ts";
 import { type Scenario, scenario } from "../frame/scenario.ts";
 import { type JsonVectors, readVectors, writeWithMeta } from "../vectors.ts";
 
 export type EdgePorts<World> = {
   readonly fresh: (world: World, what: string) => string;
-  /** Sends the very text or bytes to the call that takes messages. */
+  /** Sends exactly this text or these bytes to the call that accepts messages. */
   readonly post: (world: World, raw: string | Uint8Array) => Promise<Answer>;
-  /** A sound request; `textField` of it is "x". */
+  /** A valid request; its `textField` is "x". */
   readonly fields: (world: World, id: string) => Readonly<Record<string, unknown>>;
   readonly textField: "body" | "message";
   readonly expectAccepted: (answer: Answer) => void;
@@ -20,7 +21,7 @@ const aKey = (digit: string) => digit.repeat(64);
 export function edgeScenarios<World>(ports: EdgePorts<World>): readonly Scenario<World>[] {
   const { post, fields, fresh, textField } = ports;
 
-  /** Refused, and the id stays free. */
+  /** Expects a refusal after which the id is still free. */
   const expectRefused = async (world: World, raw: (id: string) => string | Uint8Array, error?: string) => {
     const id = fresh(world, "refused");
     expectRefusal(await post(world, raw(id)), 400, error);
@@ -71,7 +72,7 @@ function strictness<World>(ports: EdgePorts<World>, refusals: Refusals<World>): 
       "documents that two readers could read differently are refused by their reason",
       async (world) => {
         for (const { text: document, hex, reason } of readVectors<JsonVectors>("json").refuse) {
-          // The vectors have bounds of their own for these two.
+          // The vectors have their own bounds for these two.
           if (reason === "too_deep" || reason === "too_large") continue;
           const raw = hex === undefined ? (document ?? "") : Buffer.from(hex, "hex");
           expectRefusal(await post(world, raw), 400, reason);
@@ -158,7 +159,7 @@ function counting<World>({
   ];
 }
 
-/** An integer that only a double holds is written so that it is read as one. */
+/** An integer that only a double can hold is written so that it is read as a double. */
 function markDoubles(canonical: string): string {
   return canonical.replace(/"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*/g, (token) => {
     return /^-?[0-9]{16,}$/.test(token) ? `${token}e0` : token;

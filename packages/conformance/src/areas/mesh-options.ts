@@ -1,4 +1,4 @@
-// What areas that try a broker need to be told: where it serves, and how the kit gets a mesh with members.
+// The options of areas that test a broker: its address, and how the kit gets a mesh with members.
 import type { OptionSpec } from "../frame/options.ts";
 
 export const meshOptions: readonly OptionSpec[] = [

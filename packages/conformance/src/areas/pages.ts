@@ -1,11 +1,11 @@
-// Lists that come in pages: all of their items, in their order.
+// Lists in pages: all of their items, in their order.
 import { expectAnswer, expectThat, itemsOf } from "../frame/expect.ts";
 import type { HttpAnswer } from "../transport/http.ts";
 import type { Caller } from "./broker/world.ts";
 
 type Item = Readonly<Record<string, unknown>>;
 
-/** Goes on behind each page's cursor until there is none; one that comes twice would never end. */
+/** Follows each page's cursor until there is none. A cursor that comes twice would never end, so it is a miss. */
 export async function readPages(
   caller: Caller,
   path: string,

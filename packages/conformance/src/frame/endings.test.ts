@@ -1,4 +1,4 @@
-// What a miss tells whoever reads the report, and what it keeps to itself.
+// What a miss shows the reader of a report, and what it hides.
 import { expect, test } from "vitest";
 import { Miss } from "./endings.ts";
 

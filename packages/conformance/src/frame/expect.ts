@@ -1,5 +1,4 @@
-// The questions that scenarios ask of answers. Each that is answered otherwise ends its scenario with a Miss that names
-// the request.
+// The checks that scenarios make on answers. A failed check ends its scenario with a Miss that names the request.
 import { setTimeout as sleep } from "node:timers/promises";
 import { canonicalJson } from "@claudemesh/protocol/canonical";
 import { errorCatalogue } from "@claudemesh/protocol/error-catalogue";
@@ -7,14 +6,14 @@ import type { JsonValue } from "@claudemesh/protocol/json";
 import { Miss } from "./endings.ts";
 import { aBoolean, aText, findDifference, type Pattern, show } from "./pattern.ts";
 
-/** An answer over HTTP or in a reply frame, with the request that it answers, written for people. */
+/** An answer over HTTP or in a reply frame, with its request in a form for people. */
 export type Answer = {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
   readonly request: string;
 };
 
-/** Fails unless the status is the one (or one of those) wanted and the body fits. */
+/** Fails unless the status is the wanted one (or one of them) and the body matches. */
 export function expectAnswer<A extends Answer>(answer: A, status: number | readonly number[], body: Pattern = {}): A {
   const statuses = typeof status === "number" ? [status] : status;
   if (!statuses.includes(answer.status)) {
@@ -29,7 +28,7 @@ export function expectAnswer<A extends Answer>(answer: A, status: number | reado
   return answer;
 }
 
-/** A refusal in the one shape that all of them have; a code that the catalogue knows has its class there. */
+/** A refusal in the one shape that all have; a code of the catalogue must have its status and class from there. */
 export function expectRefusal<A extends Answer>(
   answer: A,
   status: number,
@@ -38,11 +37,11 @@ export function expectRefusal<A extends Answer>(
 ): A {
   expectAnswer(answer, status, { error: error ?? aText, message: aText, retryable: aBoolean, ...more });
   const code = String(answer.body.error);
-  const known = Object.entries(errorCatalogue).find(([name]) => name === code)?.[1];
-  if (known !== undefined) {
-    // What the contract of spaces names has its name beside the code.
-    const named = "name" in known ? { name: known.name } : {};
-    expectAnswer(answer, known.status, { retryable: known.retryable, ...named });
+  const entry = Object.entries(errorCatalogue).find(([name]) => name === code)?.[1];
+  if (entry !== undefined) {
+    // An error that the contract of spaces names has its name beside the code.
+    const named = "name" in entry ? { name: entry.name } : {};
+    expectAnswer(answer, entry.status, { retryable: entry.retryable, ...named });
   } else expectThat(/^[a-z][a-z0-9_]*$/.test(code), "error: a stable code in snake_case", code, answer.request);
   return answer;
 }
@@ -74,7 +73,7 @@ export function itemsOf(answer: Answer): readonly Readonly<Record<string, unknow
 
 const patienceMs = 20_000;
 
-/** Asks again until the answer is there. Waits for a state; the bound only ends a scenario that has failed. */
+/** Asks again until there is an answer. It waits for a state; the time limit only ends a scenario that has failed. */
 export async function eventually<T>(
   expected: string,
   ask: () => Promise<{ readonly found: T } | { readonly got: unknown; readonly request: string }>,

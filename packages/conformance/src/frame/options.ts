@@ -1,5 +1,5 @@
 // The options that areas declare, and their values. A secret may be given by file or environment, so that it need not
-// stand in a command line that every user of the machine can read.
+// be on a command line that every user of the machine can read.
 import { readFileSync } from "node:fs";
 import { CannotBegin } from "./endings.ts";
 
@@ -8,7 +8,7 @@ export type OptionSpec = {
   /** What the value is, for --help: `<url>`. */
   readonly value: string;
   readonly help: string;
-  /** Also taken from this environment variable, and from the file that `--<flag>-file` names. */
+  /** Also read from this environment variable, and from the file that `--<flag>-file` names. */
   readonly secretEnv?: string;
   readonly repeatable?: boolean;
 };

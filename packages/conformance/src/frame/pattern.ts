@@ -1,5 +1,5 @@
-// What an answer has to look like: literal values, rules with words for people, objects that name the fields they care
-// about (others are free, because answers may gain fields), arrays item by item.
+// The expected form of an answer: literal values, rules with a description for people, objects that name the fields
+// that matter (others are allowed, because answers may gain fields), arrays item by item.
 import { isUlid, isUuidV7 } from "@claudemesh/protocol/ids";
 
 class Rule {
@@ -40,14 +40,14 @@ export const aHistoryId = new Rule(
   "a whole number from 1",
   (value) => Number.isSafeInteger(value) && Number(value) > 0,
 );
-/** Milliseconds since the epoch, and of this century: seconds would be far too small. */
+/** Milliseconds since the epoch, and in this century: seconds would be far too small. */
 export const aTime = new Rule("a time in integer milliseconds", (value) => {
   return Number.isSafeInteger(value) && Number(value) > 1_000_000_000_000;
 });
 export const oneOf = (...values: readonly (string | number | null)[]) =>
   new Rule(`one of ${values.map(show).join(", ")}`, (value) => values.some((each) => each === value));
 
-/** The first place where the value is not what the pattern says. */
+/** The first path at which the value does not match the pattern. */
 export function findDifference(pattern: Pattern, value: unknown, path = ""): Difference | undefined {
   if (pattern instanceof Rule) {
     return pattern.accepts(value) ? undefined : { path, expected: pattern.says, got: show(value) };

@@ -1,5 +1,5 @@
-// What a run prints: a table by section with the reasons of what was skipped, then each miss with what shows it; or the
-// same as one JSON value.
+// The output of a run: a table by section with the reasons of skipped scenarios, then each miss with its evidence; or
+// the same as one JSON value.
 import type { ScenarioResult } from "./run.ts";
 import type { Area, ScenarioInfo } from "./scenario.ts";
 import { sectionTitles, sortSections } from "./sections.ts";
@@ -40,7 +40,7 @@ export function reportText(area: Area, results: readonly ScenarioResult[]): stri
   return lines.join("\n");
 }
 
-/** One line per reason, with the scenarios that it kept from running. */
+/** One line per reason, with the scenarios that were skipped for it. */
 function reasons(skipped: readonly ScenarioResult[]): string[] {
   const byReason = new Map<string, string[]>();
   for (const { id, reason = "" } of skipped) byReason.set(reason, [...(byReason.get(reason) ?? []), id]);

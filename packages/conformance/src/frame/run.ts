@@ -1,4 +1,4 @@
-// Runs the chosen scenarios of one area against one target, one after the other, and says how each ended.
+// Runs the chosen scenarios of one area against one target, one after the other, and reports how each ended.
 
 import { Miss, type MissFacts, Skipped } from "./endings.ts";
 import type { OptionValues } from "./options.ts";
@@ -12,7 +12,7 @@ export type ScenarioResult = ScenarioInfo & {
   readonly miss?: MissFacts;
 };
 
-/** `only` names sections (with all below them) or ids; nothing means all. */
+/** `only` names sections (with all below them) or ids; an empty list means all. */
 export function chooseScenarios(area: Area, only: readonly string[]): readonly ScenarioInfo[] {
   if (only.length === 0) return area.scenarios;
   return area.scenarios.filter((each) => only.some((wanted) => isMeant(each, wanted)));
@@ -57,7 +57,7 @@ async function runOne(info: ScenarioInfo, run: () => Promise<void>, timeoutMs: n
   } catch (error) {
     if (error instanceof Skipped) return end({ outcome: "skipped", reason: error.message });
     if (error instanceof Miss) return end({ outcome: "failed", miss: error.facts });
-    // Whatever else stopped the scenario, it has not been shown, and its stack helps whoever looks.
+    // Any other error stopped the scenario before it showed anything; its stack helps the reader.
     const got = error instanceof Error ? (error.stack ?? error.message) : String(error);
     return end({ outcome: "failed", miss: { expected: says, got, request: "(see the stack)" } });
   }

@@ -1,5 +1,5 @@
-// What a scenario and an area are. An area is one kind of server that the kit knows; adding one is a folder below areas/
-// and a line in areas.ts.
+// The types of scenarios and areas. An area is one kind of server that the kit can test; adding one takes a folder
+// below areas/ and a line in areas.ts.
 import type { OptionSpec, OptionValues } from "./options.ts";
 
 export type ScenarioInfo = {
@@ -13,7 +13,7 @@ export type ScenarioInfo = {
 
 export type Scenario<World> = ScenarioInfo & { readonly run: (world: World) => Promise<void> };
 
-/** `name` is what stands behind the section in the id. */
+/** `name` is the part of the id after the section. */
 export function scenario<World>(
   section: string,
   name: string,
@@ -23,7 +23,7 @@ export function scenario<World>(
   return { id: `${section}-${name}`, section, says, run };
 }
 
-/** One open target, ready to be tried. */
+/** One open target, ready for scenarios. */
 type OpenArea = {
   readonly run: (id: string) => Promise<void>;
   readonly close: () => Promise<void>;
@@ -41,7 +41,7 @@ export type Area = {
 export type AreaDefinition<World> = Omit<Area, "open" | "scenarios"> & {
   readonly scenarios: readonly Scenario<World>[];
   readonly open: (options: OptionValues) => Promise<World>;
-  /** After each scenario, however it ended: connections are closed, faults are taken back. */
+  /** Runs after each scenario, however it ended: connections are closed, faults are removed. */
   readonly tidy: (world: World) => Promise<void>;
   readonly close: (world: World) => Promise<void>;
 };

@@ -1,5 +1,5 @@
 // A TCP proxy that cuts the connection between commit and answer: it passes the request on, waits for the whole reply,
-// keeps it, and closes the connection that waits for it. So a retry can be held against the answer that was lost.
+// keeps it, and closes the connection that waits for it. So a retry can be compared with the answer that was lost.
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { Miss, Skipped } from "../frame/endings.ts";
@@ -9,12 +9,14 @@ import { type Frame, type PeerIdentity, SocketPeer } from "./socket-peer.ts";
 
 type CuttingProxy = {
   readonly port: number;
-  /** What the server answered and nobody heard. */
+  /** What the server answered and the client did not receive. */
   readonly swallowed: () => Buffer;
   readonly stop: () => void;
 };
 
-/** With a marker it passes everything until a client's bytes hold it, and swallows what is answered from then on. */
+/**
+ * With a marker it passes everything until a client's bytes contain it, and keeps every later answer from the client.
+ */
 async function startCuttingProxy(target: HttpTarget, marker?: string): Promise<CuttingProxy> {
   if (target.type === "tcp" && target.secure) {
     throw new Skipped("the proxy that loses answers cannot look into TLS; give an http address");
@@ -61,7 +63,7 @@ async function startCuttingProxy(target: HttpTarget, marker?: string): Promise<C
   };
 }
 
-/** Sends a frame that holds the marker, as a client, on a connection that is lost with the reply. */
+/** Sends a frame that contains the marker, as a client, on a connection that is lost with the reply. */
 export async function loseReply(target: HttpTarget, member: PeerIdentity, frame: Frame, marker: string): Promise<void> {
   const proxy = await startCuttingProxy(target, marker);
   try {
@@ -75,7 +77,7 @@ export async function loseReply(target: HttpTarget, member: PeerIdentity, frame:
   expectThat(proxy.swallowed().length > 0, "a reply that the proxy kept", "none", `frame ${frame.type} ${marker}`);
 }
 
-/** Sends a request whose answer gets lost on the way, and returns what it was. */
+/** Sends a request whose answer is lost on the way, and returns that answer. */
 export async function loseAnswer(target: HttpTarget, call: HttpCall): Promise<HttpAnswer> {
   const proxy = await startCuttingProxy(target);
   const through: HttpTarget = { type: "tcp", host: "127.0.0.1", port: proxy.port, secure: false };

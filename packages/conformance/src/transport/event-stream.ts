@@ -1,8 +1,8 @@
-// A reader of server-sent events: what the daemon's GET /v1/events says, one event after the other, each wait bounded.
+// A reader of server-sent events: the daemon's GET /v1/events, one event after the other, each wait with a time limit.
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { Miss } from "../frame/endings.ts";
 import { show } from "../frame/pattern.ts";
-import { describeCall, type HttpCall, type HttpTarget } from "./http.ts";
+import { addressOf, describeCall, type HttpCall, type HttpTarget } from "./http.ts";
 
 export type ServerEvent = { readonly event: string; readonly id: string; readonly data: string };
 
@@ -27,13 +27,12 @@ export class EventStream {
   }
 
   static open(target: HttpTarget, call: HttpCall): Promise<EventStream> {
-    const place = target.type === "unix" ? { socketPath: target.path } : { host: target.host, port: target.port };
     const headers = { ...(call.token === undefined ? {} : { authorization: `Bearer ${call.token}` }), ...call.headers };
     const request = describeCall(call);
     return new Promise((resolve, reject) => {
       const fail = (error: Error) => reject(new Miss({ expected: "a stream of events", got: error.message, request }));
       const outgoing = httpRequest(
-        { ...place, method: call.method, path: call.path, headers, agent: false },
+        { ...addressOf(target), method: call.method, path: call.path, headers, agent: false },
         (incoming) => {
           resolve(new EventStream(outgoing, incoming, request));
         },
@@ -43,7 +42,7 @@ export class EventStream {
     });
   }
 
-  /** The next event that is wanted; others before it are passed over. */
+  /** The next matching event; others before it are skipped. */
   async next(what: string, wants: (event: ServerEvent) => boolean, boundMs = patienceMs): Promise<ServerEvent> {
     const passed: ServerEvent[] = [];
     const deadlineMs = performance.now() + boundMs;
@@ -77,7 +76,7 @@ export class EventStream {
         const [name = "", ...value] = line.split(":");
         if (name !== "") fields[name] = value.join(":").replace(/^ /, "");
       }
-      // A comment that keeps the connection alive has no data, and is no event.
+      // A comment that keeps the connection alive has no data, and is not an event.
       if (fields.data === "") continue;
       this.#events.push({ event: String(fields.event), id: String(fields.id), data: String(fields.data) });
     }

@@ -1,5 +1,5 @@
-// One HTTP request over TCP, TLS or a Unix socket, sent exactly as it is asked for: headers and body bytes are the
-// caller's, right or wrong. Each answer carries its request, written for people and without secrets.
+// One HTTP request over TCP, TLS or a Unix socket, sent exactly as given: the caller chooses headers and body bytes,
+// valid or not. Each answer carries its request in a form for people and without secrets.
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { parseOwnJsonText } from "@claudemesh/protocol/json";
@@ -16,17 +16,17 @@ export type HttpCall = {
   readonly path: string;
   readonly token?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
-  /** What a report shows in place of the path, where that holds a secret. */
+  /** Shown in a report in place of the path, where the path contains a secret. */
   readonly shownPath?: string;
   /** Sent as JSON. */
   readonly json?: unknown;
-  /** Sent as it is, in place of `json`. */
+  /** Sent unchanged, in place of `json`. */
   readonly raw?: string | Uint8Array;
 };
 
 export type HttpAnswer = Answer & { readonly headers: IncomingHttpHeaders; readonly text: string };
 
-/** The connection ended, or nothing listened, before an answer came. */
+/** The connection ended before an answer came, or no server listened. */
 export class NoAnswer extends Error {
   override readonly name = "NoAnswer";
 }
@@ -63,35 +63,42 @@ function showRaw(raw: string | Uint8Array): string {
   return text.length > 600 ? `${text.slice(0, 600)}… (${text.length} characters)` : text;
 }
 
-/** Rejects with NoAnswer where none came. */
+/** The target in the form that Node's requests take. */
+export function addressOf(target: HttpTarget) {
+  return target.type === "unix" ? { socketPath: target.path } : { host: target.host, port: target.port };
+}
+
+/** Rejects with NoAnswer where no answer came. */
 export function exchange(target: HttpTarget, call: HttpCall): Promise<HttpAnswer> {
   const payload = call.raw ?? (call.json === undefined ? undefined : JSON.stringify(call.json));
   const headers: Record<string, string> = { connection: "close" };
   if (payload !== undefined) headers["content-type"] = "application/json";
   if (call.token !== undefined) headers.authorization = `Bearer ${call.token}`;
   Object.assign(headers, call.headers);
-  const place = target.type === "unix" ? { socketPath: target.path } : { host: target.host, port: target.port };
   const send = target.type === "tcp" && target.secure ? httpsRequest : httpRequest;
   const request = describeCall(call);
   return new Promise((resolve, reject) => {
     const fail = (error: Error) =>
       reject(new NoAnswer(`${call.method} ${call.shownPath ?? call.path}: ${error.message}`, { cause: error }));
-    const outgoing = send({ ...place, method: call.method, path: call.path, headers, agent: false }, (incoming) => {
-      const chunks: Buffer[] = [];
-      incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
-      incoming.on("error", fail);
-      incoming.on("end", () => {
-        const text = Buffer.concat(chunks).toString("utf8");
-        resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, text, body: readBody(text), request });
-      });
-    });
+    const outgoing = send(
+      { ...addressOf(target), method: call.method, path: call.path, headers, agent: false },
+      (incoming) => {
+        const chunks: Buffer[] = [];
+        incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
+        incoming.on("error", fail);
+        incoming.on("end", () => {
+          const text = Buffer.concat(chunks).toString("utf8");
+          resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, text, body: readBody(text), request });
+        });
+      },
+    );
     outgoing.setTimeout(timeoutMs, () => outgoing.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)));
     outgoing.on("error", fail);
     outgoing.end(payload);
   });
 }
 
-/** The same, where an answer is owed. */
+/** The same, where the lack of an answer is a miss. */
 export async function ask(target: HttpTarget, call: HttpCall): Promise<HttpAnswer> {
   try {
     return await exchange(target, call);
@@ -101,7 +108,7 @@ export async function ask(target: HttpTarget, call: HttpCall): Promise<HttpAnswe
   }
 }
 
-/** The object that the text is; an empty one where it is something else. */
+/** The object in the text; an empty one where the text is something else. */
 export function readBody(text: string): Record<string, unknown> {
   try {
     const value = parseOwnJsonText(text);

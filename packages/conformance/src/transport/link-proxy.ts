@@ -1,6 +1,6 @@
 // Stands between a daemon and its broker, as a WebSocket server to one and a client to the other. It passes frames on
-// until a scenario tells it otherwise: to swallow one, to answer in the broker's place, to change what the broker says,
-// to cut the connection, or to be away.
+// until a scenario asks otherwise: to swallow one, to answer in place of the broker, to change what the broker sends,
+// to cut the connection, or to be unreachable.
 // Why: docs/decisions/0041.
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
@@ -14,15 +14,17 @@ import { needed } from "../frame/endings.ts";
 import type { MemberKeys } from "./member-keys.ts";
 import type { Frame } from "./socket-peer.ts";
 
-/** `instead`: upwards it is what the daemon hears in place of an answer; downwards it takes the frame's place. */
+/** `instead`: from the daemon, it is the answer that the daemon gets; from the broker, it replaces the frame. */
 type Verdict = "pass" | "swallow" | "cut" | { readonly instead: object };
 
 export type LinkRules = {
-  /** What the daemon says. */
+  /** For frames from the daemon. */
   readonly up?: (frame: Frame) => Verdict;
-  /** What the broker says. */
+  /** For frames from the broker. */
   readonly down?: (frame: Frame) => Verdict;
-  /** What the broker announces instead; needs its key, because daemons believe only what it has signed. */
+  /**
+   * The announcement in place of the broker's; needs the broker's key, because daemons trust only what it has signed.
+   */
   readonly announce?: (features: Features) => object;
 };
 
@@ -39,8 +41,8 @@ export class LinkProxy {
   readonly #brokerKeys: MemberKeys | undefined;
   #rules: LinkRules = {};
   #away = false;
-  /** What the daemon has said, as text, since the last `forget`. */
-  readonly said: string[] = [];
+  /** The frames of the daemon, as text, since the last `forget`. */
+  readonly sentByDaemon: string[] = [];
   /** The codes with which the daemon has closed. */
   readonly closes: number[] = [];
 
@@ -63,17 +65,17 @@ export class LinkProxy {
     return new LinkProxy(server, broker, brokerKeys);
   }
 
-  /** Throws Skipped where the proxy cannot announce anything in the broker's name. */
+  /** Throws Skipped where the proxy does not have the broker's key and cannot announce anything. */
   needKey(): void {
     needed(this.#brokerKeys, "--broker-key: the key that the broker signs what it announces with");
   }
 
-  /** Until the next call; nothing given means that everything passes. */
+  /** Holds until the next call; without rules everything passes. */
   rule(rules: LinkRules): void {
     this.#rules = rules;
   }
 
-  /** Cuts what is open and lets nobody in. */
+  /** Cuts open connections and accepts no new ones. */
   goAway(): void {
     this.#away = true;
     this.cut();
@@ -90,7 +92,7 @@ export class LinkProxy {
   reset(): void {
     this.#away = false;
     this.#rules = {};
-    this.said.length = 0;
+    this.sentByDaemon.length = 0;
     this.closes.length = 0;
   }
 
@@ -117,7 +119,7 @@ export class LinkProxy {
     let connect: Frame = {};
     daemon.on("message", (data) => {
       const text = data.toString();
-      this.said.push(text);
+      this.sentByDaemon.push(text);
       if (connect.type === undefined) connect = readFrame(text);
       const verdict = this.#rules.up?.(readFrame(text)) ?? "pass";
       if (verdict === "pass") toBroker(text);
@@ -140,7 +142,7 @@ export class LinkProxy {
       this.closes.push(code);
       end();
     });
-    // What the broker ends, the daemon must see ended in the same way.
+    // When the broker ends a connection, the daemon must see the same end.
     broker.on("close", (code, reason) => {
       if (code >= 1000 && code !== 1005 && code !== 1006) daemon.close(code, reason);
       else end();
@@ -148,7 +150,7 @@ export class LinkProxy {
     for (const socket of [daemon, broker]) socket.on("error", end);
   }
 
-  /** Over the same nonces, so that the broker takes the hello that answers it. */
+  /** Signed over the same nonces, so that the broker accepts the hello that answers it. */
   #announceAnew(connect: Frame, proof: Frame, announce: NonNullable<LinkRules["announce"]>): object {
     const keys = needed(this.#brokerKeys, "--broker-key");
     const features = announce(proof.features as Features) as AnnouncedFeatures;

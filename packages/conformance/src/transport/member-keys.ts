@@ -16,12 +16,12 @@ export function createMemberKeys(): MemberKeys {
 /** The key that a broker signs with, from the 64 hex characters of its file. */
 export function brokerKeysFrom(seedHex: string): MemberKeys {
   if (!/^[0-9a-f]{64}$/.test(seedHex)) throw new CannotBegin("--broker-key is not 64 characters of lower-case hex.");
-  // RFC 8410: what stands before the 32 bytes of a secret key in PKCS #8.
+  // RFC 8410: the bytes before the 32 bytes of a secret key in PKCS #8.
   const der = Buffer.from(`302e020100300506032b657004220420${seedHex}`, "hex");
   return keysOf(createPrivateKey({ key: der, format: "der", type: "pkcs8" }));
 }
 
-/** Whether the holder of this key has signed these bytes. */
+/** Checks that the holder of this key has signed these bytes. */
 export function isSignedBy(pubkey: string, bytes: Uint8Array, signature: string): boolean {
   if (!/^[0-9a-f]{64}$/.test(pubkey) || !/^[0-9a-f]{128}$/.test(signature)) return false;
   const der = Buffer.from(`302a300506032b6570032100${pubkey}`, "hex");

@@ -1,5 +1,5 @@
-// A WebSocket peer that says what it is told to, right or wrong, and keeps what comes back. No retries. Every wait is
-// bounded and ends in a Miss that says what was waited for.
+// A WebSocket peer that sends whatever a scenario asks, valid or not, and keeps what comes back. No retries. Every wait
+// has a time limit and ends in a Miss that says what it waited for.
 import { randomBytes } from "node:crypto";
 import { type JsonObject, parseOwnJsonText } from "@claudemesh/protocol/json";
 import { connectPath, protocolVersion } from "@claudemesh/protocol/wire/frames";
@@ -36,7 +36,7 @@ export class SocketPeer {
       perMessageDeflate: false,
       ...(unmasked ? { generateMask: (mask: Buffer) => mask.fill(0) } : {}),
     });
-    // A close follows every error and is what scenarios look at.
+    // A close follows every error, and scenarios check the close.
     this.#socket.on("error", () => undefined);
     this.#socket.on("message", (data) => this.#receive(data));
     this.#closed = new Promise((resolve) => {
@@ -49,8 +49,8 @@ export class SocketPeer {
   }
 
   /**
-   * Resolves with the broker's proof for this mesh there; nothing has been said of any member yet. `unmasked`: a proxy can
-   * read what this peer sends.
+   * Resolves with the broker's proof for this mesh; the peer has not named a member yet. `unmasked`: a proxy can read
+   * what this peer sends.
    */
   static async dial(url: string, mesh_id: string, { unmasked = false } = {}): Promise<SocketPeer> {
     const peer = await SocketPeer.open(url, unmasked);
@@ -62,14 +62,14 @@ export class SocketPeer {
     return peer;
   }
 
-  /** A socket on which nothing has been said. */
+  /** A socket on which nothing has been sent. */
   static async open(url: string, unmasked = false): Promise<SocketPeer> {
     const peer = new SocketPeer(url, unmasked);
     await peer.#opened();
     return peer;
   }
 
-  /** What this connection is made of; a broker's proof and a member's hello are signed over it. */
+  /** The nonces of this connection; a broker's proof and a member's hello are signed over them. */
   get session(): HelloSession {
     if (this.#session === undefined) throw new Error("the broker has not proven itself");
     return this.#session;
@@ -81,7 +81,7 @@ export class SocketPeer {
     return { mesh_id: meshId, pubkey: keys.pubkey, kind, signature: keys.sign(helloBytes(fields)) };
   }
 
-  /** Operations that are signed one by one are so, unless the scenario says otherwise. */
+  /** Signs those operations that need a signature of their own, unless the scenario provides one. */
   #signed(operation: string, input: object, id: number): object {
     const isSigned = Object.hasOwn(operations, operation) && isSignedOperation(operation as OperationName);
     if (!isSigned || this.#keys === undefined || "signature" in input) return input;
@@ -100,12 +100,12 @@ export class SocketPeer {
     return this.requestText(JSON.stringify({ ...this.#signed(type, input, id), type, id }), id);
   }
 
-  /** A frame with this connection's signature, to be sent here or elsewhere. */
+  /** A frame with this connection's signature, to be sent on this connection or another. */
   signedText(operation: string, id: number, input: object): string {
     return JSON.stringify({ ...this.#signed(operation, input, id), type: operation, id });
   }
 
-  /** The same with the frame's very text, which names the id. */
+  /** The same with the exact text of the frame, which contains the id. */
   async requestText(text: string, id: number): Promise<Answer> {
     this.sendText(text);
     const reply = await this.next(`a reply to ${id}`, (frame) => frame.type === "reply" && frame.id === id);
@@ -127,7 +127,7 @@ export class SocketPeer {
     return this.next("a pushed message", ({ type }) => type === "message");
   }
 
-  /** Frames that came and were not asked for. */
+  /** Frames that arrived without a request. */
   get arrived(): readonly Frame[] {
     return this.#arrived;
   }
@@ -154,7 +154,7 @@ export class SocketPeer {
     throw new Miss({ expected: "the connection's end", got: "it stays open", request: this.#lastSent });
   }
 
-  /** Reads nothing until `resume`, as a client that is stuck. */
+  /** Reads nothing until `resume`, like a stuck client. */
   pause(): void {
     this.#socket.pause();
   }
@@ -163,7 +163,7 @@ export class SocketPeer {
     this.#socket.resume();
   }
 
-  /** Ends without a word, as a crash would; resolves when this side is closed. */
+  /** Ends without a close frame, as a crash would; resolves when this side is closed. */
   drop(): Promise<PeerClose> {
     this.#socket.terminate();
     return this.#closed;

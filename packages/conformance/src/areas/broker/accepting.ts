@@ -1,4 +1,4 @@
-// 1.5: the answers of an accept, what B2 looks at, and what stands before every limit.
+// 1.5: the answers of an accept, what B2 checks, and which answers come before every limit.
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { Miss, Skipped } from "../../frame/endings.ts";
 import {
@@ -24,7 +24,7 @@ import {
   toTopic,
 } from "./world.ts";
 
-/** The same send again gets the first ids, with all that a duplicate says. */
+/** The same send again gets the first ids, and every field of a duplicate's answer. */
 async function expectDuplicate(sender: Caller, send: object, first: Answer): Promise<void> {
   const { broker_message_id, client_message_id, history_id } = first.body as Record<string, string>;
   expectAnswer(await sender.call("POST", "/messages", send), 200, {
@@ -166,7 +166,10 @@ const destinations: readonly Scenario<BrokerWorld>[] = [
   ),
 ];
 
-/** Sends over one socket until the budget is spent; the answer that says so, and a send that was accepted before. */
+/**
+ * Sends over one socket until the budget is spent; returns the answer that says so, and a send that was accepted
+ * before.
+ */
 async function spendBudget(world: BrokerWorld, sender: MeshMember, budget: number) {
   const peer = await sender.connect("client");
   const first = { client_message_id: world.fresh("spend"), destination: toMember(sender), body: "x" };

@@ -1,4 +1,4 @@
-// The broker as an area of the kit: what it needs to be told, and all that is tried.
+// The broker as an area of the kit: its options and all its scenarios.
 import { defineArea } from "../../frame/scenario.ts";
 import { budgetOption, meshOptions } from "../mesh-options.ts";
 import { acceptScenarios } from "./accepting.ts";

@@ -1,4 +1,4 @@
-// 5.1 and 5.2: every call over HTTP: who may make it, what it refuses, and what its answer looks like.
+// 5.1 and 5.2: every call over HTTP: which callers may make it, what it refuses, and the form of its answer.
 import { decodeInvite } from "@claudemesh/protocol/wire/invite";
 import {
   eventually,
@@ -17,7 +17,7 @@ import { readPages } from "../pages.ts";
 import { accept, type BrokerWorld, type Caller, strangersKey, toMember, toQueue, toTopic } from "./world.ts";
 
 const running: readonly Scenario<BrokerWorld>[] = [
-  scenario("5.1", "health", "/healthz and /readyz need nobody", async (world) => {
+  scenario("5.1", "health", "/healthz and /readyz need no token", async (world) => {
     for (const path of ["/healthz", "/readyz"]) expectAnswer(await world.ask({ method: "GET", path }), 200);
   }),
   scenario("5.1", "admin", "creating a mesh needs the broker's admin token", async (world) => {
@@ -34,7 +34,7 @@ const running: readonly Scenario<BrokerWorld>[] = [
 
 type Call = { readonly method: string; readonly path: string; readonly json?: object };
 
-/** Each call with an input that would do, were the caller known. */
+/** Each call with an input that would be accepted from a known caller. */
 function everyCall(world: BrokerWorld): readonly Call[] {
   const id = "0198c0de-0000-7000-8000-0000000000aa";
   const settle = { lease_token: id, broker_message_ids: [id] };
@@ -90,7 +90,7 @@ const guards: readonly Scenario<BrokerWorld>[] = [
     expectRefusal(await world.ask({ method: "GET", path, token: world.alice.token }), 401, "unauthorized");
   }),
   scenario("5.2", "mesh-by-id", ":mesh is the name or the id", async (world) => {
-    const path = `/v1/meshes/${world.place.meshId}/topics`;
+    const path = `/v1/meshes/${world.meshRef.meshId}/topics`;
     expectAnswer(await world.ask({ method: "GET", path, token: world.alice.token }), 200, { items: aList });
   }),
   scenario(
@@ -136,7 +136,7 @@ const guards: readonly Scenario<BrokerWorld>[] = [
     },
   ),
   scenario("5.2", "json-only", "a body that is not declared as JSON, or is none, is refused", async (world) => {
-    const call = { method: "POST", path: `/v1/meshes/${world.place.mesh}/topics`, token: world.alice.token };
+    const call = { method: "POST", path: `/v1/meshes/${world.meshRef.mesh}/topics`, token: world.alice.token };
     const text = await world.ask({ ...call, raw: '{"name":"x"}', headers: { "content-type": "text/plain" } });
     expectRefusal(text, 415, "unsupported_media_type");
     for (const raw of ["", "{", "[]", "null", '"x"']) expectRefusal(await world.ask({ ...call, raw }), 400);

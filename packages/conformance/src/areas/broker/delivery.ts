@@ -1,4 +1,4 @@
-// 1.6: pushes, acks, redelivery, replay, and who sees what.
+// 1.6: pushes, acks, redelivery, replay, and which members see a message.
 import { eventually, expectAnswer, expectEqual, expectRefusal, fieldOf, itemsOf } from "../../frame/expect.ts";
 import { absent, aHistoryId, aList, aTime, aUuidV7 } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
@@ -19,7 +19,7 @@ async function readPushes(peer: SocketPeer, lastId: string, ack: boolean): Promi
   return ids;
 }
 
-/** A member of its own, so that nothing of other scenarios is waiting for it. */
+/** A member of its own, so that no delivery of another scenario waits for it. */
 const receiver = (world: BrokerWorld) => world.join("dora");
 
 const pushes: readonly Scenario<BrokerWorld>[] = [
@@ -173,7 +173,7 @@ const visibility: readonly Scenario<BrokerWorld>[] = [
       await expectSees(world.carol, path, id, false);
     },
   ),
-  scenario("1.6", "mention-visibility", "being mentioned gives nobody sight of a message", async (world) => {
+  scenario("1.6", "mention-visibility", "being mentioned does not make a message visible", async (world) => {
     const { id, after } = await secretMessage(world);
     const path = `/mentions?of=${world.carol.pubkey}&after=${after}&limit=1000`;
     await expectSees(world.bob, path, id, true);

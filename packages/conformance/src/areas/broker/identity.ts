@@ -1,4 +1,4 @@
-// 1.1 at the broker: which requests are sound, and what their fingerprint is, as far as fate and conflicts show it.
+// 1.1 at the broker: which requests are valid, and what their fingerprint is, as far as fate and conflicts show it.
 import { expectAnswer, expectRefusal } from "../../frame/expect.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
 import { type FingerprintCase, fingerprintOf, readVectors, writeWithMeta } from "../../vectors.ts";
@@ -64,7 +64,7 @@ const own: readonly Scenario<BrokerWorld>[] = [
         expectAnswer(await world.alice.call("POST", "/queues", { id: destination.ref }), [200, 201, 409]);
       }
       const id = world.fresh("print");
-      // A key of the vectors is nobody's here, so that direct messages go to a member, and are hashed anew.
+      // No member here has a key of the vectors, so direct messages go to a member, and are hashed again.
       const fields = { ...rest, client_message_id: id, destination: isDm ? toMember(world.bob) : destination };
       expectAnswer(await world.alice.callRaw("POST", "/messages", writeWithMeta(fields, metaJson)), 201);
       const meta = metaJson === undefined ? {} : { meta: JSON.parse(metaJson) as object };

@@ -1,4 +1,4 @@
-// 0: the table of mutating calls. The answer of each is lost between commit and caller; the retry gets what it was.
+// 0: the table of mutating calls. The answer of each is lost between commit and caller; the retry gets the same answer.
 import { expectAnswer, expectRefusal, fieldOf, itemsOf } from "../../frame/expect.ts";
 import { aUuidV7, type Pattern } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
@@ -9,7 +9,7 @@ import { accept, type BrokerWorld, type Caller, meshRequest, toMember, toQueue }
 
 type LostCall = { readonly by: Caller; readonly method: string; readonly path: string; readonly json?: unknown };
 
-/** Loses the answer of a call, makes it again, and holds the retry against what was lost. */
+/** Loses the answer of a call, makes the call again, and compares the two answers. */
 async function expectSameAgain(
   { by, method, path, json }: LostCall,
   lostStatus: number,
@@ -110,19 +110,19 @@ const members: readonly Scenario<BrokerWorld>[] = [
     await expectSameAgain({ by: owner, method: "DELETE", path }, 200, { status: 200, body: sameBody });
   }),
   scenario("0", "invite-revoke", "revoking an invite: 200, nothing more happens", async (world) => {
-    const made = expectAnswer(await world.owner.call("POST", "/invites", {}), 201);
-    const path = `/invites/${fieldOf(made, "invite_id")}`;
+    const created = expectAnswer(await world.owner.call("POST", "/invites", {}), 201);
+    const path = `/invites/${fieldOf(created, "invite_id")}`;
     await expectSameAgain({ by: world.owner, method: "DELETE", path }, 200, { status: 200, body: sameBody });
   }),
   scenario("0", "token-revoke", "revoking a token: 200, nothing more happens", async (world) => {
-    const made = await world.bob.makeToken("x");
-    const path = `/tokens/${fieldOf(made, "token_id")}`;
+    const created = await world.bob.makeToken("x");
+    const path = `/tokens/${fieldOf(created, "token_id")}`;
     await expectSameAgain({ by: world.bob, method: "DELETE", path }, 200, { status: 200, body: sameBody });
-    expectRefusal(await world.as(fieldOf(made, "token")).call("GET", "/topics"), 401, "unauthorized");
+    expectRefusal(await world.as(fieldOf(created, "token")).call("GET", "/topics"), 401, "unauthorized");
   }),
 ];
 
-/** A queue with one message that bob holds. */
+/** A queue with one message that is leased to bob. */
 async function leased(world: BrokerWorld, maxDeliveries?: number) {
   const queue = await world.queue(maxDeliveries);
   await accept(world.alice, { client_message_id: world.fresh("job"), destination: toQueue(queue), body: "x" });

@@ -1,4 +1,4 @@
-// 1.10 at the broker: what it announces, whom it lets in, and which of two daemons stays.
+// 1.10 at the broker: what it announces, which members it admits, and which of two daemons stays.
 import { type AnnouncedFeatures, closeCodes, negotiate } from "@claudemesh/protocol/features";
 import { provePath } from "@claudemesh/protocol/wire/frames";
 import { httpProofBytes, proofBytes } from "@claudemesh/protocol/wire/signing";
@@ -35,7 +35,7 @@ export const negotiationScenarios: readonly Scenario<BrokerWorld>[] = [
     "the broker signs both nonces, the mesh, its key and what it announces",
     async (world) => {
       const stranger = "0198c0de-0000-7000-8000-000000000001";
-      for (const meshId of [world.place.meshId, stranger]) {
+      for (const meshId of [world.meshRef.meshId, stranger]) {
         const { proof, session } = await world.dial(meshId);
         const features = (proof.features ?? {}) as AnnouncedFeatures;
         const isProven = isSignedBy(session.broker_key, proofBytes({ ...session, features }), String(proof.signature));
@@ -65,7 +65,7 @@ export const negotiationScenarios: readonly Scenario<BrokerWorld>[] = [
   ),
   scenario("8.3", "earlier-handshake", "a client of the earlier handshake is closed with 4010", async (world) => {
     const peer = await SocketPeer.open(world.url);
-    peer.sendText(JSON.stringify({ ...earlierHello, pubkey: world.alice.pubkey, mesh_id: world.place.meshId }));
+    peer.sendText(JSON.stringify({ ...earlierHello, pubkey: world.alice.pubkey, mesh_id: world.meshRef.meshId }));
     await expectClose(peer, closeCodes.feature_unavailable);
   }),
   scenario("1.10", "fresh-nonce", "every connection gets a nonce of its own", async (world) => {
@@ -78,7 +78,7 @@ export const negotiationScenarios: readonly Scenario<BrokerWorld>[] = [
     "a wrong signature, key, mesh or kind is 401 and closes with 4001",
     async (world) => {
       const wrong = [
-        { keys: createMemberKeys(), meshId: world.place.meshId },
+        { keys: createMemberKeys(), meshId: world.meshRef.meshId },
         { keys: world.alice.keys, meshId: "0198c0de-0000-7000-8000-000000000001" },
       ];
       for (const identity of wrong) {

@@ -86,7 +86,7 @@ const fences: readonly Scenario<BrokerWorld>[] = [
 
 const raceWidth = 12;
 
-/** All at once over HTTP and over a socket; some pass the look-up together. */
+/** All at once over HTTP and over a socket, so that some pass the look-up together. */
 async function sendAllAtOnce(world: BrokerWorld, sends: readonly object[]): Promise<readonly Answer[]> {
   const peer = await world.alice.connect("client");
   return Promise.all(

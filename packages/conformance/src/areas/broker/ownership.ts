@@ -1,4 +1,4 @@
-// 1.2 at the broker: when an id is consumed, and whose it is.
+// 1.2 at the broker: when an id is consumed, and which member owns it.
 import { expectAnswer, expectRefusal, expectThat, fieldOf } from "../../frame/expect.ts";
 import { absent, aUuidV7 } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
@@ -36,7 +36,7 @@ export const ownershipScenarios: readonly Scenario<BrokerWorld>[] = [
     const send = { client_message_id: world.fresh("uuid"), destination: toMember(world.bob), body: "x" };
     expectAnswer(await accept(world.alice, send), 201, { broker_message_id: aUuidV7 });
     const peer = await world.dial();
-    expectAnswer(await peer.sayHello(world.alice, "client"), 200, { mesh_id: aUuidV7, mesh: world.place.mesh });
+    expectAnswer(await peer.sayHello(world.alice, "client"), 200, { mesh_id: aUuidV7, mesh: world.meshRef.mesh });
   }),
   scenario(
     "1.2",

@@ -72,8 +72,8 @@ export const sealingScenarios: readonly Scenario<BrokerWorld>[] = [
     expectRefusal(await world.owner.call("PUT", "/settings", { ...change, value: -1 }), 400, "invalid_request");
     expectAnswer(await world.owner.call("PUT", "/settings", change), 200, change);
     const read = expectAnswer(await world.alice.call("GET", "/settings"), 200);
-    const found = itemsOf(read).find(({ key }) => key === "max_topics");
-    expectEqual(found?.value, 9_000, "value of max_topics", read.request);
+    const setting = itemsOf(read).find(({ key }) => key === "max_topics");
+    expectEqual(setting?.value, 9_000, "value of max_topics", read.request);
     expectAnswer(await world.owner.call("PUT", "/settings", { ...change, value: null }), 200);
   }),
   scenario("1.8", "dms-only", "only direct messages are sealed", async (world) => {

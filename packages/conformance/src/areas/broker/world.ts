@@ -1,5 +1,5 @@
-// A mesh on the broker under test, with members whose keys the kit holds: an owner where one is to be had, and alice, bob
-// and carol. Names and ids are fresh for every use, so that runs may share a mesh.
+// A mesh on the broker under test, with members whose keys the kit holds: an owner where one is available, and alice,
+// bob and carol. Names and ids are new for every use, so that runs may share a mesh.
 import { randomBytes } from "node:crypto";
 import { decodeInvite, type Invite } from "@claudemesh/protocol/wire/invite";
 import { type ConnectionKind, createMeshBytes, joinBytes } from "@claudemesh/protocol/wire/signing";
@@ -20,11 +20,11 @@ import {
 import { createMemberKeys, type MemberKeys } from "../../transport/member-keys.ts";
 import { SocketPeer } from "../../transport/socket-peer.ts";
 
-/** Who calls below /v1/meshes/:mesh, by a bearer token. */
+/** A caller below /v1/meshes/:mesh, with a bearer token. */
 export type Caller = {
   readonly call: (method: string, path: string, json?: unknown) => Promise<HttpAnswer>;
   readonly callRaw: (method: string, path: string, raw: string | Uint8Array) => Promise<HttpAnswer>;
-  /** The same call, whose answer gets lost. */
+  /** The same call, whose answer is lost. */
   readonly lose: (method: string, path: string, json?: unknown) => Promise<HttpAnswer>;
 };
 
@@ -39,7 +39,7 @@ export type MeshMember = Caller & {
   readonly makeToken: (label: string) => Promise<Answer>;
 };
 
-export type MeshPlace = { readonly mesh: string; readonly meshId: string };
+export type MeshRef = { readonly mesh: string; readonly meshId: string };
 
 export class BrokerWorld {
   readonly url: string;
@@ -48,7 +48,7 @@ export class BrokerWorld {
   readonly #budget: number | undefined;
   /** A target that the registrar's verifier refuses. */
   readonly refusedTarget: string | undefined;
-  place: MeshPlace = { mesh: "", meshId: "" };
+  meshRef: MeshRef = { mesh: "", meshId: "" };
   readonly #invites: string[];
   readonly #members: MeshMember[] = [];
   readonly #peers = new Set<SocketPeer>();
@@ -109,12 +109,12 @@ export class BrokerWorld {
     return needed(this.#owner, "an owner: give --admin-token, or --mesh and --owner-token");
   }
 
-  /** An owner who can sign. */
+  /** An owner whose key the kit holds. */
   get signingOwner(): MeshMember {
     return needed(this.#ownerWithKey, "an owner's key: give --admin-token");
   }
 
-  /** Messages per window, which a scenario is about to spend in a mesh of its own. */
+  /** Messages per window, for a scenario that spends them in a mesh of its own. */
   get budget(): number {
     return needed(this.#budget, "--budget <messages per window>, and --admin-token");
   }
@@ -123,7 +123,7 @@ export class BrokerWorld {
     return needed(this.adminToken, "--admin-token");
   }
 
-  /** A name or id that nobody has used. */
+  /** A new name or id. */
   fresh(what: string): string {
     this.#count++;
     return `${what}-${this.#run}-${this.#count}`;
@@ -137,9 +137,9 @@ export class BrokerWorld {
     return loseAnswer(this.target, call);
   }
 
-  /** A caller without, or with another, token. */
-  as(token: string | undefined, place: MeshPlace = this.place): Caller {
-    const prefix = `/v1/meshes/${place.mesh}`;
+  /** A caller without a token, or with another one. */
+  as(token: string | undefined, meshRef: MeshRef = this.meshRef): Caller {
+    const prefix = `/v1/meshes/${meshRef.mesh}`;
     return {
       call: (method, path, json) => this.ask({ method, path: prefix + path, token, json }),
       callRaw: (method, path, raw) => this.ask({ method, path: prefix + path, token, raw }),
@@ -147,13 +147,13 @@ export class BrokerWorld {
     };
   }
 
-  async dial(meshId = this.place.meshId): Promise<SocketPeer> {
+  async dial(meshId = this.meshRef.meshId): Promise<SocketPeer> {
     const peer = await SocketPeer.dial(this.url, meshId);
     this.#peers.add(peer);
     return peer;
   }
 
-  /** A topic that nobody has subscribed to. */
+  /** A topic without subscribers. */
   async topic(postPolicy?: "members" | "subscribers"): Promise<string> {
     const name = this.fresh("topic");
     const policy = postPolicy === undefined ? {} : { post_policy: postPolicy };
@@ -168,14 +168,14 @@ export class BrokerWorld {
     return id;
   }
 
-  /** A mesh of its own with one owner, where direct messages need no seal; needs the admin token. */
+  /** A mesh of its own with one owner, where direct messages need not be sealed; needs the admin token. */
   async createMesh(name: string, ownerName: string): Promise<MeshMember> {
     const owner = await this.createPlainMesh(name, ownerName);
     await allowUnsealed(owner);
     return owner;
   }
 
-  /** The same with nothing set. */
+  /** The same without any setting. */
   async createPlainMesh(name: string, ownerName: string): Promise<MeshMember> {
     const keys = createMemberKeys();
     const answer = await this.ask({
@@ -188,10 +188,10 @@ export class BrokerWorld {
     return this.#createMember({ mesh: name, meshId: fieldOf(answer, "mesh_id") }, ownerName, keys);
   }
 
-  /** A new invite's secret, or Skipped where there is none to be had. */
+  /** The secret of a new invite; throws Skipped where the kit cannot get one. */
   async invite(): Promise<string> {
-    const given = this.#owner === undefined ? this.#invites.shift() : undefined;
-    if (given !== undefined) return decodeInvite(given).secret;
+    const invite = this.#owner === undefined ? this.#invites.shift() : undefined;
+    if (invite !== undefined) return decodeInvite(invite).secret;
     return (await this.inviteRead()).secret;
   }
 
@@ -204,16 +204,16 @@ export class BrokerWorld {
     const keys = createMemberKeys();
     const memberName = this.fresh(name);
     const answer = await this.ask(this.joinCall(await this.invite(), memberName, keys));
-    expectAnswer(answer, 201, { mesh_id: this.place.meshId, member_pubkey: keys.pubkey, name: memberName });
-    const member = await this.#createMember(this.place, memberName, keys);
+    expectAnswer(answer, 201, { mesh_id: this.meshRef.meshId, member_pubkey: keys.pubkey, name: memberName });
+    const member = await this.#createMember(this.meshRef, memberName, keys);
     this.#members.push(member);
     return member;
   }
 
   joinCall(secret: string, name: string, keys: MemberKeys): HttpCall {
-    const signature = keys.sign(joinBytes({ mesh_id: this.place.meshId, secret, name, pubkey: keys.pubkey }));
+    const signature = keys.sign(joinBytes({ mesh_id: this.meshRef.meshId, secret, name, pubkey: keys.pubkey }));
     const json = { secret, name, pubkey: keys.pubkey, signature };
-    return { method: "POST", path: `/v1/meshes/${this.place.meshId}/join`, json };
+    return { method: "POST", path: `/v1/meshes/${this.meshRef.meshId}/join`, json };
   }
 
   async tidy(): Promise<void> {
@@ -221,7 +221,7 @@ export class BrokerWorld {
     this.#peers.clear();
   }
 
-  /** In a mesh that was there before, the kit's members do not stay. */
+  /** In a mesh that existed before the run, the kit's members are removed. */
   async close(): Promise<void> {
     await this.tidy();
     if (this.#ownsMesh || this.#owner === undefined) return;
@@ -235,7 +235,7 @@ export class BrokerWorld {
       }
       const name = this.fresh("conformance");
       const owner = await this.createMesh(name, "olga");
-      this.place = { mesh: name, meshId: owner.meshId };
+      this.meshRef = { mesh: name, meshId: owner.meshId };
       this.#owner = owner;
       this.#ownerWithKey = owner;
       this.#ownsMesh = true;
@@ -244,30 +244,30 @@ export class BrokerWorld {
     this.#owner = ownerToken === undefined ? undefined : this.as(ownerToken, { mesh, meshId: "" });
     const invite = this.#owner === undefined ? this.#invites[0] : await inviteBy(this.#owner);
     if (invite === undefined) throw new CannotBegin("--mesh needs --owner-token, or three --invite.");
-    this.place = { mesh, meshId: decodeInvite(invite).mesh_id };
+    this.meshRef = { mesh, meshId: decodeInvite(invite).mesh_id };
     if (this.#owner === undefined) return;
     this.#owner = this.as(ownerToken);
     await allowUnsealed(this.#owner);
   }
 
-  async #createMember(place: MeshPlace, name: string, keys: MemberKeys): Promise<MeshMember> {
+  async #createMember(meshRef: MeshRef, name: string, keys: MemberKeys): Promise<MeshMember> {
     const connect = async (kind: ConnectionKind = "daemon") => {
-      const peer = await this.dial(place.meshId);
-      await peer.sayHello({ meshId: place.meshId, keys }, kind);
+      const peer = await this.dial(meshRef.meshId);
+      await peer.sayHello({ meshId: meshRef.meshId, keys }, kind);
       return peer;
     };
     const makeToken = async (label: string) => {
       const peer = await connect("client");
-      const made = expectAnswer(await peer.request("token.create", { label }), 201, {
+      const created = expectAnswer(await peer.request("token.create", { label }), 201, {
         token: aText,
         token_id: aUuidV7,
       });
       await peer.drop();
-      return made;
+      return created;
     };
     const token = fieldOf(await makeToken("conformance"), "token");
-    const self = { name, meshId: place.meshId, keys, pubkey: keys.pubkey, token };
-    return { ...self, connect, makeToken, ...this.as(token, place) };
+    const self = { name, meshId: meshRef.meshId, keys, pubkey: keys.pubkey, token };
+    return { ...self, connect, makeToken, ...this.as(token, meshRef) };
   }
 
   #member(index: number): MeshMember {
@@ -282,7 +282,7 @@ async function inviteBy(owner: Caller): Promise<string> {
   return fieldOf(expectAnswer(answer, 201, { invite: aText }), "invite");
 }
 
-/** Most scenarios are about what becomes of a message, and read it; what a sealed one is like has scenarios of its own. */
+/** Most scenarios read messages, so they send them unsealed; sealed messages have scenarios of their own. */
 async function allowUnsealed(owner: Caller): Promise<void> {
   const setting = { key: "dm_policy", value: "any" };
   expectAnswer(await owner.call("PUT", "/settings", setting), 200, setting);
@@ -299,13 +299,13 @@ export const toTopic = (ref: string) => ({ kind: "topic", ref });
 export const toQueue = (ref: string) => ({ kind: "queue", ref });
 export const toMember = ({ pubkey }: { readonly pubkey: string }) => ({ kind: "dm", ref: pubkey });
 
-/** Sends and expects it to be accepted now. */
+/** Sends, and expects the message to be accepted now. */
 export async function accept(sender: Caller, send: Send & Readonly<Record<string, unknown>>): Promise<HttpAnswer> {
   const answer = await sender.call("POST", "/messages", send);
   return expectAnswer(answer, 201, { client_message_id: send.client_message_id, duplicate: false });
 }
 
-/** A key that is nobody's in this mesh. */
+/** A key that no member of this mesh has. */
 export function strangersKey(): string {
   return createMemberKeys().pubkey;
 }

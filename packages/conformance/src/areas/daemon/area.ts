@@ -1,4 +1,4 @@
-// The daemon as an area of the kit: what it needs to be told, and all that is tried.
+// The daemon as an area of the kit: its options and all its scenarios.
 import { defineArea } from "../../frame/scenario.ts";
 import { arrivalScenarios } from "./arrivals.ts";
 import { guardScenarios } from "./guards.ts";

@@ -1,4 +1,4 @@
-// 1.6 and 1.7 at the daemon: the inbox, redelivery, and where a message is.
+// 1.6 and 1.7 at the daemon: the inbox, redelivery, and the stages of a message.
 import {
   type Answer,
   eventually,
@@ -67,14 +67,14 @@ const arrivals: readonly Scenario<DaemonWorld>[] = [
     const ids: string[] = [];
     for (let n = 0; n < 3; n++) ids.push((await world.doneRow()).id);
     for (const id of ids) await untilArrived(world, id);
-    const found: unknown[] = [];
+    const collected: unknown[] = [];
     for (let cursor = ""; ; ) {
       const page = expectAnswer(await world.get(`/v1/inbox?limit=2${cursor}`), 200);
-      found.push(...(page.body.items as Item[]).map(({ client_message_id }) => client_message_id));
+      collected.push(...(page.body.items as Item[]).map(({ client_message_id }) => client_message_id));
       if (page.body.next_cursor === null) break;
       cursor = `&cursor=${encodeURIComponent(String(page.body.next_cursor))}`;
     }
-    const own = found.filter((id) => ids.includes(String(id)));
+    const own = collected.filter((id) => ids.includes(String(id)));
     expectEqual(own, ids, "the messages in the order in which they arrived", "GET /v1/inbox?limit=2, and on by cursor");
   }),
   scenario("1.6", "redelivery", "a message that comes twice is in the inbox once", async (world) => {
@@ -149,18 +149,23 @@ const whereabouts: readonly Scenario<DaemonWorld>[] = [
       expectRefusal(await world.get(`/v1/messages/${world.fresh("none")}`), 404, "not_found");
     },
   ),
-  scenario("1.7", "stages", "queued, stored, delivered and read are told as they happen, each once", async (world) => {
-    const { id } = await world.doneRow();
-    await untilArrived(world, id);
-    const stagesOf = (answer: Answer) => (answer.body.stages as { stage: string }[]).map(({ stage }) => stage);
-    await eventually("the message is delivered", async () => {
-      const answer = expectAnswer(await world.get(`/v1/messages/${id}`), 200);
-      return answer.body.state === "delivered" ? { found: true } : { got: answer.body, request: answer.request };
-    });
-    expectAnswer(await world.post(`/v1/inbox/${id}/read`), 200, { client_message_id: id, read_at: aTime });
-    const answer = expectAnswer(await world.get(`/v1/messages/${id}`), 200, { state: "read" });
-    expectEqual(stagesOf(answer), ["queued", "stored", "delivered", "read"], "the stages", answer.request);
-  }),
+  scenario(
+    "1.7",
+    "stages",
+    "queued, stored, delivered and read are reported as they happen, each once",
+    async (world) => {
+      const { id } = await world.doneRow();
+      await untilArrived(world, id);
+      const stagesOf = (answer: Answer) => (answer.body.stages as { stage: string }[]).map(({ stage }) => stage);
+      await eventually("the message is delivered", async () => {
+        const answer = expectAnswer(await world.get(`/v1/messages/${id}`), 200);
+        return answer.body.state === "delivered" ? { found: true } : { got: answer.body, request: answer.request };
+      });
+      expectAnswer(await world.post(`/v1/inbox/${id}/read`), 200, { client_message_id: id, read_at: aTime });
+      const answer = expectAnswer(await world.get(`/v1/messages/${id}`), 200, { state: "read" });
+      expectEqual(stagesOf(answer), ["queued", "stored", "delivered", "read"], "the stages", answer.request);
+    },
+  ),
   scenario("1.7", "queued", "a message that waits for the broker is queued, and no more is claimed", async (world) => {
     world.link.goAway();
     const id = world.fresh("waits");
@@ -204,11 +209,11 @@ const whereabouts: readonly Scenario<DaemonWorld>[] = [
     const word = world.fresh("w").replaceAll("-", "");
     const { id } = await world.doneRow({ message: `the ${word} is green` });
     await untilArrived(world, id);
-    const found = expectAnswer(await world.get(`/v1/inbox/search?q=${word}%20green`), 200, {
+    const page = expectAnswer(await world.get(`/v1/inbox/search?q=${word}%20green`), 200, {
       items: [{ client_message_id: id }],
     });
     expectAnswer(await world.get(`/v1/inbox/search?q=${word}%20purple`), 200, { items: [], next_cursor: anything });
-    expectThat(found.text.includes(word), "the text in the answer", found.text, found.request);
+    expectThat(page.text.includes(word), "the text in the answer", page.text, page.request);
   }),
 ];
 

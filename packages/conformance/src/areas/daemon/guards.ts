@@ -1,15 +1,15 @@
-// 2.2: who may speak to the local API, and the bounds that it keeps.
+// 2.2: which programs may use the local API, and its limits.
 import { statSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { CannotBegin } from "../../frame/endings.ts";
 import { eventually, expectAnswer, expectEqual, expectRefusal, expectThat } from "../../frame/expect.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
-import { type HttpAnswer, type HttpCall, readBody } from "../../transport/http.ts";
+import { addressOf, type HttpAnswer, type HttpCall, readBody } from "../../transport/http.ts";
 import type { DaemonWorld, Door } from "./world.ts";
 
 const anId = "0198c0de-0000-7000-8000-0000000000aa";
 
-/** Every route, with an input that would do. */
+/** Every route, with an input that would be accepted. */
 const everyRoute: readonly HttpCall[] = [
   { method: "POST", path: "/v1/send", json: { to: "@self", message: "x" } },
   { method: "POST", path: "/v1/topic/post", json: { topic: "t", message: "x" } },
@@ -147,10 +147,8 @@ const strangers: readonly Scenario<DaemonWorld>[] = [
   }),
 ];
 
-/** Sends a request's headers and keeps its body back; resolves with the answer, if one comes all the same. */
+/** Sends the headers of a request without its body; `answer` gives the answer once one has come. */
 function beginRequest(door: Door, contentLength: number) {
-  const place =
-    door.target.type === "unix" ? { socketPath: door.target.path } : { host: door.target.host, port: door.target.port };
   const headers = {
     "content-type": "application/json",
     "content-length": contentLength,
@@ -158,15 +156,18 @@ function beginRequest(door: Door, contentLength: number) {
   };
   const request = `POST /v1/send\ncontent-length: ${contentLength}\n(headers alone)`;
   let answer: HttpAnswer | undefined;
-  const outgoing = httpRequest({ ...place, method: "POST", path: "/v1/send", headers, agent: false }, (incoming) => {
-    let text = "";
-    incoming.setEncoding("utf8").on("data", (part: string) => {
-      text += part;
-    });
-    incoming.on("end", () => {
-      answer = { status: incoming.statusCode ?? 0, headers: incoming.headers, text, body: readBody(text), request };
-    });
-  });
+  const outgoing = httpRequest(
+    { ...addressOf(door.target), method: "POST", path: "/v1/send", headers, agent: false },
+    (incoming) => {
+      let text = "";
+      incoming.setEncoding("utf8").on("data", (part: string) => {
+        text += part;
+      });
+      incoming.on("end", () => {
+        answer = { status: incoming.statusCode ?? 0, headers: incoming.headers, text, body: readBody(text), request };
+      });
+    },
+  );
   outgoing.on("error", () => undefined);
   outgoing.flushHeaders();
   return { answer: () => answer, end: () => outgoing.destroy(), request };
@@ -174,15 +175,15 @@ function beginRequest(door: Door, contentLength: number) {
 
 const bounds: readonly Scenario<DaemonWorld>[] = [
   scenario("2.2", "body-bound", "a body over 1 MiB is 413 before it is read whole", async (world) => {
-    const begun = beginRequest(world.door, 3_000_000);
+    const pending = beginRequest(world.door, 3_000_000);
     try {
       const answer = await eventually("an answer to the headers alone", async () => {
-        const found = begun.answer();
-        return found === undefined ? { got: "none", request: begun.request } : { found };
+        const found = pending.answer();
+        return found === undefined ? { got: "none", request: pending.request } : { found };
       });
       expectRefusal(answer, 413, "payload_too_large");
     } finally {
-      begun.end();
+      pending.end();
     }
   }),
   scenario(
@@ -190,10 +191,10 @@ const bounds: readonly Scenario<DaemonWorld>[] = [
     "in-flight-bound",
     "more than 64 requests in flight are 429 daemon_busy, and fewer are not",
     async (world) => {
-      const begun = Array.from({ length: 80 }, () => beginRequest(world.door, 100));
+      const pending = Array.from({ length: 80 }, () => beginRequest(world.door, 100));
       try {
         const busy = await eventually("429 for requests beyond the bound", async () => {
-          const answers = begun.flatMap((each) => each.answer() ?? []);
+          const answers = pending.flatMap((each) => each.answer() ?? []);
           return answers.length >= 16
             ? { found: answers }
             : { got: `${answers.length} answers`, request: "POST /v1/send, 80 at once" };
@@ -201,7 +202,7 @@ const bounds: readonly Scenario<DaemonWorld>[] = [
         for (const answer of busy) expectRefusal(answer, 429, "daemon_busy");
         expectEqual(busy.length, 16, "refused of 80", "POST /v1/send, 80 at once");
       } finally {
-        for (const each of begun) each.end();
+        for (const each of pending) each.end();
       }
       await eventually("the daemon answers again", async () => {
         const answer = await world.get("/v1/version");

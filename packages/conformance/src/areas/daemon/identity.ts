@@ -1,4 +1,4 @@
-// 1.1 and 1.2 at the daemon: which id a send has, what its fingerprint is, and what a refusal consumes.
+// 1.1 and 1.2 at the daemon: the id of a send, its fingerprint, and what a refusal consumes.
 import { expectAnswer, expectEqual, expectRefusal, fieldOf } from "../../frame/expect.ts";
 import { aPrefix, aUlid } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
@@ -18,10 +18,10 @@ type IdVectors = {
   }[];
 };
 
-/** An id of the vectors may have been used by an earlier run: then it is answered from its row. */
+/** An earlier run may have used an id of the vectors: then it is answered from its row. */
 const anyRun = [200, 202, 409];
 
-/** What HTTP itself would trim or not carry cannot be shown. */
+/** HTTP itself would trim or not carry the other headers, so they cannot be tried. */
 const canTravel = (header: string) => /^[\x20-\x7e\x80-\xff]*$/.test(header) && header === header.trim();
 
 const post = (world: DaemonWorld, raw: string | Uint8Array) => world.ask({ method: "POST", path: "/v1/send", raw });
@@ -86,7 +86,7 @@ const fingerprints: readonly Scenario<DaemonWorld>[] = [
     "fingerprints",
     "a request's fingerprint shows 16 characters of the published vectors",
     async (world) => {
-      // An id that has a row is answered from it before its destination is looked at, which need not exist.
+      // An id that has a row is answered from it before its destination is checked, which need not exist.
       const { id } = await world.doneRow();
       for (const { request, prefix } of readVectors<{ cases: FingerprintCase[] }>("fingerprints").cases) {
         const {

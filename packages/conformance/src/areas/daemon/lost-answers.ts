@@ -1,11 +1,11 @@
-// 0 at the daemon: the answer of each mutating call is lost between commit and caller; the retry gets what it was.
+// 0 at the daemon: the answer of each mutating call is lost between commit and caller; the retry gets the same answer.
 import { expectAnswer, expectRefusal, fieldOf } from "../../frame/expect.ts";
 import { aCount, type Pattern } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
 import { untilArrived } from "./arrivals.ts";
 import type { DaemonWorld } from "./world.ts";
 
-/** A call whose retry says the very same. */
+/** A call whose retry gets exactly the same answer. */
 async function expectSameAgain(world: DaemonWorld, path: string, json: unknown): Promise<void> {
   const lost = expectAnswer(await world.lose(path, json), 200);
   for (let tries = 0; tries < 2; tries++) {
@@ -37,7 +37,7 @@ export const lostAnswerScenarios: readonly Scenario<DaemonWorld>[] = [
     await expectSameRow(world, "/v1/send", { to: "@self", message: "x", client_message_id: world.fresh("lost") });
   }),
   scenario("0", "topic-post", "a post: the row's current answer, a duplicate of the same row", async (world) => {
-    // A topic that exists, or the row would be dead by the time of the retry.
+    // The topic must exist, or the row would be dead by the time of the retry.
     const topic = await world.topic();
     await expectSameRow(world, "/v1/topic/post", { topic, message: "x", client_message_id: world.fresh("lost") });
   }),
@@ -45,9 +45,9 @@ export const lostAnswerScenarios: readonly Scenario<DaemonWorld>[] = [
     const { id } = await world.deadRow();
     const json = { id, new_client_id: world.fresh("successor") };
     const lost = expectAnswer(await world.lose("/v1/outbox/requeue", json), 200);
-    const made = lost.body.new as { outbox_id: string; client_message_id: string };
+    const newRow = lost.body.new as { outbox_id: string; client_message_id: string };
     for (let tries = 0; tries < 2; tries++) {
-      const { outbox_id, client_message_id } = made;
+      const { outbox_id, client_message_id } = newRow;
       const answer = await world.post("/v1/outbox/requeue", json);
       expectRefusal(answer, 409, "not_requeueable", { successor: { outbox_id, client_message_id } });
     }

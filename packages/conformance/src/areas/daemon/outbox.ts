@@ -20,7 +20,7 @@ const refusal = (status: number, error: string, more: object = {}) => ({
   body: { error, message: "as the scenario has it", retryable: status >= 429, ...more },
 });
 
-/** Answers the first try of a row in the broker's place; further tries pass. */
+/** Answers the first try of a row in place of the broker; further tries pass. */
 async function sendAnswered(
   world: DaemonWorld,
   answer: { readonly status: number; readonly body: object },
@@ -41,9 +41,9 @@ async function sendAnswered(
 
 const isSendOf = (id: string) => (frame: Frame) => frame.type === "send" && frame.client_message_id === id;
 
-/** The wire fingerprint of each of a row's tries. */
+/** The wire fingerprint of each try of a row. */
 function triesOf(world: DaemonWorld, id: string): string[] {
-  return world.link.said
+  return world.link.sentByDaemon
     .map((text) => JSON.parse(text) as Frame)
     .filter(isSendOf(id))
     .map(({ type: _type, id: _id, ...send }) => fingerprintOf(send));
@@ -171,7 +171,7 @@ const ages: readonly Scenario<DaemonWorld>[] = [
 
 const requeue = (world: DaemonWorld, json: object) => world.post("/v1/outbox/requeue", json);
 
-/** A row whose only try was swallowed, and the broker away since. */
+/** A row whose only try got no answer, with a broker that cannot be reached since. */
 async function unknownFate(world: DaemonWorld, reached: boolean): Promise<string> {
   const { link } = world;
   await world.needBroker();
@@ -233,8 +233,8 @@ const requeues: readonly Scenario<DaemonWorld>[] = [
   scenario("1.4", "requeue-fresh-id", "a requeue without an id of its own makes one", async (world) => {
     const { id } = await world.deadRow();
     const answer = expectAnswer(await requeue(world, { id }), 200);
-    const made = (answer.body.new as { client_message_id: string }).client_message_id;
-    expectThat(made !== id && made !== "", "a fresh client_message_id", made, answer.request);
+    const newId = (answer.body.new as { client_message_id: string }).client_message_id;
+    expectThat(newId !== id && newId !== "", "a fresh client_message_id", newId, answer.request);
   }),
   scenario(
     "1.4",
@@ -287,7 +287,7 @@ const requeues: readonly Scenario<DaemonWorld>[] = [
     async (world) => {
       const id = await unknownFate(world, true);
       const { link } = world;
-      // The row itself is not tried again, so that the fence is what settles it.
+      // The row itself is not tried again, so that the fence settles it.
       const holdBack = { up: (frame: Frame) => (isSendOf(id)(frame) ? ("swallow" as const) : ("pass" as const)) };
       link.rule(holdBack);
       link.cut();

@@ -1,4 +1,4 @@
-// 2.2: what the routes of the local API answer, and events.
+// 2.2: the answers of the routes of the local API, and events.
 import { eventually, expectAnswer, expectEqual, expectThat, fieldOf } from "../../frame/expect.ts";
 import { absent, aCount, aList, anything, aPublicKey, aText, aTime, aUuidV7, oneOf } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";

@@ -10,7 +10,7 @@ type AddressVectors = { readonly refused: readonly string[] };
 
 const aQueued = { outbox_id: aText, status: "queued", request_fingerprint: aPrefix };
 
-/** 409 with both prefixes: this request's, and the stored one. */
+/** 409 with both prefixes: that of this request, and the stored one. */
 async function expectConflict(
   world: DaemonWorld,
   send: { readonly client_message_id: string },
@@ -157,7 +157,7 @@ const rows: readonly Scenario<DaemonWorld>[] = [
   ),
 ];
 
-/** A row whose try the broker never answers. */
+/** A row whose try gets no answer of the broker. */
 async function inflight(world: DaemonWorld) {
   const { link } = world;
   await world.needBroker();
@@ -172,7 +172,7 @@ const addresses: readonly Scenario<DaemonWorld>[] = [
   scenario("1.3", "addresses-refused", "what has none of the known forms is no address", async (world) => {
     for (const to of readVectors<AddressVectors>("addresses").refused) {
       const answer = await world.send({ to, message: "x" });
-      // A text beyond the bound of every address may be refused for its length.
+      // A text longer than any address may be refused for its length.
       if (to.length > 192) expectRefusal(answer, 400);
       else expectRefusal(answer, 400, to.includes("\0") ? undefined : "invalid_address");
     }
@@ -209,7 +209,7 @@ const addresses: readonly Scenario<DaemonWorld>[] = [
   scenario("1.3", "unknown-name", "a name that no member has is 404, and consumes nothing", async (world) => {
     await world.needBroker();
     const id = world.fresh("name");
-    const answer = await world.send({ to: `@${world.fresh("nobody")}`, message: "x", client_message_id: id });
+    const answer = await world.send({ to: `@${world.fresh("no-member")}`, message: "x", client_message_id: id });
     expectRefusal(answer, 404, "destination_not_found");
     expectAnswer(await world.send({ to: "@self", message: "x", client_message_id: id }), 202, { duplicate: false });
   }),
@@ -219,7 +219,7 @@ const addresses: readonly Scenario<DaemonWorld>[] = [
     "an id that has a row is answered from it before name and size are checked",
     async (world) => {
       const { id } = await world.doneRow();
-      const unknown = await world.send({ to: `@${world.fresh("nobody")}`, message: "x", client_message_id: id });
+      const unknown = await world.send({ to: `@${world.fresh("no-member")}`, message: "x", client_message_id: id });
       expectRefusal(unknown, 409, "idempotency_key_reused", { conflict: "outbox_done_fingerprint_mismatch" });
       const large = await world.send({ to: "@self", message: "x".repeat(900_000), client_message_id: id });
       expectRefusal(large, 409, "idempotency_key_reused", { conflict: "outbox_done_fingerprint_mismatch" });
@@ -227,7 +227,7 @@ const addresses: readonly Scenario<DaemonWorld>[] = [
   ),
   scenario("1.3", "lowered-limit", "a limit that was lowered refuses new sends, and no exact retry", async (world) => {
     const message = "x".repeat(2_000);
-    // The link first: without it there is nothing to lower.
+    // The link first: without it there is nothing to reduce.
     world.link.reset();
     const { id } = await world.doneRow({ message });
     await world.whileAnnounced(

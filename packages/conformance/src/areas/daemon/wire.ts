@@ -1,4 +1,4 @@
-// 1.8, 1.10 and 2.5: what the daemon says to its broker, seen from between the two.
+// 1.8, 1.10 and 2.5: what the daemon sends to its broker, seen from between the two.
 import { closeCodes } from "@claudemesh/protocol/features";
 import { paddedLength } from "@claudemesh/protocol/messages/sealed-content";
 import { eventually, expectAnswer, expectEqual, expectThat, fieldOf } from "../../frame/expect.ts";
@@ -20,7 +20,7 @@ const sealing: readonly Scenario<DaemonWorld>[] = [
       const { link } = world;
       const secret = world.fresh("the-secret-text");
       const { id } = await world.doneRow({ message: secret, meta: { secret } });
-      const text = link.said.find((each) => each.includes(id) && each.includes('"send"'));
+      const text = link.sentByDaemon.find((each) => each.includes(id) && each.includes('"send"'));
       const frame = JSON.parse(text ?? "{}") as Frame & { destination?: { ref: string } };
       const request = `frame send ${id}`;
       expectAnswer({ status: 200, body: frame, request }, 200, {
@@ -40,7 +40,7 @@ const sealing: readonly Scenario<DaemonWorld>[] = [
   scenario("1.8", "wire-fingerprint", "the row's wire_fingerprint is that of the sealed envelope", async (world) => {
     const { link } = world;
     const { id, row } = await world.doneRow({ message: "x", meta: { a: 1 } });
-    const text = link.said.find((each) => each.includes(id) && each.includes('"send"')) ?? "{}";
+    const text = link.sentByDaemon.find((each) => each.includes(id) && each.includes('"send"')) ?? "{}";
     const { type: _type, id: _id, ...send } = JSON.parse(text) as Frame;
     expectEqual(row.wire_fingerprint, fingerprintOf(send), "wire_fingerprint", `GET /v1/outbox/${id}`);
     expectThat(
@@ -56,7 +56,7 @@ const sealing: readonly Scenario<DaemonWorld>[] = [
     const clear = { to: `#${await world.topic()}`, message: "in the clear", client_message_id: id };
     expectAnswer(await world.send(clear), 202);
     await world.untilRow(id, { status: "done" });
-    const text = link.said.find((each) => each.includes(id) && each.includes('"send"')) ?? "{}";
+    const text = link.sentByDaemon.find((each) => each.includes(id) && each.includes('"send"')) ?? "{}";
     const { type: _type, id: _id, ...send } = JSON.parse(text) as Frame;
     expectEqual(send.envelope_version ?? "1", "1", "envelope_version", `frame send ${id}`);
     const { body } = await world.untilRow(id, {});
@@ -69,7 +69,10 @@ const sealing: readonly Scenario<DaemonWorld>[] = [
   }),
 ];
 
-/** The broker announces what a daemon must not live with; the daemon closes with the code that names it. */
+/**
+ * The broker announces features with which a daemon must not work; the daemon closes with the code that names the
+ * reason.
+ */
 function closesWith(code: number, name: string, says: string): Scenario<DaemonWorld> {
   return scenario("1.10", name, says, async (world) => {
     const { link } = world;
@@ -103,13 +106,13 @@ const negotiation: readonly Scenario<DaemonWorld>[] = [
   scenario("1.10", "hello", "the daemon's hello says kind daemon and its own key", async (world) => {
     const { link } = world;
     await world.needBroker();
-    link.said.length = 0;
+    link.sentByDaemon.length = 0;
     link.cut();
     const hello = await eventually(
       "a hello",
       async () => {
-        const text = link.said.find((each) => each.includes('"hello"'));
-        return text === undefined ? { got: link.said, request: "proof" } : { found: JSON.parse(text) as Frame };
+        const text = link.sentByDaemon.find((each) => each.includes('"hello"'));
+        return text === undefined ? { got: link.sentByDaemon, request: "proof" } : { found: JSON.parse(text) as Frame };
       },
       reconnectBoundMs,
     );
@@ -163,7 +166,7 @@ const staying: readonly Scenario<DaemonWorld>[] = [
         link.rule({ up: ({ client_message_id }) => (client_message_id === id ? "cut" : "pass") });
         expectAnswer(await world.send({ to: "@self", message: "x", client_message_id: id }), 202);
         await eventually("the frame is cut", async () =>
-          link.said.some((text) => text.includes(id))
+          link.sentByDaemon.some((text) => text.includes(id))
             ? { found: true }
             : { got: "no frame", request: `POST /v1/send ${id}` },
         );
@@ -179,5 +182,5 @@ const staying: readonly Scenario<DaemonWorld>[] = [
 
 export const wireScenarios: readonly Scenario<DaemonWorld>[] = [...sealing, ...staying];
 
-/** To be tried last: a daemon that comes back may have another port. */
+/** To be run last: a restarted daemon may have another port. */
 export const negotiationScenarios: readonly Scenario<DaemonWorld>[] = negotiation;

@@ -1,5 +1,5 @@
-// The daemon under test as programs on its host reach it, and, where the kit was told, the link to its broker and
-// another member of its mesh. Ids are fresh for every use.
+// The daemon under test as programs on its host reach it, and, where the kit has the options, the link to its broker
+// and another member of its mesh. Ids are new for every use.
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { CannotBegin, Miss, needed, Skipped } from "../../frame/endings.ts";
@@ -20,10 +20,12 @@ import {
 import { LinkProxy } from "../../transport/link-proxy.ts";
 import { brokerKeysFrom } from "../../transport/member-keys.ts";
 
-/** One way to the daemon. */
+/** One way to reach the daemon: its socket, or its port with a token. */
 export type Door = { readonly target: HttpTarget; readonly token: string | undefined };
 
-/** A daemon that was cut off several times may wait this long before it tries again: a minute of backoff, and then some. */
+/**
+ * How long a daemon that was cut off several times may wait before it tries again: a minute of backoff and a margin.
+ */
 export const reconnectBoundMs = 90_000;
 
 export class DaemonWorld {
@@ -155,7 +157,7 @@ export class DaemonWorld {
     );
   }
 
-  /** Skips what cannot be shown without a broker. */
+  /** Skips a scenario that needs a broker where there is none. */
   async needBroker(): Promise<void> {
     try {
       await this.untilOnline(this.#link === undefined ? 5_000 : reconnectBoundMs);
@@ -166,7 +168,7 @@ export class DaemonWorld {
     }
   }
 
-  /** A row's columns, once they fit. */
+  /** The columns of a row, once they match. */
   async untilRow(id: string, wanted: Pattern, boundMs?: number): Promise<Answer> {
     return eventually(
       `the row of ${id} ${JSON.stringify(wanted)}`,
@@ -184,7 +186,7 @@ export class DaemonWorld {
     );
   }
 
-  /** A topic that exists, so that a send there is not refused for want of it. */
+  /** A topic that exists, so that a send to it is not refused. */
   async topic(): Promise<string> {
     await this.needBroker();
     const name = this.fresh("topic");
@@ -192,21 +194,21 @@ export class DaemonWorld {
     return name;
   }
 
-  /** A message that the broker refuses for good, because its id is another member's: its row is dead. */
+  /** A message that the broker refuses for good, because its id belongs to another member: its row is dead. */
   async deadRow(fields: object = {}): Promise<{ readonly id: string; readonly to: string; readonly message: string }> {
     await this.needBroker();
     const send = { to: "@self", message: "x", client_message_id: this.fresh("dead"), ...fields };
     const { client_message_id } = send;
     const destination = { kind: "dm", ref: await this.ownKey() };
-    // Its text is nothing that anyone can open; brokers look at the version alone.
-    const taken = { client_message_id, destination, envelope_version: "3", body_base64: "AAAA" };
-    expectAnswer(await this.peer("POST", "/messages", taken), 201);
+    // No key opens this body; brokers check the version alone.
+    const competing = { client_message_id, destination, envelope_version: "3", body_base64: "AAAA" };
+    expectAnswer(await this.peer("POST", "/messages", competing), 201);
     expectAnswer(await this.send(send), 202);
     await this.untilRow(send.client_message_id, { status: "dead" });
     return { ...send, id: send.client_message_id };
   }
 
-  /** A message to oneself that the broker has. */
+  /** A message to the daemon's own member that the broker has accepted. */
   async doneRow(fields: object = {}): Promise<{ readonly id: string; readonly row: Answer["body"] }> {
     await this.needBroker();
     const send = { to: "@self", message: "x", client_message_id: this.fresh("done"), ...fields };
@@ -215,7 +217,7 @@ export class DaemonWorld {
     return { id: send.client_message_id, row: body };
   }
 
-  /** Lets the broker announce something else for the length of `use`; `limits` is what /v1/compat then has to show. */
+  /** Makes the broker announce something else while `use` runs; `limits` is what /v1/compat then has to show. */
   async whileAnnounced(
     feature: string,
     parameters: Readonly<Record<string, unknown>>,
@@ -270,7 +272,7 @@ export class DaemonWorld {
     await this.untilOnline();
   }
 
-  /** The command that starts the daemon again; throws Skipped where there is none. */
+  /** The command that restarts the daemon; throws Skipped where there is none. */
   needRestart(): string {
     return needed(this.#restart, "--restart <command>: the daemon may end over this");
   }

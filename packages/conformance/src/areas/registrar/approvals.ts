@@ -1,4 +1,4 @@
-// 4.2: approvals: what an owner signs, the nonce that is shown once, revoking, and who may do that.
+// 4.2: approvals: what an owner signs, the nonce that is shown once, revoking, and which callers may do that.
 import { expectAnswer, expectEqual, expectRefusal, expectThat, itemsOf } from "../../frame/expect.ts";
 import { absent, aText } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";

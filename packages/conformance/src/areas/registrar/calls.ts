@@ -18,7 +18,7 @@ import {
 
 type Call = { readonly method: string; readonly path: string; readonly json?: object };
 
-/** Each call with an input that would do, were the caller an owner. */
+/** Each call with an input that would be accepted from an owner. */
 function everyCall(world: BrokerWorld): readonly Call[] {
   const { signingOwner } = world;
   const terms = termsFor(world, freshEffect(world));
@@ -75,16 +75,16 @@ export const registrarCallScenarios: readonly Scenario<BrokerWorld>[] = [
     }
   }),
   scenario("4.2", "registrations", "registrations are listed in their order, page by page", async (world) => {
-    const made: string[] = [];
+    const ids: string[] = [];
     for (let n = 0; n < 3; n++) {
       const { first } = await registered(world);
-      made.push((first.body.registration as { registration_id: string }).registration_id);
+      ids.push((first.body.registration as { registration_id: string }).registration_id);
     }
     const items = await readPages(world.bob, "/registrar/registrations", 2);
     const listed = items.map(({ registration }) => (registration as { registration_id: string }).registration_id);
     expectEqual(
-      listed.filter((id) => made.includes(id)),
-      made,
+      listed.filter((id) => ids.includes(id)),
+      ids,
       "the three among all, in their order",
       "GET registrations",
     );
@@ -129,9 +129,9 @@ export const registrarCallScenarios: readonly Scenario<BrokerWorld>[] = [
     const owner = await signingOwner.connect("client");
     const peer = await world.alice.connect("client");
     const terms = termsFor(world, freshEffect(world));
-    const made = expectAnswer(await owner.request("registrar.approve", signTerms(signingOwner, terms)), 201);
+    const approval = expectAnswer(await owner.request("registrar.approve", signTerms(signingOwner, terms)), 201);
     const { approval_id } = terms;
-    const approved = { terms, approval_id, authorization_nonce: String(made.body.authorization_nonce) };
+    const approved = { terms, approval_id, authorization_nonce: String(approval.body.authorization_nonce) };
     const request = requestFor(world, approved);
     const first = expectAnswer(await peer.request("registrar.register", request), 201, { duplicate: false });
     const again = expectAnswer(await register(world.alice, request), 200, { duplicate: true });

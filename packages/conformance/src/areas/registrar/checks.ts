@@ -1,4 +1,4 @@
-// 4.3: phase 1: the checks in their order, of which the first that fails answers, and all or nothing.
+// 4.3: phase 1: the checks in their order. The first one that fails gives the answer, and nothing is written.
 // Why: docs/decisions/0063.
 import { expectAnswer, expectEqual, expectRefusal, expectThat } from "../../frame/expect.ts";
 import { aList, aTime, oneOf } from "../../frame/pattern.ts";
@@ -37,7 +37,7 @@ const order: readonly Scenario<BrokerWorld>[] = [
       }
       const fresh = requestFor(world, await approve(world, freshEffect(world)), { expires_at: past() });
       const answer = expectRefused(await register(world.alice, fresh), 410, "REQUEST_STALE");
-      expectEqual(answer.body.prior, undefined, "prior of a key that nobody consumed", answer.request);
+      expectEqual(answer.body.prior, undefined, "prior of an unused key", answer.request);
       await expectUnknown(world, fresh.logical_request_key);
       const later = { ...fresh, expires_at: Date.now() + hourMs };
       expectAnswer(await register(world.alice, later), 201);

@@ -103,9 +103,9 @@ export const identityScenarios: readonly Scenario<BrokerWorld>[] = [
     expectRefused(await register(other, request), 403, "NONCE_UNBOUND");
     const { operation, target, artifact_hash, run_id } = request;
     const terms = termsFor(world, { operation, target, artifact_hash, run_id }, { approval_id: request.approval_id });
-    const made = await other.call("POST", "/registrar/approvals", signTerms(other, terms));
-    expectAnswer(made, 201);
-    const { authorization_nonce } = made.body;
+    const approval = await other.call("POST", "/registrar/approvals", signTerms(other, terms));
+    expectAnswer(approval, 201);
+    const { authorization_nonce } = approval.body;
     expectAnswer(await register(other, { ...request, authorization_nonce }), 201, { duplicate: false });
   }),
 ];

@@ -1,5 +1,5 @@
 // 0: the mutating calls of registrar and `once`. The answer of each is lost between commit and caller; the retry gets
-// what it was. A compensation's is lost in replays.ts, where one is made.
+// the same answer. A compensation is in replays.ts, where one is made.
 import { expectAnswer, expectRefusal, expectSameJson } from "../../frame/expect.ts";
 import { absent } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";

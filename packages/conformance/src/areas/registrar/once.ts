@@ -33,7 +33,7 @@ export class OnceKey {
     return this.#world.bob.call("GET", this.path());
   }
 
-  /** Claims for a second and waits until that is over. */
+  /** Claims for one second and waits until the lease has ended. */
   async letExpire(by: Caller, claim_id: string): Promise<void> {
     expectAnswer(await this.claim(by, claim_id, { lease_s: 1 }), 201, { epoch: 1 });
     await eventually("the state uncertain", async () => {
@@ -75,7 +75,7 @@ const claims: readonly Scenario<BrokerWorld>[] = [
       const { lease_until } = expectAnswer(await once.claim(world.alice, "c-1"), 201).body;
       const running = { lease_until: Number(lease_until), epoch: 1 };
       expectRefusal(await once.claim(world.alice, "c-2"), 409, "running", running);
-      // A claim_id is its member's own.
+      // A claim_id belongs to its member.
       for (const claim of ["c-1", "c-3"]) expectRefusal(await once.claim(world.bob, claim), 409, "running", running);
       expectRefusal(await once.post(world.bob, "resolve", { epoch: 1, outcome: "not_done" }), 409, "running");
     },
@@ -94,7 +94,7 @@ const claims: readonly Scenario<BrokerWorld>[] = [
     );
     for (const answer of answers) if (answer.status !== 201) expectRefusal(answer, 409, "running");
   }),
-  scenario("4.6", "record", "what the holder records is everybody's result, for ever", async (world) => {
+  scenario("4.6", "record", "what the holder records is the result for every caller, for ever", async (world) => {
     const once = new OnceKey(world);
     expectAnswer(await once.claim(world.alice, "c-1"), 201);
     const result = { version: 7, list: [1, null, "x"] };
@@ -171,13 +171,13 @@ const leases: readonly Scenario<BrokerWorld>[] = [
     async (world) => {
       const once = new OnceKey(world);
       await once.letExpire(world.alice, "c-1");
-      const said = { epoch: 1, outcome: "not_done" };
-      const resolved = expectAnswer(await once.post(world.bob, "resolve", said), 200, {
-        ...said,
+      const resolution = { epoch: 1, outcome: "not_done" };
+      const resolved = expectAnswer(await once.post(world.bob, "resolve", resolution), 200, {
+        ...resolution,
         settled_by: "resolve",
         settled_by_pubkey: world.bob.pubkey,
       });
-      const again = await once.post(world.carol, "resolve", said);
+      const again = await once.post(world.carol, "resolve", resolution);
       expectSameJson(expectAnswer(again, 200).body, resolved.body, "the same word again", again.request);
       expectRefusal(await once.post(world.bob, "resolve", { epoch: 1, outcome: "done" }), 409, "epoch_settled");
       expectRefusal(await once.post(world.alice, "record", { epoch: 1, result: 1 }), 409, "epoch_settled");
@@ -197,13 +197,13 @@ const leases: readonly Scenario<BrokerWorld>[] = [
     async (world) => {
       const once = new OnceKey(world);
       await once.letExpire(world.alice, "c-1");
-      const said = { epoch: 1, outcome: "done", result: { by: "bob" } };
-      expectAnswer(await once.post(world.bob, "resolve", said), 200, {
+      const resolution = { epoch: 1, outcome: "done", result: { by: "bob" } };
+      expectAnswer(await once.post(world.bob, "resolve", resolution), 200, {
         epoch: 1,
         outcome: "done",
         settled_by: "resolve",
       });
-      expectAnswer(await once.post(world.bob, "resolve", said), 200, { outcome: "done" });
+      expectAnswer(await once.post(world.bob, "resolve", resolution), 200, { outcome: "done" });
       expectRefusal(await once.post(world.bob, "resolve", { epoch: 1, outcome: "not_done" }), 409, "epoch_settled");
       expectRefusal(await once.post(world.alice, "record", { epoch: 1, result: "late" }), 409, "epoch_settled");
       const answer = expectAnswer(await once.claim(world.carol, "c-2"), 200);

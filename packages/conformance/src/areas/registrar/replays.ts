@@ -93,7 +93,7 @@ const replays: readonly Scenario<BrokerWorld>[] = [
       expectAnswer(await register(world.alice, { ...request, approval_id, authorization_nonce }), 200, {
         registration,
       });
-      // Not spent, so that it is still good for the effect, which exists.
+      // The nonce is not spent, so it is still valid for the effect, which exists.
       const other = requestFor(world, fresh);
       expectRefused(await register(world.alice, other), 409, "REPLAY_DUPLICATE", { conflict: "effect_exists" });
     },
@@ -168,7 +168,7 @@ const replays: readonly Scenario<BrokerWorld>[] = [
   ),
 ];
 
-/** A registration under an approval that soon ends; a server that is slow gets a longer one. */
+/** A registration under an approval that soon ends; a slow server gets a longer one. */
 async function registerJustInTime(world: BrokerWorld) {
   for (let windowMs = 1_000; ; windowMs *= 4) {
     const nowMs = await serverNowMs(world);
@@ -182,7 +182,7 @@ async function registerJustInTime(world: BrokerWorld) {
   }
 }
 
-/** What the server's clock says: the end of a lease that begins now. */
+/** The time of the server's clock: the end of a lease that begins now. */
 async function serverNowMs(world: BrokerWorld): Promise<number> {
   const claim = { claim_id: "clock", inputs_fingerprint: "0".repeat(64), lease_s: 60 };
   const answer = expectAnswer(await world.alice.call("POST", `/once/${world.fresh("clock")}/claim`, claim), 201);

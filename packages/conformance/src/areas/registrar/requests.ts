@@ -1,4 +1,4 @@
-// Approvals and registration requests as scenarios make them, and how the registrar refuses.
+// Approvals and registration requests for scenarios, and the form of the registrar's refusals.
 import { randomBytes } from "node:crypto";
 import { type ApprovalTerms, approvalBytes } from "@claudemesh/protocol/registrar/approval";
 import { type Answer, expectAnswer, expectRefusal } from "../../frame/expect.ts";
@@ -93,7 +93,7 @@ export async function registered(world: BrokerWorld, effect: Effect = freshEffec
   return { effect, approved, request, first, registration: first.body.registration as Pattern };
 }
 
-/** What a registration shows of the request that made it. */
+/** What a registration shows of its request. */
 function registrationOf(world: BrokerWorld, request: RegistrationRequest): Pattern {
   const { authorization_nonce: _, expires_at: __, ...shown } = request;
   const { pubkey } = world.signingOwner;

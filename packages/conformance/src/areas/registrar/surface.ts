@@ -1,4 +1,5 @@
-// 4.5: what of the replay surface's criteria shows from outside. The tables themselves are the operator's to prove.
+// 4.5: those criteria of the replay surface that can be seen from outside. The operator has to prove the tables
+// themselves.
 import { expectAnswer, expectEqual, expectSameJson } from "../../frame/expect.ts";
 import { aList } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";

@@ -1,4 +1,5 @@
-// 3.4: branches: how they are made and deleted, and that nothing shows through until a merge. Merges are in merges.ts.
+// 3.4: branches: how they are created and deleted, and that their changes stay invisible until a merge. Merges are in
+// merges.ts.
 import { expectAnswer, expectEqual, expectRefusal, itemsOf } from "../../frame/expect.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
 import type { BrokerWorld } from "../broker/world.ts";
@@ -25,7 +26,7 @@ export const branchScenarios: readonly Scenario<BrokerWorld>[] = [
     async (world) => {
       const session = await Session.inNewSpace(world);
       const path = spacePath(session.space, "/branches");
-      const create = { ...session.held, localSeq: 1, name: "draft" };
+      const create = { ...session.credentials, localSeq: 1, name: "draft" };
       const created = expectAccepted(await world.alice.call("POST", path, create), { seq: 1 });
       expectAnswer(await world.alice.call("POST", path, create), 200, {
         ...(verdictOf(created) as object),
@@ -34,7 +35,7 @@ export const branchScenarios: readonly Scenario<BrokerWorld>[] = [
       expectRefusal(await world.alice.call("POST", path, { ...create, name: "x" }), 409, "replay_mismatch_error");
       const commit = session.build([set("a:1", 1)], { localSeq: 1 });
       expectRefusal(await session.send(commit), 409, "replay_mismatch_error");
-      const deletion = { ...session.held, localSeq: 2 };
+      const deletion = { ...session.credentials, localSeq: 2 };
       const deleted = await world.alice.call("POST", `${path}/draft/delete`, deletion);
       expectAccepted(deleted, { seq: 2 });
       expectAnswer(await world.alice.call("POST", `${path}/draft/delete`, deletion), 200, { seq: 2, replayed: true });
@@ -83,7 +84,7 @@ export const branchScenarios: readonly Scenario<BrokerWorld>[] = [
         "what the branch lists",
         listed.request,
       );
-      // Reads of one branch are not made stale by writes of another.
+      // Writes to one branch do not make reads of another stale.
       expectAccepted(await session.commit([set("w:1", 1)], { branch: "draft", ...confirmed(read("a:1", seq)) }));
       expectRefusal(
         await session.commit([set("w:1", 1)], {

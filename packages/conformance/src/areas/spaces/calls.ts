@@ -1,4 +1,5 @@
-// 3.8: every call over HTTP: who may make it, what it refuses, its statuses, and that a socket answers the same.
+// 3.8: every call over HTTP: which callers may make it, what it refuses, its statuses, and that a socket answers the
+// same.
 import { expectAnswer, expectEqual, expectRefusal, expectSameJson, itemsOf } from "../../frame/expect.ts";
 import { aCount, aList, aPublicKey, aText, aTime } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
@@ -10,21 +11,21 @@ type Call = { readonly method: string; readonly path: string; readonly json?: ob
 
 const noReads = { confirmed: [], pending: [] };
 
-/** Each call with an input that would do, were the caller known and the space there. */
+/** Each call with an input that would be accepted from a known caller in an existing space. */
 function everyCall(world: BrokerWorld, space: string): readonly Call[] {
-  const held = { sessionId: "s", sessionToken: "t" };
+  const credentials = { sessionId: "s", sessionToken: "t" };
   const commit = { localSeq: 1, reads: noReads, operations: [set("a:1", 1)] };
   const at = (path: string) => spacePath(space, path);
   return [
     { method: "POST", path: at("/sessions"), json: { openId: world.fresh("open") } },
-    { method: "POST", path: at("/commits"), json: { ...held, commit } },
+    { method: "POST", path: at("/commits"), json: { ...credentials, commit } },
     { method: "GET", path: at("/sessions/s/commits/1") },
     { method: "GET", path: at("/entities/a:1") },
     { method: "POST", path: at("/query"), json: { prefix: "" } },
     { method: "GET", path: at("/log") },
     { method: "GET", path: at("/invocations/x") },
-    { method: "POST", path: at("/branches"), json: { ...held, localSeq: 1, name: "draft" } },
-    { method: "POST", path: at("/branches/draft/delete"), json: { ...held, localSeq: 1 } },
+    { method: "POST", path: at("/branches"), json: { ...credentials, localSeq: 1, name: "draft" } },
+    { method: "POST", path: at("/branches/draft/delete"), json: { ...credentials, localSeq: 1 } },
     { method: "GET", path: at("/branches") },
     { method: "POST", path: at("/merges/propose"), json: { source: "draft", target: "" } },
     { method: "GET", path: at("/diff?source=draft&target=") },
@@ -71,12 +72,12 @@ const guards: readonly Scenario<BrokerWorld>[] = [
       expectRefusal(await world.alice.call(method, path, json), 404);
     }
     const space = await createSpace(world);
-    const held = { sessionId: "s", sessionToken: "t", localSeq: 1 };
+    const credentials = { sessionId: "s", sessionToken: "t", localSeq: 1 };
     const commit = { localSeq: 1, reads: noReads, operations: [set("a:1", 1)] };
     const expected: readonly (readonly [string, string, object | undefined, string])[] = [
       ["POST", "/commits", { sessionId: "s", sessionToken: "t", commit }, "session_not_found"],
       ["GET", "/sessions/s/commits/1", undefined, "session_not_found"],
-      ["POST", "/branches", { ...held, name: "draft" }, "session_not_found"],
+      ["POST", "/branches", { ...credentials, name: "draft" }, "session_not_found"],
       ["GET", "/entities/a:1", undefined, "entity_not_found"],
       ["GET", "/entities/a:1?branch=none", undefined, "branch_not_found"],
       ["POST", "/query", { prefix: "", branch: "none" }, "branch_not_found"],
@@ -108,7 +109,8 @@ const guards: readonly Scenario<BrokerWorld>[] = [
       "x",
     ];
     const path = spacePath(session.space, "/commits");
-    for (const commit of commits) expectRefusal(await world.alice.call("POST", path, { ...session.held, commit }), 400);
+    for (const commit of commits)
+      expectRefusal(await world.alice.call("POST", path, { ...session.credentials, commit }), 400);
     for (const raw of ["", "[]", "{", '{"a":1,"a":1}'])
       expectRefusal(await world.alice.callRaw("POST", path, raw), 400);
     for (const query of ["?atSeq=x", "?atSeq=-1", "?atSeq=1.5", "?atSeq=", "?branch=no%20name"]) {
@@ -141,28 +143,36 @@ const answers: readonly Scenario<BrokerWorld>[] = [
       expectAnswer(await member.call("POST", "/spaces", { name }), 200, shape);
     const session = await Session.open(world, world.alice, name);
     await session.accept([set("a:1", 1)]);
-    const found = (await readPages(world.alice, "/spaces", 2)).filter((item) => item.name === name);
-    expectSameJson(found, [{ ...created.body, seq: 1 }], "the space among all", "GET /spaces");
+    const listed = (await readPages(world.alice, "/spaces", 2)).filter((item) => item.name === name);
+    expectSameJson(listed, [{ ...created.body, seq: 1 }], "the space among all", "GET /spaces");
     for (const wrong of ["", "has space", "-x", "x".repeat(65), 1, null]) {
       expectRefusal(await world.alice.call("POST", "/spaces", { name: wrong }), 400);
     }
   }),
   scenario("3.8", "socket", "every call answers on the socket as it does over HTTP", async (world) => {
     const session = await Session.inNewSpace(world);
-    const { space, held } = session;
+    const { space, credentials } = session;
     const peer = await world.alice.connect("client");
     const first = session.build([set("a:1", 1)]);
-    expectAccepted(await peer.request("space.commit", { space, ...held, commit: first }), { seq: 1 });
+    expectAccepted(await peer.request("space.commit", { space, ...credentials, commit: first }), { seq: 1 });
     expectAnswer(await session.send(first), 200, { seq: 1, replayed: true });
-    const branch = { space, ...held, localSeq: 2, name: "draft" };
+    const branch = { space, ...credentials, localSeq: 2, name: "draft" };
     expectAccepted(await peer.request("space.branch.create", branch), { seq: 2 });
     const pairs: readonly (readonly [string, object, string])[] = [
       ["space.entity", { entityId: "a:1" }, "/entities/a:1"],
       ["space.entity", { entityId: "a:2" }, "/entities/a:2"],
       ["space.log", { limit: 10 }, "/log?limit=10"],
       ["space.branches", {}, "/branches"],
-      ["space.verdict", { sessionId: held.sessionId, localSeq: 1 }, `/sessions/${held.sessionId}/commits/1`],
-      ["space.verdict", { sessionId: held.sessionId, localSeq: 9 }, `/sessions/${held.sessionId}/commits/9`],
+      [
+        "space.verdict",
+        { sessionId: credentials.sessionId, localSeq: 1 },
+        `/sessions/${credentials.sessionId}/commits/1`,
+      ],
+      [
+        "space.verdict",
+        { sessionId: credentials.sessionId, localSeq: 9 },
+        `/sessions/${credentials.sessionId}/commits/9`,
+      ],
       ["space.diff", { source: "draft", target: "" }, "/diff?source=draft&target="],
     ];
     for (const [type, input, path] of pairs) {
@@ -174,31 +184,26 @@ const answers: readonly Scenario<BrokerWorld>[] = [
     const query = await peer.request("space.query", { space, prefix: "" });
     expectSameJson(query.body, (await session.query({ prefix: "" })).body, "the body over HTTP", query.request);
     expectRefusal(
-      await peer.request("space.commit", { space, ...held, commit: first, colour: 1 }),
+      await peer.request("space.commit", { space, ...credentials, commit: first, colour: 1 }),
       400,
       "unknown_field",
     );
   }),
-  scenario(
-    "3.8",
-    "revoked-member",
-    "whoever is no member any more commits nothing, whatever token it holds",
-    async (world) => {
-      const { owner } = world;
-      const dora = await world.join("dora");
-      const space = await createSpace(world);
-      const session = await Session.open(world, dora, space);
-      await session.accept([set("a:1", 1)]);
-      expectAnswer(await owner.call("DELETE", `/members/${dora.pubkey}`), 200);
-      expectRefusal(await session.commit([set("a:1", 2)]), 401, "unauthorized");
-      const reader = await Session.open(world, world.alice, space);
-      const entry = expectAnswer(await reader.get("/log"), 200);
-      expectAnswer({ ...entry, body: { items: itemsOf(entry) } }, 200, {
-        items: [{ seq: aCount, author: aPublicKey, sessionId: aText }],
-      });
-      await reader.expectValue("a:1", 1);
-    },
-  ),
+  scenario("3.8", "revoked-member", "a former member commits nothing, whatever token it holds", async (world) => {
+    const { owner } = world;
+    const dora = await world.join("dora");
+    const space = await createSpace(world);
+    const session = await Session.open(world, dora, space);
+    await session.accept([set("a:1", 1)]);
+    expectAnswer(await owner.call("DELETE", `/members/${dora.pubkey}`), 200);
+    expectRefusal(await session.commit([set("a:1", 2)]), 401, "unauthorized");
+    const reader = await Session.open(world, world.alice, space);
+    const entry = expectAnswer(await reader.get("/log"), 200);
+    expectAnswer({ ...entry, body: { items: itemsOf(entry) } }, 200, {
+      items: [{ seq: aCount, author: aPublicKey, sessionId: aText }],
+    });
+    await reader.expectValue("a:1", 1);
+  }),
 ];
 
 export const spaceCallScenarios: readonly Scenario<BrokerWorld>[] = [...guards, ...answers];

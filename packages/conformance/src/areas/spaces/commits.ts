@@ -50,7 +50,7 @@ const replay: readonly Scenario<BrokerWorld>[] = [
         const parts = [`"localSeq": 1`, `"reads":{"pending":[],"confirmed":[]}`];
         const operations = `"operations":[{"value":{"value":${value}},"id":"a:1","op":"set"}]`;
         const commit = (order === "a" ? [...parts, operations] : [operations, ...parts.reverse()]).join(", ");
-        return `${JSON.stringify(session.held).slice(0, -1)},"commit":{${commit}}}`;
+        return `${JSON.stringify(session.credentials).slice(0, -1)},"commit":{${commit}}}`;
       };
       const path = spacePath(session.space, "/commits");
       expectAccepted(await world.alice.callRaw("POST", path, text('{"x":1.0,"y":"\\u0041"}', "a")));
@@ -212,7 +212,7 @@ const order: readonly Scenario<BrokerWorld>[] = [
         return peer.request("space.commit", { space, sessionId, sessionToken, commit });
       }),
     );
-    // Every other one rests on the one before it alone, so that the write before that one makes it stale.
+    // Every other commit depends only on the one before it, so that the write before that one makes it stale.
     const statuses = replies.map(({ status }) => status);
     const expected = replies.map((_, n) => (n % 2 === 0 || n === 1 ? 200 : 409));
     expectEqual(statuses, expected, "the verdicts of 50 pipelined commits", `frames space.commit in ${space}`);
@@ -230,14 +230,15 @@ const order: readonly Scenario<BrokerWorld>[] = [
     "member, session and token come before replay, and replay before the order",
     async (world) => {
       const session = await Session.inNewSpace(world);
-      const known = session.build([set("a:1", 1)], { localSeq: 3 });
-      expectAccepted(await session.send(known));
+      const stored = session.build([set("a:1", 1)], { localSeq: 3 });
+      expectAccepted(await session.send(stored));
       const path = spacePath(session.space, "/commits");
-      const as = (token: string | undefined) => world.as(token).call("POST", path, { ...session.held, commit: known });
+      const as = (token: string | undefined) =>
+        world.as(token).call("POST", path, { ...session.credentials, commit: stored });
       expectRefusal(await as("wrong"), 401, "unauthorized");
       expectRefusal(await as(world.bob.token), 404, "session_not_found");
       expectAnswer(await as(world.alice.token), 200, { replayed: true });
-      expectRefusal(await session.send({ ...known, operations: [set("a:1", 2)] }), 409, "replay_mismatch_error");
+      expectRefusal(await session.send({ ...stored, operations: [set("a:1", 2)] }), 409, "replay_mismatch_error");
     },
   ),
 ];

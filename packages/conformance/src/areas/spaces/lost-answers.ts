@@ -1,4 +1,5 @@
-// 0: the mutating calls of spaces. The answer of each is lost between commit and caller; the retry gets what it was.
+// 0: the mutating calls of spaces. The answer of each is lost between commit and caller; the retry gets the same
+// answer.
 import { expectAnswer, expectEqual, expectRefusal, itemsOf } from "../../frame/expect.ts";
 import type { Pattern } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
@@ -29,7 +30,7 @@ export const spaceLostAnswerScenarios: readonly Scenario<BrokerWorld>[] = [
     const again = expectAnswer(await world.alice.call("POST", path, json), 200, lost.body as Pattern);
     const session = new Session(world.alice, space, again);
     await session.accept([set("a:1", 1)]);
-    const resume = { openId: world.fresh("open"), ...session.held };
+    const resume = { openId: world.fresh("open"), ...session.credentials };
     const lostToo = expectAnswer(await world.alice.lose("POST", path, resume), 200, { resumed: true });
     const opened = expectAnswer(await world.alice.call("POST", path, resume), 200, lostToo.body as Pattern);
     await new Session(world.alice, space, opened).accept([set("a:1", 2)]);
@@ -75,10 +76,10 @@ export const spaceLostAnswerScenarios: readonly Scenario<BrokerWorld>[] = [
   scenario("0", "branches", "branch create and delete: the stored verdict", async (world) => {
     const session = await Session.inNewSpace(world);
     const path = spacePath(session.space, "/branches");
-    const create = { ...session.held, localSeq: 1, name: "draft" };
+    const create = { ...session.credentials, localSeq: 1, name: "draft" };
     const lost = expectAnswer(await world.alice.lose("POST", path, create), 200, { replayed: false });
     expectAnswer(await world.alice.call("POST", path, create), 200, replayedAs(lost));
-    const deletion = { ...session.held, localSeq: 2 };
+    const deletion = { ...session.credentials, localSeq: 2 };
     const lostToo = expectAnswer(await world.alice.lose("POST", `${path}/draft/delete`, deletion), 200);
     expectAnswer(await world.alice.call("POST", `${path}/draft/delete`, deletion), 200, replayedAs(lostToo));
     await expectLogLength(session, 2);
@@ -91,7 +92,7 @@ export const spaceLostAnswerScenarios: readonly Scenario<BrokerWorld>[] = [
       const session = await Session.inNewSpace(world);
       const marker = world.fresh("marker");
       const commit = session.build([set("a:1", marker)]);
-      const request = { space: session.space, ...session.held, commit };
+      const request = { space: session.space, ...session.credentials, commit };
       await loseReply(world.target, world.alice, { type: "space.commit", ...request }, marker);
       const peer = await world.alice.connect("client");
       const again = await peer.request("space.commit", request);

@@ -1,4 +1,4 @@
-// 3.4: proposing a merge, committing the proposal, and telling what a branch changed.
+// 3.4: proposing a merge, committing the proposal, and listing what a branch changed.
 import { expectAnswer, expectEqual, expectRefusal, expectSameJson, expectThat } from "../../frame/expect.ts";
 import { aList } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";

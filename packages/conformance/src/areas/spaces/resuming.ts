@@ -1,5 +1,5 @@
-// 3.6: what every client library rests on: a connection may end at any time, and whoever resumes the session, sends again
-// what was not acknowledged and asks for what is newer, stands where a connection that never ended stands.
+// 3.6: the basis of every client library: a connection may end at any time. A client that resumes the session, sends
+// again what was not acknowledged and asks for what is newer has the same state as one whose connection never ended.
 import { expectAnswer, expectEqual, expectSameJson } from "../../frame/expect.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
 import type { BrokerWorld } from "../broker/world.ts";
@@ -31,14 +31,14 @@ export const resumeScenarios: readonly Scenario<BrokerWorld>[] = [
           own.build([patch("list:1", add("/value/items/-", `${round}.${n}`))]),
         );
         commits.push(...batch);
-        // Cut off with some of them answered, some not, and some perhaps never heard.
+        // The connection is cut when some of them are answered, some not, and some perhaps never received.
         const replies = batch.map((commit) => own.send(commit).catch(() => undefined));
         await replies[round];
         absorb(own);
         await own.peer.drop();
         await Promise.all(replies);
         const { localSeq } = own;
-        own = await SocketSession.open(world, world.alice, space, own.held);
+        own = await SocketSession.open(world, world.alice, space, own.credentials);
         own.localSeq = localSeq;
         for (const commit of batch) expectAnswer(await own.send(commit), 200);
         await own.watch({ prefixes: [""], seenSeq: seen });
@@ -61,7 +61,7 @@ export const resumeScenarios: readonly Scenario<BrokerWorld>[] = [
       const space = await createSpace(world);
       const first = await SocketSession.open(world, world.alice, space);
       await first.watch({ prefixes: [""] });
-      const again = await SocketSession.open(world, world.alice, space, first.held, first.peer);
+      const again = await SocketSession.open(world, world.alice, space, first.credentials, first.peer);
       const { seq } = expectAccepted(await again.commit([set("a:1", 1)])).body;
       await again.nextAbout("a:1", Number(seq));
       const revoked = again.peer.arrived.filter(({ type }) => type === "session.revoked");

@@ -121,7 +121,7 @@ export const sendScenarios: readonly Scenario<BrokerWorld>[] = [
       };
       const first = spend();
       let [last, answer] = [first, expectAccepted(await session.send(first))];
-      // Twice, because a window may end meanwhile.
+      // Twice the budget, because a window may end meanwhile.
       for (let spent = 0; answer.status === 200 && spent <= 2 * budget; spent += sendsMax) {
         last = spend();
         answer = await session.send(last);

@@ -1,5 +1,5 @@
-// A session of a space as scenarios use it: it numbers commits, sends them over HTTP, and says what must come of them.
-// Also the words that operations are written in.
+// A session of a space for scenarios: it numbers commits, sends them over HTTP, and checks the answers. Also functions
+// that write operations.
 import type { JsonValue } from "@claudemesh/protocol/json";
 import { expectAnswer, expectSameJson } from "../../frame/expect.ts";
 import { aCount, aText, type Pattern } from "../../frame/pattern.ts";
@@ -8,7 +8,7 @@ import type { BrokerWorld, Caller } from "../broker/world.ts";
 
 export type Operation = Readonly<Record<string, unknown>>;
 export type Commit = { readonly localSeq: number } & Readonly<Record<string, unknown>>;
-export type Held = { readonly sessionId: string; readonly sessionToken: string };
+export type SessionCredentials = { readonly sessionId: string; readonly sessionToken: string };
 
 export const set = (id: string, value: unknown): Operation => ({ op: "set", id, value: { value } });
 export const patch = (id: string, ...patches: readonly object[]): Operation => ({ op: "patch", id, patches });
@@ -34,7 +34,7 @@ export async function createSpace(world: BrokerWorld): Promise<string> {
 
 export const spacePath = (space: string, path = "") => `/spaces/${space}${path}`;
 
-export class Session implements Held {
+export class Session implements SessionCredentials {
   readonly caller: Caller;
   readonly space: string;
   readonly sessionId: string;
@@ -56,16 +56,16 @@ export class Session implements Held {
     return new Session(caller, space, answer);
   }
 
-  /** A new space with a session of alice's. */
+  /** A new space with a session of alice. */
   static async inNewSpace(world: BrokerWorld): Promise<Session> {
     return Session.open(world, world.alice, await createSpace(world));
   }
 
-  get held(): Held {
+  get credentials(): SessionCredentials {
     return { sessionId: this.sessionId, sessionToken: this.sessionToken };
   }
 
-  /** The next commit; `more` may name another localSeq. */
+  /** The next commit; `more` may give it another localSeq. */
   build(operations: readonly Operation[], more: object = {}): Commit {
     const commit = {
       localSeq: this.#localSeq + 1,
@@ -78,11 +78,11 @@ export class Session implements Held {
   }
 
   send(commit: object): Promise<HttpAnswer> {
-    return this.caller.call("POST", spacePath(this.space, "/commits"), { ...this.held, commit });
+    return this.caller.call("POST", spacePath(this.space, "/commits"), { ...this.credentials, commit });
   }
 
   lose(commit: object): Promise<HttpAnswer> {
-    return this.caller.lose("POST", spacePath(this.space, "/commits"), { ...this.held, commit });
+    return this.caller.lose("POST", spacePath(this.space, "/commits"), { ...this.credentials, commit });
   }
 
   /** Builds and sends. */
@@ -112,17 +112,17 @@ export class Session implements Held {
     return this.caller.call("GET", spacePath(this.space, path));
   }
 
-  /** Fails unless `value` of the entity is this. */
+  /** Fails unless `value` of the entity equals this. */
   async expectValue(id: string, value: unknown, query = ""): Promise<HttpAnswer> {
     const answer = expectAnswer(await this.entity(id, query), 200);
     expectSameJson(answer.body.document, { value } as JsonValue, `${id} holds`, answer.request);
     return answer;
   }
 
-  /** Makes or deletes a branch. */
+  /** Creates or deletes a branch. */
   branch(action: "create" | "delete", name: string, more: object = {}): Promise<HttpAnswer> {
     this.#localSeq += 1;
-    const input = { ...this.held, localSeq: this.#localSeq, ...more };
+    const input = { ...this.credentials, localSeq: this.#localSeq, ...more };
     return action === "create"
       ? this.caller.call("POST", spacePath(this.space, "/branches"), { ...input, name })
       : this.caller.call("POST", spacePath(this.space, `/branches/${name}/delete`), input);
@@ -141,7 +141,10 @@ export class Session implements Held {
   }
 }
 
-/** Does each in a session of its member's, several at a time: what does not depend on one another need not wait. */
+/**
+ * Runs each step in a session of its member, several at a time, because independent steps need not wait for one
+ * another.
+ */
 export async function inSessions<T>(
   world: BrokerWorld,
   space: string,
@@ -164,7 +167,7 @@ export function expectAccepted<A extends { status: number; body: Readonly<Record
   return expectAnswer(answer, 200, { seq: aCount, replayed: false, ...more });
 }
 
-/** What of an answer a retry must have again: all of it but that it is a retry. */
+/** The part of an answer that a retry must get again: everything but the field that marks a replay. */
 export function verdictOf({ body }: HttpAnswer): Pattern {
   const { replayed: _, ...rest } = body;
   return rest as Pattern;

@@ -1,4 +1,4 @@
-// 3.2: sessions: who holds one, how it is taken over, and that an older holder changes nothing any more.
+// 3.2: sessions: which connection holds one, how it is taken over, and that an earlier holder changes nothing any more.
 import { expectAnswer, expectEqual, expectRefusal, expectThat, itemsOf } from "../../frame/expect.ts";
 import { absent, aCount, aText } from "../../frame/pattern.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
@@ -6,7 +6,7 @@ import type { BrokerWorld } from "../broker/world.ts";
 import { createSpace, expectAccepted, remove, Session, set, spacePath } from "./session.ts";
 
 async function resume(world: BrokerWorld, session: Session, more: object = {}): Promise<Session> {
-  return Session.open(world, session.caller, session.space, { ...session.held, ...more });
+  return Session.open(world, session.caller, session.space, { ...session.credentials, ...more });
 }
 
 const opening: readonly Scenario<BrokerWorld>[] = [
@@ -63,7 +63,7 @@ const opening: readonly Scenario<BrokerWorld>[] = [
     const session = await Session.inNewSpace(world);
     await session.accept([set("a:1", 1)]);
     const seq = await session.accept([set("a:1", 2)], { localSeq: 7 });
-    const input = { openId: world.fresh("open"), ...session.held };
+    const input = { openId: world.fresh("open"), ...session.credentials };
     const answer = await world.alice.call("POST", spacePath(session.space, "/sessions"), input);
     expectAnswer(answer, 200, {
       sessionId: session.sessionId,
@@ -107,8 +107,8 @@ const opening: readonly Scenario<BrokerWorld>[] = [
       world.bob.call("POST", spacePath(session.space, "/sessions"), { openId: world.fresh("open"), seenSeq });
     const newer = expectAnswer(await open(1), 200, { sync: { fromSeq: 1, toSeq: third, removes: [] } });
     const { upserts } = newer.body.sync as { upserts: { id: string; seq: number }[] };
-    const told = upserts.map(({ id, seq }) => `${id}@${seq}`).sort();
-    expectEqual(told, [`a:2@${second}`, `a:3@${third}`, `a:4@${third}`], "what is newer than 1", newer.request);
+    const updates = upserts.map(({ id, seq }) => `${id}@${seq}`).sort();
+    expectEqual(updates, [`a:2@${second}`, `a:3@${third}`, `a:4@${third}`], "what is newer than 1", newer.request);
     expectAnswer(await open(third), 200, { sync: { fromSeq: third, toSeq: third, upserts: [] } });
   }),
 ];
@@ -120,19 +120,19 @@ const holding: readonly Scenario<BrokerWorld>[] = [
     "whatever arrives with an old token is SessionRevokedError and changes nothing",
     async (world) => {
       const old = await Session.inNewSpace(world);
-      const known = old.build([set("a:1", 1)]);
-      expectAccepted(await old.send(known));
+      const committed = old.build([set("a:1", 1)]);
+      expectAccepted(await old.send(committed));
       const current = await resume(world, old);
-      // Also an exact retry: who may ask comes before what was asked.
-      for (const commit of [known, old.build([set("a:1", 9)])]) {
+      // Even for an exact retry: the credentials are checked before the request.
+      for (const commit of [committed, old.build([set("a:1", 9)])]) {
         expectRefusal(await old.send(commit), 403, "session_revoked_error");
       }
       expectRefusal(await old.branch("create", "late"), 403, "session_revoked_error");
       expectRefusal(await old.branch("delete", "late"), 403, "session_revoked_error");
       const peer = await world.alice.connect("client");
-      const watch = { space: old.space, ...old.held, ids: ["a:1"] };
+      const watch = { space: old.space, ...old.credentials, ids: ["a:1"] };
       expectRefusal(await peer.request("space.watch", watch), 403, "session_revoked_error");
-      const frame = { space: old.space, ...old.held, commit: old.build([set("a:1", 8)]) };
+      const frame = { space: old.space, ...old.credentials, commit: old.build([set("a:1", 8)]) };
       expectRefusal(await peer.request("space.commit", frame), 403, "session_revoked_error");
       await current.expectValue("a:1", 1);
       expectAnswer(await current.commit([set("a:1", 2)]), 200, { seq: 2 });
@@ -144,23 +144,27 @@ const holding: readonly Scenario<BrokerWorld>[] = [
     await session.accept([set("a:1", 1)]);
     const commit = session.build([set("a:1", 2)]);
     const path = spacePath(session.space, "/commits");
-    expectRefusal(await world.bob.call("POST", path, { ...session.held, commit }), 404, "session_not_found");
+    expectRefusal(await world.bob.call("POST", path, { ...session.credentials, commit }), 404, "session_not_found");
     expectRefusal(await session.verdict(1, world.bob), 404);
     const elsewhere = spacePath(await createSpace(world), "/commits");
-    expectRefusal(await world.alice.call("POST", elsewhere, { ...session.held, commit }), 404, "session_not_found");
+    expectRefusal(
+      await world.alice.call("POST", elsewhere, { ...session.credentials, commit }),
+      404,
+      "session_not_found",
+    );
     await session.expectValue("a:1", 1);
   }),
-  scenario("3.2", "revoked-push", "over WebSocket the older connection is told session.revoked", async (world) => {
+  scenario("3.2", "revoked-push", "over WebSocket the older connection receives session.revoked", async (world) => {
     const space = await createSpace(world);
     const peer = await world.alice.connect("client");
     const opened = expectAnswer(await peer.request("space.open", { space, openId: world.fresh("open") }), 200);
     const { sessionId, sessionToken } = opened.body as Record<string, string>;
     expectAnswer(await peer.request("space.watch", { space, sessionId, sessionToken, prefixes: [""] }), 200);
-    const taken = await Session.open(world, world.alice, space, { sessionId, sessionToken });
+    const successor = await Session.open(world, world.alice, space, { sessionId, sessionToken });
     const push = await peer.next("a session.revoked push", ({ type }) => type === "session.revoked");
     expectEqual([push.space, push.sessionId], [space, sessionId], "which session was lost", `open of ${sessionId}`);
-    await taken.accept([set("a:1", 1)]);
-    // A reply shows that everything before it has come.
+    await successor.accept([set("a:1", 1)]);
+    // A reply shows that everything before it has arrived.
     await peer.request("space.list", { limit: 1 });
     const heard = peer.arrived.filter(({ type }) => type === "sync");
     expectEqual(heard, [], "frames after the session was lost", `commit in ${space}`);
@@ -174,18 +178,18 @@ const holding: readonly Scenario<BrokerWorld>[] = [
       const peer = await world.alice.connect("client");
       const opened = expectAnswer(await peer.request("space.open", { space, openId: world.fresh("open") }), 200);
       const { sessionId, sessionToken } = opened.body as Record<string, string>;
-      const held = { sessionId: sessionId ?? "", sessionToken: sessionToken ?? "" };
+      const credentials = { sessionId: sessionId ?? "", sessionToken: sessionToken ?? "" };
       const commits = Array.from({ length: 60 }, (_, n) =>
         peer.request("space.commit", {
           space,
-          ...held,
+          ...credentials,
           commit: { localSeq: n + 1, reads: { confirmed: [], pending: [] }, operations: [set("a:1", n)] },
         }),
       );
       await commits[5];
       const answer = await world.alice.call("POST", spacePath(space, "/sessions"), {
         openId: world.fresh("open"),
-        ...held,
+        ...credentials,
       });
       expectAnswer(answer, 200, { resumed: true, seq: aCount, lastLocalSeq: aCount });
       const verdicts = await Promise.all(commits);

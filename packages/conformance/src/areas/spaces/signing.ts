@@ -1,4 +1,4 @@
-// 3.7: commits that a member signs, what is kept of the signature, and spaces that take no others.
+// 3.7: commits that a member signs, what is stored of the signature, and spaces that accept no others.
 import { createHash } from "node:crypto";
 import { canonicalJson } from "@claudemesh/protocol/canonical";
 import type { JsonValue } from "@claudemesh/protocol/json";
@@ -14,13 +14,13 @@ type Envelope = Readonly<Record<string, JsonValue>>;
 
 const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
 
-/** The envelope that has to be signed for this commit. */
+/** The envelope to sign for this commit. */
 function envelopeFor(world: BrokerWorld, session: Session, commit: Commit, iss: string): Envelope {
   const { sessionId, space } = session;
   const payloadHash = hashOf(canonicalJson(commit as JsonValue));
   return {
     iss,
-    sub: { mesh: world.place.meshId, space },
+    sub: { mesh: world.meshRef.meshId, space },
     cmd: "/memory/commit",
     args: { sessionId, localSeq: commit.localSeq, payloadHash },
   };
@@ -82,7 +82,7 @@ export const signingScenarios: readonly Scenario<BrokerWorld>[] = [
       const wrong: readonly object[] = [
         sign(world.bob, good),
         sign(world.bob, { ...good, iss: world.bob.pubkey }),
-        sign(world.alice, { ...good, sub: { mesh: world.place.meshId, space: "other" } }),
+        sign(world.alice, { ...good, sub: { mesh: world.meshRef.meshId, space: "other" } }),
         sign(world.alice, { ...good, cmd: "/memory/read" }),
         sign(world.alice, { ...good, args: { ...args, localSeq: 2 } }),
         sign(world.alice, { ...good, args: { ...args, payloadHash: "0".repeat(64) } }),

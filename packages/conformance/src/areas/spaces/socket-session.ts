@@ -1,9 +1,9 @@
-// A session that a WebSocket holds: it opens, watches, commits, and reads the frames that it is pushed.
+// A session that a WebSocket holds: it opens, watches, commits, and reads the frames that are pushed to it.
 import { type Answer, expectAnswer } from "../../frame/expect.ts";
 import { aCount, aList, aText } from "../../frame/pattern.ts";
 import type { Frame, SocketPeer } from "../../transport/socket-peer.ts";
 import type { BrokerWorld, MeshMember } from "../broker/world.ts";
-import type { Held, Operation } from "./session.ts";
+import type { Operation, SessionCredentials } from "./session.ts";
 
 type Upsert = {
   readonly branch: string;
@@ -25,14 +25,14 @@ export type SyncFrame = {
 export class SocketSession {
   readonly peer: SocketPeer;
   readonly space: string;
-  readonly held: Held;
+  readonly credentials: SessionCredentials;
   localSeq: number;
 
   constructor(peer: SocketPeer, space: string, opened: Answer) {
     expectAnswer(opened, 200, { sessionId: aText, sessionToken: aText, seq: aCount });
     this.peer = peer;
     this.space = space;
-    this.held = { sessionId: String(opened.body.sessionId), sessionToken: String(opened.body.sessionToken) };
+    this.credentials = { sessionId: String(opened.body.sessionId), sessionToken: String(opened.body.sessionToken) };
     this.localSeq = Number(opened.body.lastLocalSeq);
   }
 
@@ -49,7 +49,7 @@ export class SocketSession {
   }
 
   watch(input: object): Promise<Answer> {
-    return this.peer.request("space.watch", { space: this.space, ...this.held, ...input });
+    return this.peer.request("space.watch", { space: this.space, ...this.credentials, ...input });
   }
 
   build(operations: readonly Operation[], more: object = {}): object {
@@ -58,7 +58,7 @@ export class SocketSession {
   }
 
   send(commit: object): Promise<Answer> {
-    return this.peer.request("space.commit", { space: this.space, ...this.held, commit });
+    return this.peer.request("space.commit", { space: this.space, ...this.credentials, commit });
   }
 
   commit(operations: readonly Operation[], more: object = {}): Promise<Answer> {
@@ -70,12 +70,12 @@ export class SocketSession {
     return readSync(await this.peer.next(what, (frame) => this.#isOwn(frame)));
   }
 
-  /** Frames that are here already; a reply shows that everything before it has come. */
+  /** Frames that have arrived; a reply shows that everything before it has arrived. */
   arrived(): readonly SyncFrame[] {
     return this.peer.arrived.filter((frame) => this.#isOwn(frame)).map(readSync);
   }
 
-  /** Takes frames until one says this of an entity. */
+  /** Reads frames until one contains the entity with this seq. */
   async nextAbout(id: string, seq: number): Promise<SyncFrame> {
     for (;;) {
       const frame = await this.next(`a sync push with ${id} at ${seq}`);
@@ -84,7 +84,7 @@ export class SocketSession {
   }
 
   #isOwn(frame: Frame): boolean {
-    return frame.type === "sync" && frame.sessionId === this.held.sessionId;
+    return frame.type === "sync" && frame.sessionId === this.credentials.sessionId;
   }
 }
 

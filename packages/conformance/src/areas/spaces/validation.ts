@@ -1,5 +1,5 @@
-// 3.3: what makes a read stale. Accepted means that every read saw exactly what was accepted before; a scenario that
-// finds an accepted commit which did not is the worst that this kit can find.
+// 3.3: what makes a read stale. Accepted means that every read saw exactly what was accepted before. An accepted commit
+// for which that is not true is the worst result that this kit can find.
 import type { JsonValue } from "@claudemesh/protocol/json";
 import { expectAnswer, expectEqual, expectRefusal, expectSameJson } from "../../frame/expect.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
@@ -136,7 +136,7 @@ const confirmedReads: readonly Scenario<BrokerWorld>[] = [
   ),
 ];
 
-/** A session of alice's with a document that everybody sees, and another's who writes between. */
+/** A session of alice with a document that all members see, and a session of another member that writes between. */
 async function stack(world: BrokerWorld, value: unknown) {
   const session = await Session.inNewSpace(world);
   const foreign = await Session.open(world, world.bob, session.space);

@@ -39,11 +39,11 @@ const patchCases = () => readVectors<{ cases: readonly PatchCase[] }>("spaces-pa
 const documentBytesMax = 1_048_576;
 const levelsMax = 128;
 
-/** Sends a commit with one value in the very text that it is given in. */
+/** Sends a commit with one value in exactly the given text. */
 function setRaw(session: Session, localSeq: number, entries: readonly (readonly [id: string, text: string])[]) {
   const operations = entries.map(([id, text]) => `{"op":"set","id":${JSON.stringify(id)},"value":{"value":${text}}}`);
   const commit = `{"localSeq":${localSeq},"reads":{"confirmed":[],"pending":[]},"operations":[${operations.join(",")}]}`;
-  const raw = `${JSON.stringify(session.held).slice(0, -1)},"commit":${commit}}`;
+  const raw = `${JSON.stringify(session.credentials).slice(0, -1)},"commit":${commit}}`;
   return session.caller.callRaw("POST", spacePath(session.space, "/commits"), raw);
 }
 

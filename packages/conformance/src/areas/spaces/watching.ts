@@ -1,14 +1,14 @@
-// 3.5: what a session that watches is told, in which order, and what it is not told.
+// 3.5: which changes a watching session receives, in which order, and which it does not receive.
 import { expectAnswer, expectEqual, expectRefusal, expectSameJson, expectThat } from "../../frame/expect.ts";
 import { type Scenario, scenario } from "../../frame/scenario.ts";
 import type { BrokerWorld } from "../broker/world.ts";
 import { confirmed, createSpace, expectAccepted, read, remove, Session, set } from "./session.ts";
 import { SocketSession, type SyncFrame } from "./socket-session.ts";
 
-const told = (frames: readonly SyncFrame[]) =>
+const updates = (frames: readonly SyncFrame[]) =>
   frames.flatMap(({ upserts }) => upserts.map(({ id, seq, deleted }) => `${id}@${seq}${deleted ? " deleted" : ""}`));
 
-/** A space of bob's with some history, and a socket of alice's beside it. */
+/** A space of bob with some history, and a socket of alice beside it. */
 async function begin(world: BrokerWorld) {
   const space = await createSpace(world);
   const writer = await Session.open(world, world.bob, space);
@@ -22,13 +22,14 @@ const catchingUp: readonly Scenario<BrokerWorld>[] = [
   scenario(
     "3.5",
     "first-frames",
-    "who watches is told everything that is there, then the reply says up to where",
+    "a watch delivers everything that is there, then the reply says up to where",
     async (world) => {
       const { watcher } = await begin(world);
       const reply = expectAnswer(await watcher.watch({ ids: ["b:1"], prefixes: ["a:"] }), 200, { seq: 3 });
       const frames = watcher.arrived();
-      // Frames are in the order of seq, what one frame holds need not be; what is deleted may be told or not.
-      const there = told(frames).filter((each) => !each.endsWith("deleted"));
+      // Frames are in the order of seq, but the content of one frame need not be; deleted entities may be included or
+      // not.
+      const there = updates(frames).filter((each) => !each.endsWith("deleted"));
       expectEqual([...there].sort(), ["a:1@2", "b:1@1"], "what is there", reply.request);
       expectThat((frames.at(-1)?.toSeq ?? 0) <= 3, "no frame beyond the reply", frames, reply.request);
     },
@@ -43,34 +44,39 @@ const catchingUp: readonly Scenario<BrokerWorld>[] = [
       const before = watcher.arrived().length;
       const reply = expectAnswer(await watcher.watch({ prefixes: [""], seenSeq }), 200, { seq: 3 });
       const frames = watcher.arrived().slice(before);
-      expectEqual([...told(frames)].sort(), expected, `what is newer than ${seenSeq}`, reply.request);
+      expectEqual([...updates(frames)].sort(), expected, `what is newer than ${seenSeq}`, reply.request);
       for (const { fromSeq } of frames)
         expectThat(fromSeq >= seenSeq, `fromSeq from ${seenSeq}`, fromSeq, reply.request);
     }
     expectRefusal(await watcher.watch({ prefixes: [""], seenSeq: 99 }), 400, "seq_out_of_range");
   }),
-  scenario("3.5", "watched-only", "only what is watched is told, by id and by prefix, on its branch", async (world) => {
-    const { writer, watcher } = await begin(world);
-    await writer.createBranch("draft");
-    expectAnswer(await watcher.watch({ ids: ["a:1"], prefixes: ["n:"], seenSeq: 4 }), 200);
-    await writer.accept([set("b:1", 5), set("a:10", 5)]);
-    await writer.accept([set("a:1", 6)], { branch: "draft" });
-    const seq = await writer.accept([set("a:1", 7), set("n:1", 7), set("m:1", 7)]);
-    const frame = await watcher.nextAbout("n:1", seq);
-    expectEqual(told([frame]).sort(), ["a:1@7", "n:1@7"], "what was told", "commits beside a watch");
-    expectAnswer(await watcher.watch({ branch: "draft", prefixes: ["a:"], seenSeq: 5 }), 200);
-    const onDraft = watcher.arrived();
-    expectEqual(
-      [onDraft.at(-1)?.branch, told(onDraft)],
-      ["draft", ["a:1@6"]],
-      "frames of the branch",
-      "a watch of draft",
-    );
-  }),
+  scenario(
+    "3.5",
+    "watched-only",
+    "only what is watched is delivered, by id and by prefix, on its branch",
+    async (world) => {
+      const { writer, watcher } = await begin(world);
+      await writer.createBranch("draft");
+      expectAnswer(await watcher.watch({ ids: ["a:1"], prefixes: ["n:"], seenSeq: 4 }), 200);
+      await writer.accept([set("b:1", 5), set("a:10", 5)]);
+      await writer.accept([set("a:1", 6)], { branch: "draft" });
+      const seq = await writer.accept([set("a:1", 7), set("n:1", 7), set("m:1", 7)]);
+      const frame = await watcher.nextAbout("n:1", seq);
+      expectEqual(updates([frame]).sort(), ["a:1@7", "n:1@7"], "what was delivered", "commits beside a watch");
+      expectAnswer(await watcher.watch({ branch: "draft", prefixes: ["a:"], seenSeq: 5 }), 200);
+      const onDraft = watcher.arrived();
+      expectEqual(
+        [onDraft.at(-1)?.branch, updates(onDraft)],
+        ["draft", ["a:1@6"]],
+        "frames of the branch",
+        "a watch of draft",
+      );
+    },
+  ),
   scenario(
     "3.5",
     "watch-replaces",
-    "a watch replaces the one before: what left it is in removes, and is told no more",
+    "a watch replaces the one before: what left it is in removes, and is delivered no more",
     async (world) => {
       const { writer, watcher } = await begin(world);
       expectAnswer(await watcher.watch({ ids: ["a:1", "b:1"], seenSeq: 3 }), 200);
@@ -80,12 +86,12 @@ const catchingUp: readonly Scenario<BrokerWorld>[] = [
       await writer.accept([set("a:1", 9)]);
       const seq = await writer.accept([set("b:1", 9)]);
       const frame = await watcher.nextAbout("b:1", seq);
-      expectEqual(told([frame]), [`b:1@${seq}`], "what is told from then on", "commits after a narrower watch");
+      expectEqual(updates([frame]), [`b:1@${seq}`], "what is delivered from then on", "commits after a narrower watch");
       expectAnswer(await watcher.watch({ ids: [], prefixes: [] }), 200);
       await writer.accept([set("b:1", 10)]);
       await watcher.peer.request("space.list", { limit: 1 });
-      const late = told(watcher.arrived()).filter((each) => each.startsWith("b:1"));
-      expectEqual(late, [], "what is told after the watch was ended", "empty lists");
+      const late = updates(watcher.arrived()).filter((each) => each.startsWith("b:1"));
+      expectEqual(late, [], "what is delivered after the watch was ended", "empty lists");
     },
   ),
   scenario(
@@ -95,7 +101,7 @@ const catchingUp: readonly Scenario<BrokerWorld>[] = [
     async (world) => {
       const { watcher, space } = await begin(world);
       const watch = (more: object) =>
-        watcher.peer.request("space.watch", { space, ...watcher.held, ids: ["a:1"], ...more });
+        watcher.peer.request("space.watch", { space, ...watcher.credentials, ids: ["a:1"], ...more });
       expectRefusal(await watch({ sessionToken: "cms_wrong" }), 403, "session_revoked_error");
       expectRefusal(await watch({ sessionId: "0198c0de-none" }), 404, "session_not_found");
       expectRefusal(await watch({ branch: "none" }), 404, "branch_not_found");
@@ -103,7 +109,7 @@ const catchingUp: readonly Scenario<BrokerWorld>[] = [
       expectRefusal(await watch({ ids: ["no id"] }), 400);
       expectRefusal(await watch({ colour: 1 }), 400, "unknown_field");
       const stranger = await world.bob.connect("client");
-      const foreign = await stranger.request("space.watch", { space, ...watcher.held, ids: ["a:1"] });
+      const foreign = await stranger.request("space.watch", { space, ...watcher.credentials, ids: ["a:1"] });
       expectRefusal(foreign, 404, "session_not_found");
     },
   ),
@@ -136,7 +142,7 @@ const following: readonly Scenario<BrokerWorld>[] = [
         const { document } = expectAnswer(await writer.entity(id), 200).body;
         expectSameJson(state.get(id), document, `the state of ${id} after all frames`, "sync frames");
       }
-      expectEqual(state.get("a:1"), null, "a:1 is told as deleted", "sync frames");
+      expectEqual(state.get("a:1"), null, "a:1 is delivered as deleted", "sync frames");
     },
   ),
   scenario(
