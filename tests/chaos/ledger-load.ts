@@ -6,8 +6,7 @@ import type { BrokerCall } from "@claudemesh/client/broker";
 import { createHttpCall } from "@claudemesh/client/broker-http";
 import { meshPaths, readMeshConfig } from "@claudemesh/client/home";
 import { readKeyFile, signerOf } from "@claudemesh/client/keys";
-import { createOnce } from "@claudemesh/client/once";
-import { OnceLeaseLost, OnceNotRecorded, OnceUncertain } from "@claudemesh/client/once-failures";
+import { createOnce, OnceLeaseLost, OnceNotRecorded, OnceUncertain } from "@claudemesh/client/once";
 import { createRegistrarClient } from "@claudemesh/client/registrar";
 import type { Cluster } from "./cluster.ts";
 

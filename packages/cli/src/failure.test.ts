@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DaemonUnreachable } from "@claudemesh/client/daemon";
-import { writeLastRun } from "@claudemesh/client/last-run";
+import { writeLastRun } from "@claudemesh/client/internal/last-run";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { describe, expect, it } from "vitest";
 import { makeTemporaryFolder } from "../../../tests/support/broker-harness.ts";

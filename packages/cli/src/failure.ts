@@ -1,7 +1,7 @@
 // How a command fails: the documented exit code for each kind of failure, and the body that is printed about it.
 import { DaemonUnreachable } from "@claudemesh/client/daemon";
 import type { MeshPaths } from "@claudemesh/client/home";
-import { explainAbsence, readLastRun } from "@claudemesh/client/last-run";
+import { explainAbsence, readLastRun } from "@claudemesh/client/internal/last-run";
 import { type ErrorBody, isErrorBody, MeshError } from "@claudemesh/protocol/errors";
 import { exitCodes, WrongUsage } from "./exit-codes.ts";
 

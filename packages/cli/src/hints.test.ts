@@ -1,5 +1,5 @@
 import { ensureMeshDir, meshPaths, writeMeshConfig } from "@claudemesh/client/home";
-import { writeUsedMesh } from "@claudemesh/client/used-mesh";
+import { writeUsedMesh } from "@claudemesh/client/internal/used-mesh";
 import { beforeEach, describe, expect, it, test } from "vitest";
 import { makeTemporaryFolder } from "../../../tests/support/broker-harness.ts";
 import { commandEntries } from "./command-table.ts";

@@ -1,7 +1,7 @@
 // The settings of a daemon: config.toml, then what the command line or the environment puts above it. Read once at
 // start and passed down. An unknown key is refused by its name, because a misspelt limit is no limit.
 import { readFileSync } from "node:fs";
-import { brokersMax } from "@claudemesh/client/broker-route";
+import { brokersMax } from "@claudemesh/client/internal/broker-route";
 import { createSchemaCompiler } from "@claudemesh/http/validation";
 import { type BackoffBounds, defaultBackoff, defaultReconnect } from "@claudemesh/protocol/messages/backoff";
 import { limits } from "@claudemesh/protocol/messages/limits";

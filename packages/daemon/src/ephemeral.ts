@@ -13,8 +13,8 @@ import {
   type MeshPaths,
   writeMeshConfig,
 } from "@claudemesh/client/home";
+import { createPrivateFile, replacePrivateFile } from "@claudemesh/client/internal/private-files";
 import { generateMemberKeys, type MemberKeys } from "@claudemesh/client/keys";
-import { createPrivateFile, replacePrivateFile } from "@claudemesh/client/private-files";
 import type { Invite } from "@claudemesh/protocol/wire/invite";
 import { acquireInstanceLock } from "@claudemesh/storage/instance-lock";
 import type { OutboxStore, Timer } from "./ports.ts";

@@ -1,8 +1,8 @@
 // Two daemons and a broker between them that lies (MSG-27, MSG-33): it relabels, replays, reflects and redirects what alice's daemon
 // sealed for bob's. Its other moves are tried on whole processes in tests/malicious-broker.deep.test.ts. Whatever it does, bob's daemon shows the text as alice said it, or not at all.
 import { readFileSync } from "node:fs";
+import { peerCode } from "@claudemesh/client/internal/peer-code";
 import { generateMemberKeys } from "@claudemesh/client/keys";
-import { peerCode } from "@claudemesh/client/peer-code";
 import type { AcceptRequest } from "@claudemesh/protocol/messages/accept-request";
 import type { Meta } from "@claudemesh/protocol/messages/envelope";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";

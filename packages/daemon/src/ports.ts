@@ -1,7 +1,7 @@
 // What the daemon's services need from outside, each with its guarantee. The stores on SQLite, the link, the clock and
 // the log implement these; tests use scripted ones instead.
-import type { LinkRoute } from "@claudemesh/client/broker-route";
-import type { Link, LinkStatus } from "@claudemesh/client/link-contract";
+import type { LinkRoute } from "@claudemesh/client/internal/broker-route";
+import type { Link, LinkStatus } from "@claudemesh/client/internal/link-contract";
 import type { NegotiatedFeatures } from "@claudemesh/protocol/features";
 import type { OutboxStatus } from "@claudemesh/protocol/messages/outbox-row";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";

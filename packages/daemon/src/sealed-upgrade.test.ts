@@ -3,8 +3,8 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { nodeSha256 } from "@claudemesh/client/internal/node-sha256";
 import { memberKeysFromSeed } from "@claudemesh/client/keys";
-import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { fingerprint } from "@claudemesh/protocol/messages/fingerprint";
 import { openSqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";

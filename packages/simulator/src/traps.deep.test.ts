@@ -1,5 +1,5 @@
 // That nothing real gets into a run: traps replace every clock, chance, timer and socket.
-import type { Link } from "@claudemesh/client/link-contract";
+import type { Link } from "@claudemesh/client/internal/link-contract";
 import { expect, test } from "vitest";
 import { drawPlan } from "./core/draw-plan.ts";
 import { runPlan } from "./run.ts";

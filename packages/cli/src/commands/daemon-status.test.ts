@@ -167,8 +167,8 @@ describe("the status of a daemon and the doctor", () => {
     const folder = makeTemporaryFolder();
     const { cert, key } = makeCertificate(folder, "broker");
     const broker = await startTestBroker({ folder, flags: { "tls-cert": cert, "tls-key": key } });
-    const { readCertificateEnd } = await import("@claudemesh/client/findings-questions");
-    const { judgeCertificate } = await import("@claudemesh/client/findings");
+    const { readCertificateEnd } = await import("@claudemesh/client/internal/findings-questions");
+    const { judgeCertificate } = await import("@claudemesh/client/internal/findings");
     const endsAtMs = await readCertificateEnd(broker.url);
     expect(judgeCertificate(endsAtMs, Date.now())).toMatchObject([{ code: "certificate_ends", status: "fail" }]);
     expect(await readCertificateEnd(broker.url.replace("https:", "http:"))).toBeUndefined();

@@ -4,7 +4,7 @@
 import { existsSync } from "node:fs";
 import { type DaemonClient, DaemonUnreachable, type Finding, type FindingsBody } from "@claudemesh/client/daemon";
 import type { MeshPaths } from "@claudemesh/client/home";
-import { explainAbsence, readLastRun } from "@claudemesh/client/last-run";
+import { explainAbsence, readLastRun } from "@claudemesh/client/internal/last-run";
 import type { Command } from "commander";
 import { type Commands, type CommonOptions, examples, type Outcome, run, withMesh, withTimes } from "../command.ts";
 import { callDaemon, withDaemon } from "../daemon/daemon-access.ts";

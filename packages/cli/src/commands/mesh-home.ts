@@ -2,7 +2,7 @@
 // key.
 
 import { chooseMesh, listMeshes, type MeshPaths, meshPaths, readMeshConfig } from "@claudemesh/client/home";
-import { readUsedMesh, writeUsedMesh } from "@claudemesh/client/used-mesh";
+import { readUsedMesh, writeUsedMesh } from "@claudemesh/client/internal/used-mesh";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { isPublicKey } from "@claudemesh/protocol/messages/names";
 import type { Command } from "commander";

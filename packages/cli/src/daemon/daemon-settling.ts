@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type BrokerStatusBody, DaemonUnreachable, type HealthBody } from "@claudemesh/client/daemon";
 import type { MeshPaths } from "@claudemesh/client/home";
-import { explainAbsence, readLastRun } from "@claudemesh/client/last-run";
+import { explainAbsence, readLastRun } from "@claudemesh/client/internal/last-run";
 import { expectBody, Refused } from "../exit-codes.ts";
 import { callDaemon } from "./daemon-access.ts";
 

@@ -1,7 +1,7 @@
 // The doctor's judgement of what runs and what is connected: lock and socket, versions, loopback port, broker, clock.
 // Pure; the facts come from gather.ts.
-import { judgeClock } from "@claudemesh/client/findings";
-import { explainAbsence } from "@claudemesh/client/last-run";
+import { judgeClock } from "@claudemesh/client/internal/findings";
+import { explainAbsence } from "@claudemesh/client/internal/last-run";
 import { isInClear } from "@claudemesh/protocol/wire/in-clear";
 import type { HomeFindings, Judgement, LostBroker, MeshFindings } from "./findings.ts";
 

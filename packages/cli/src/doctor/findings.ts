@@ -1,7 +1,7 @@
 // What the doctor knows when it judges: plain facts of one home and one mesh, gathered before any of them is judged.
 import type { Finding, FindingCode } from "@claudemesh/client/daemon";
-import type { BrokerSaid } from "@claudemesh/client/findings";
-import type { LastRun } from "@claudemesh/client/last-run";
+import type { BrokerSaid } from "@claudemesh/client/internal/findings";
+import type { LastRun } from "@claudemesh/client/internal/last-run";
 import type { FolderFindings } from "@claudemesh/daemon/offline";
 
 export type FileFinding = {

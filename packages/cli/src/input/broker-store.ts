@@ -46,7 +46,7 @@ export async function askBroker<Body>(
     return undefined;
   }
   if (options.store !== undefined) throw new WrongUsage("Give --store or --broker, not both.");
-  const { callBrokerAdmin } = await import("@claudemesh/client/broker-admin");
+  const { callBrokerAdmin } = await import("@claudemesh/client/internal/broker-admin");
   const adminToken = readAdminToken(shell, adminTokenFile, what);
   return (await callBrokerAdmin({ broker, adminToken, path, timeoutMs: adminTimeoutMs })) as Body;
 }

@@ -14,7 +14,7 @@ export async function asMember<T>(shell: Shell, paths: MeshPaths, use: (call: Br
   const [{ withBroker }, { identityOf, readKeyFile }, { readKnownBrokers }] = await Promise.all([
     import("@claudemesh/client/broker"),
     import("@claudemesh/client/keys"),
-    import("@claudemesh/client/known-brokers"),
+    import("@claudemesh/client/internal/known-brokers"),
   ]);
   const config = readMeshConfig(paths);
   const identity = identityOf(readKeyFile(paths.keypair), config.id);

@@ -3,8 +3,8 @@
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { createMesh, joinMesh, type NewMembership } from "@claudemesh/client/broker";
-import { brokerHttpUrl } from "@claudemesh/client/broker-url";
 import { ensureMeshDir, findMeshConfig, type MeshPaths, meshPaths, writeMeshConfig } from "@claudemesh/client/home";
+import { brokerHttpUrl } from "@claudemesh/client/internal/broker-url";
 import { generateMemberKeys, type MemberKeys, readKeyFile, writeKeyFile } from "@claudemesh/client/keys";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { isMemberName } from "@claudemesh/protocol/messages/names";

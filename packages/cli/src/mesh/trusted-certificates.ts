@@ -5,7 +5,7 @@ import { X509Certificate } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { ensurePrivateDir } from "@claudemesh/client/home";
-import { LocalFileError, replacePrivateFile } from "@claudemesh/client/private-files";
+import { LocalFileError, replacePrivateFile } from "@claudemesh/client/internal/private-files";
 import { keptCertificatesPath } from "./kept-certificates-path.ts";
 
 const certificatePattern = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
-import { OnceLeaseLost, OnceNotDone } from "@claudemesh/client/once-failures";
+import { OnceLeaseLost, OnceNotDone } from "@claudemesh/client/once";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { canBeFound, runCommand } from "./run-command.ts";
 

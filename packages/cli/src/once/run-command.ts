@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { constants as osConstants } from "node:os";
 import { delimiter, join } from "node:path";
-import { OnceLeaseLost, OnceNotDone } from "@claudemesh/client/once-failures";
+import { OnceLeaseLost, OnceNotDone } from "@claudemesh/client/once";
 import { OutputCapture, outputFields } from "./captured-output.ts";
 
 export type CommandResult = {

@@ -3,8 +3,8 @@
 
 import type { BrokerCall } from "@claudemesh/client/broker";
 import type { MeshPaths } from "@claudemesh/client/home";
+import { nodeSha256 } from "@claudemesh/client/internal/node-sha256";
 import { readKeyFile } from "@claudemesh/client/keys";
-import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { composeEnvelope, loadSealer } from "@claudemesh/client/seal";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type AcceptRequest, writeAcceptRequest } from "@claudemesh/protocol/messages/accept-request";

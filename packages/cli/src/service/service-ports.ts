@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MeshPaths } from "@claudemesh/client/home";
-import { replacePrivateFile } from "@claudemesh/client/private-files";
+import { replacePrivateFile } from "@claudemesh/client/internal/private-files";
 import { findRunningDaemon } from "../daemon/running-daemon.ts";
 import type { ServicePorts } from "./install-service.ts";
 

@@ -7,7 +7,7 @@ import { isIP } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { ensurePrivateDir } from "@claudemesh/client/home";
-import { readPrivateFile, replacePrivateFile } from "@claudemesh/client/private-files";
+import { readPrivateFile, replacePrivateFile } from "@claudemesh/client/internal/private-files";
 import { makeAuthority, makeServerCertificate } from "./certificate.ts";
 
 const dayMs = 86_400_000;

@@ -4,7 +4,7 @@
 import { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { connect, type DetailedPeerCertificate, type TLSSocket } from "node:tls";
-import { brokerHttpUrl } from "@claudemesh/client/broker-url";
+import { brokerHttpUrl } from "@claudemesh/client/internal/broker-url";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { fingerprintOf } from "./own-certificates.ts";
 

@@ -101,8 +101,8 @@ async function signIfAsked(call: BrokerCall, paths: MeshPaths, operation: WriteO
     if (!isAsked) throw error;
     const [{ identityOf, readKeyFile }, { sealOutgoing }, { signInput }] = await Promise.all([
       import("@claudemesh/client/keys"),
-      import("@claudemesh/client/outgoing"),
-      import("@claudemesh/client/signed-writes"),
+      import("@claudemesh/client/internal/outgoing"),
+      import("@claudemesh/client/internal/signed-writes"),
     ]);
     const signer = identityOf(readKeyFile(paths.keypair), readMeshConfig(paths).id);
     // What is signed is what leaves, so direct messages are sealed first.

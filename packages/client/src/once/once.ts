@@ -21,6 +21,9 @@ import {
 } from "./once-failures.ts";
 import { keepLease } from "./once-lease.ts";
 
+/** The ways in which a run ends without a result. An effect throws OnceNotDone itself. */
+export { OnceEffectFailed, OnceLeaseLost, OnceNotDone, OnceNotRecorded, OnceRunning, OnceUncertain };
+
 export type OnceContext = {
   readonly key: string;
   /** Grows with every permission to run; give it to systems that can refuse an older one. */

@@ -1,6 +1,6 @@
 // What the broker's answer to a fence does to a row. Only a clear answer moves anything: everything else leaves the
 // fate unknown, which is always safe.
-import type { LinkOutcome } from "@claudemesh/client/link-contract";
+import type { LinkOutcome } from "@claudemesh/client/internal/link-contract";
 
 export type FenceAnswer =
   | {

@@ -1,7 +1,7 @@
 // What the end of one try does to its row, as values for the store. The judgement is the protocol's; here it meets the
 // clock, the backoff and the text that people read in `last_error`.
 import assert from "node:assert/strict";
-import type { LinkOutcome } from "@claudemesh/client/link-contract";
+import type { LinkOutcome } from "@claudemesh/client/internal/link-contract";
 import { isErrorBody } from "@claudemesh/protocol/errors";
 import { type BackoffBounds, backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
 import { judgeTry, type TryOutcome } from "@claudemesh/protocol/messages/outbox-row";

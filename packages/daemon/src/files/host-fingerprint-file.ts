@@ -1,6 +1,6 @@
 // host_fingerprint.json: the host that a folder's keys are used on, as hashes. Written at the first start, and whenever
 // an operator accepts another host.
-import { LocalFileError, readPrivateFile, replacePrivateFile } from "@claudemesh/client/private-files";
+import { LocalFileError, readPrivateFile, replacePrivateFile } from "@claudemesh/client/internal/private-files";
 import type { HostRecord } from "../core/host-fingerprint.ts";
 
 const fileVersion = 1;

@@ -6,7 +6,7 @@ import {
   LocalFileError,
   readPrivateFile,
   replacePrivateFile,
-} from "@claudemesh/client/private-files";
+} from "@claudemesh/client/internal/private-files";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Clock } from "../ports.ts";
 

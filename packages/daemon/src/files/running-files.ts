@@ -3,7 +3,7 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import process from "node:process";
 import type { MeshPaths } from "@claudemesh/client/home";
-import { replacePrivateFile } from "@claudemesh/client/private-files";
+import { replacePrivateFile } from "@claudemesh/client/internal/private-files";
 import { StartRefused } from "../start-refused.ts";
 
 export type SchemaNumbers = { readonly outbox: number; readonly inbox: number };

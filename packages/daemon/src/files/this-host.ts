@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, realpathSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { hasCode } from "@claudemesh/client/private-files";
+import { hasCode } from "@claudemesh/client/internal/private-files";
 import { chooseStableMac, type HostFacts, type NetworkInterface } from "../core/host-fingerprint.ts";
 
 export type HostSources = {

@@ -1,6 +1,6 @@
 // `daemon accept-host`: this host is the right one for these keys. The operator's word replaces what was written down.
 import type { MeshPaths } from "@claudemesh/client/home";
-import { LocalFileError } from "@claudemesh/client/private-files";
+import { LocalFileError } from "@claudemesh/client/internal/private-files";
 import {
   compareHosts,
   type HostFacts,

@@ -1,8 +1,8 @@
 // The audit over real stores and a scripted broker: what moves while it looks is not named, what is gone is, and a
 // broker that goes away ends it early.
 import type { AuditReport } from "@claudemesh/client/daemon";
+import type { LinkOutcome } from "@claudemesh/client/internal/link-contract";
 import { generateMemberKeys } from "@claudemesh/client/keys";
-import type { LinkOutcome } from "@claudemesh/client/link-contract";
 import { describe, expect, it } from "vitest";
 import type { InboxArrival } from "../ports.ts";
 import { createSqliteAuditReading } from "../stores/sqlite/audit-reading.ts";

@@ -1,7 +1,7 @@
 // Goes through outbox, history and inbox, and asks the broker about each record. core/audit.ts decides what agrees. A record
 // that seems to disagree may just have changed, so it is read and asked about once more before it is listed.
 import type { AuditReport } from "@claudemesh/client/daemon";
-import type { LinkOutcome } from "@claudemesh/client/link-contract";
+import type { LinkOutcome } from "@claudemesh/client/internal/link-contract";
 import { limits as protocolLimits } from "@claudemesh/protocol/messages/limits";
 import type { OperationName } from "@claudemesh/protocol/wire/operations";
 import {

@@ -1,8 +1,8 @@
 // The current link to the broker. A link reconnects by itself; this replaces it when the daemon has to say hello again, wakes
 // the callers that wait for a connection, and passes statuses and pushes on.
 
-import type { LinkRoute } from "@claudemesh/client/broker-route";
-import type { Link, LinkStatus } from "@claudemesh/client/link-contract";
+import type { LinkRoute } from "@claudemesh/client/internal/broker-route";
+import type { Link, LinkStatus } from "@claudemesh/client/internal/link-contract";
 import { type BackoffBounds, backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
 import type { PushFrame } from "@claudemesh/protocol/wire/frames";
 import type { BrokerLink, Clock, Timer } from "../ports.ts";

@@ -1,6 +1,6 @@
 // What the daemon believes of destinations: never that one is missing without having just asked, and never for long that
 // one is there.
-import type { LinkOutcome } from "@claudemesh/client/link-contract";
+import type { LinkOutcome } from "@claudemesh/client/internal/link-contract";
 import type { Destination } from "@claudemesh/protocol/messages/addresses";
 import { describe, expect, it } from "vitest";
 import { ManualClock } from "../testing/manual-clock.ts";

@@ -1,4 +1,4 @@
-import type { LinkOutcome } from "@claudemesh/client/link-contract";
+import type { LinkOutcome } from "@claudemesh/client/internal/link-contract";
 import { StorageError } from "@claudemesh/storage/errors";
 import { describe, expect, it } from "vitest";
 import { mayBeStoredTwice } from "../core/outbox-row.ts";

@@ -2,7 +2,7 @@
 // effects are carried out, over the store, the link and the clock, and what came of them is reported back. A row is inflight
 // on disk before its first byte leaves, and leaves that state only through a recorded end.
 import type { RateLimited } from "@claudemesh/client/daemon";
-import type { LinkOutcome } from "@claudemesh/client/link-contract";
+import type { LinkOutcome } from "@claudemesh/client/internal/link-contract";
 import { type BackoffBounds, backoffDelayMs } from "@claudemesh/protocol/messages/backoff";
 import { judgeLateAnswer } from "@claudemesh/protocol/messages/outbox-row";
 import type { FailpointName } from "@claudemesh/storage/failpoint-names";

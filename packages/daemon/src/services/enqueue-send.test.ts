@@ -1,5 +1,5 @@
+import { nodeSha256 } from "@claudemesh/client/internal/node-sha256";
 import { generateMemberKeys, memberKeysFromSeed } from "@claudemesh/client/keys";
-import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { loadSealer } from "@claudemesh/client/seal";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { fingerprint } from "@claudemesh/protocol/messages/fingerprint";

@@ -1,6 +1,6 @@
 // All readers of events of one daemon: how many may open a stream, and which events they get. What one reader gets, and
 // when, is in event-stream.ts.
-import type { LinkStatus } from "@claudemesh/client/link-contract";
+import type { LinkStatus } from "@claudemesh/client/internal/link-contract";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { writeStrictJson } from "@claudemesh/protocol/json";
 import { type EventKind, firstPosition, readLastEventId } from "../core/event-text.ts";

@@ -2,7 +2,7 @@
 // findings is the asker's business.
 import { existsSync, statSync } from "node:fs";
 import type { MeshPaths } from "@claudemesh/client/home";
-import { LocalFileError } from "@claudemesh/client/private-files";
+import { LocalFileError } from "@claudemesh/client/internal/private-files";
 import { StorageError } from "@claudemesh/storage/errors";
 import { acquireInstanceLock } from "@claudemesh/storage/instance-lock";
 import { readDaemonConfig } from "../config.ts";

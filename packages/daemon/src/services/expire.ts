@@ -1,7 +1,7 @@
 // The end of rows that are too old to be tried. Where the broker may have committed one, it is asked to fence it
 // first: only then is it certain that a row was not delivered. While the broker is away a row can still expire, with
 // its fate unknown, and the question is asked at the next hello.
-import type { LinkStatus } from "@claudemesh/client/link-contract";
+import type { LinkStatus } from "@claudemesh/client/internal/link-contract";
 import { fateOf } from "@claudemesh/protocol/messages/fate";
 import { type FenceAnswer, readFenceAnswer } from "../core/fence-answer.ts";
 import type { FenceTarget } from "../core/outbox-row.ts";

@@ -1,5 +1,5 @@
 // «Where is my message?», asked by every id that a message has, with and without a broker to ask.
-import type { LinkOutcome } from "@claudemesh/client/link-contract";
+import type { LinkOutcome } from "@claudemesh/client/internal/link-contract";
 import { describe, expect, it } from "vitest";
 import type { InboxArrival } from "../ports.ts";
 import { openRequeueWorld } from "../testing/requeue-world.ts";

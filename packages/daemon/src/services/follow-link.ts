@@ -1,6 +1,6 @@
 // What the daemon does when its link comes up, goes down or ends. Each service does its own part; this file is the order.
 // Why: docs/decisions/0122.
-import type { LinkStatus } from "@claudemesh/client/link-contract";
+import type { LinkStatus } from "@claudemesh/client/internal/link-contract";
 import type { DestinationGonePush, PushFrame } from "@claudemesh/protocol/wire/frames";
 import type { Log } from "../ports.ts";
 import type { DestinationDirectory } from "./destination-directory.ts";

@@ -1,5 +1,5 @@
 // The end of a membership: taken from the link alone, kept over restarts, and over with the next hello that succeeds.
-import type { LinkStatus } from "@claudemesh/client/link-contract";
+import type { LinkStatus } from "@claudemesh/client/internal/link-contract";
 import { expect, it } from "vitest";
 import { ManualClock } from "../testing/manual-clock.ts";
 import { settle, testFeatures } from "../testing/scripted-link.ts";

@@ -1,6 +1,6 @@
 // Whether this daemon's member still belongs to the mesh, as far as the broker has said so. Kept on disk: a daemon that
 // starts while the broker is away must not take sends that can never leave. The next hello that succeeds ends it.
-import type { LinkStatus } from "@claudemesh/client/link-contract";
+import type { LinkStatus } from "@claudemesh/client/internal/link-contract";
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Clock, Log, MembershipEnd, MembershipStore } from "../ports.ts";
 

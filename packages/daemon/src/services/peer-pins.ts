@@ -1,6 +1,6 @@
 // Names that this host has sent to, each pinned to the key that it stood for then. A pinned name that has another key now is
 // logged once for each new key, published and counted. A send asks here whether it may go to the key that the name has now.
-import { peerCode } from "@claudemesh/client/peer-code";
+import { peerCode } from "@claudemesh/client/internal/peer-code";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { keyChanged, keyFingerprint, type PeerPin, type PeerTrust, trustOf } from "../core/peer-pin.ts";
 import type { Log, PeerPinsStore } from "../ports.ts";

@@ -1,4 +1,4 @@
-import type { LinkStatus } from "@claudemesh/client/link-contract";
+import type { LinkStatus } from "@claudemesh/client/internal/link-contract";
 import { describe, expect, it } from "vitest";
 import { recordingLog } from "../testing/test-stores.ts";
 import { runRound } from "./periodic-tasks.ts";

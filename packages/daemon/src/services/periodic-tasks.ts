@@ -1,7 +1,7 @@
 // What a daemon does once a minute for as long as it runs: it takes the machine's sleep into account, ends rows that are
 // too old, resumes a rebuild of the inbox that stopped, and once an hour applies retention. One round follows the other
 // and two never overlap, however long one takes.
-import type { LinkStatus } from "@claudemesh/client/link-contract";
+import type { LinkStatus } from "@claudemesh/client/internal/link-contract";
 import type { Clock, Log, Timer } from "../ports.ts";
 import type { Expiry } from "./expire.ts";
 import type { InboxRebuild } from "./rebuild-inbox.ts";

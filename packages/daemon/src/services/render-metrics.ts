@@ -1,6 +1,6 @@
 // The daemon's numbers as Prometheus reads them. Ids are never labels. The library is loaded with the first scrape: a
 // daemon whose metrics are not read does without it.
-import type { LinkStatus } from "@claudemesh/client/link-contract";
+import type { LinkStatus } from "@claudemesh/client/internal/link-contract";
 import type { InboxStore, OutboxStore } from "../ports.ts";
 import type { DaemonCounters } from "./daemon-counters.ts";
 import type { PeerPins } from "./peer-pins.ts";

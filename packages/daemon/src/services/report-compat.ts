@@ -1,7 +1,7 @@
 // What daemon and broker have agreed on, for programs that want to know before they rely on it. While the broker is
 // away, what it announced last still holds here.
 import type { CompatBody } from "@claudemesh/client/daemon";
-import type { LinkStatus } from "@claudemesh/client/link-contract";
+import type { LinkStatus } from "@claudemesh/client/internal/link-contract";
 import { announceFeatures, type NegotiatedFeatures } from "@claudemesh/protocol/features";
 import { protocolVersion } from "@claudemesh/protocol/wire/frames";
 import type { NegotiatedLimits } from "./negotiated-limits.ts";

@@ -1,6 +1,6 @@
 // What a daemon finds wrong when its broker says nothing; what each finding means is tested with the judgement.
 import { tmpdir } from "node:os";
-import type { LinkOutcome, LinkStatus } from "@claudemesh/client/link-contract";
+import type { LinkOutcome, LinkStatus } from "@claudemesh/client/internal/link-contract";
 import { expect, test } from "vitest";
 import { reportFindings } from "./report-findings.ts";
 

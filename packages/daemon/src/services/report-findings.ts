@@ -3,8 +3,14 @@
 import { statfsSync } from "node:fs";
 import process from "node:process";
 import type { FindingsBody } from "@claudemesh/client/daemon";
-import { type BrokerSaid, findingsBody, judgeBroker, judgeCertificate, judgeDaemon } from "@claudemesh/client/findings";
-import { askMeshHealth, readCertificateEnd } from "@claudemesh/client/findings-questions";
+import {
+  type BrokerSaid,
+  findingsBody,
+  judgeBroker,
+  judgeCertificate,
+  judgeDaemon,
+} from "@claudemesh/client/internal/findings";
+import { askMeshHealth, readCertificateEnd } from "@claudemesh/client/internal/findings-questions";
 import type { BrokerLink, Clock, OutboxStore } from "../ports.ts";
 import { type HealthPorts, reportHealth } from "./report-health.ts";
 

@@ -1,9 +1,9 @@
 // How the daemon is doing, as facts: the broker, the drain, the outbox, the inbox, the disk. One word sums them up for
 // monitors that read no further.
 
-import type { LinkRoute } from "@claudemesh/client/broker-route";
 import type { BrokerStatusBody, HealthBody } from "@claudemesh/client/daemon";
-import type { LinkStatus } from "@claudemesh/client/link-contract";
+import type { LinkRoute } from "@claudemesh/client/internal/broker-route";
+import type { LinkStatus } from "@claudemesh/client/internal/link-contract";
 import type { DrainMode } from "../core/drain-state.ts";
 import type { InboxStore, OutboxStore } from "../ports.ts";
 import type { Membership } from "./membership.ts";

@@ -1,6 +1,6 @@
 // Random schedules of tries, lost answers, frames that arrive late, fences and requeues, against a naive broker. However
 // they interleave, a row that was requeued without accepting a duplicate is never accepted by the broker.
-import type { LinkOutcome } from "@claudemesh/client/link-contract";
+import type { LinkOutcome } from "@claudemesh/client/internal/link-contract";
 import { MeshError } from "@claudemesh/protocol/errors";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { nodeSha256 } from "@claudemesh/client/node-sha256";
+import { nodeSha256 } from "@claudemesh/client/internal/node-sha256";
 import { openSqlite } from "@claudemesh/storage/sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openOutboxDatabase, recoveringPath } from "../stores/sqlite/open-databases.ts";

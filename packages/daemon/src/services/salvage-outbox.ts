@@ -4,8 +4,8 @@
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import type { MeshPaths } from "@claudemesh/client/home";
-import { nodeSha256 } from "@claudemesh/client/node-sha256";
-import { fsyncDir } from "@claudemesh/client/private-files";
+import { nodeSha256 } from "@claudemesh/client/internal/node-sha256";
+import { fsyncDir } from "@claudemesh/client/internal/private-files";
 import { openSqlite } from "@claudemesh/storage/sqlite";
 import { migrateSqlite } from "@claudemesh/storage/sqlite-migrations";
 import { OperatorRefused, withStoppedDaemon } from "../operator-refused.ts";

@@ -1,7 +1,7 @@
 // A daemon in a process of its own, to be killed. Run with a home and a scenario as arguments; prints "ready" when it
 // serves. The broker is a scripted link that comes up and stays silent, or pushes one message.
 import process from "node:process";
-import type { LinkOptions } from "@claudemesh/client/link-contract";
+import type { LinkOptions } from "@claudemesh/client/internal/link-contract";
 import { startDaemon } from "../start.ts";
 import { ScriptedLink } from "./scripted-link.ts";
 

@@ -1,7 +1,8 @@
 // Everything around a requeue but the network: real stores, the real drain, a clock that stands still, and a broker that
 // the test plays.
+
+import { nodeSha256 } from "@claudemesh/client/internal/node-sha256";
 import { generateMemberKeys } from "@claudemesh/client/keys";
-import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { loadSealer } from "@claudemesh/client/seal";
 import type { DedupeParameters } from "@claudemesh/protocol/features";
 import type { Destination } from "@claudemesh/protocol/messages/addresses";

@@ -1,5 +1,11 @@
 // A broker that does what a test says: requests wait until the test answers them, statuses come when it says so.
-import type { Link, LinkOptions, LinkOutcome, LinkStatus, RequestOptions } from "@claudemesh/client/link-contract";
+import type {
+  Link,
+  LinkOptions,
+  LinkOutcome,
+  LinkStatus,
+  RequestOptions,
+} from "@claudemesh/client/internal/link-contract";
 import type { NegotiatedFeatures } from "@claudemesh/protocol/features";
 import type { OperationName } from "@claudemesh/protocol/wire/operations";
 

@@ -1,7 +1,7 @@
 // What the local API answers, as JSON Schemas for /openapi.json. They are open: a newer daemon may add fields, and a client
 // passes over what it does not know. Tests hold every answer that a daemon gives them against these.
 // Why: docs/decisions/0003.
-import { findingCodes } from "@claudemesh/client/findings";
+import { findingCodes } from "@claudemesh/client/internal/findings";
 import { outboxStatuses } from "@claudemesh/protocol/messages/outbox-row";
 import { drainModes } from "../core/drain-state.ts";
 

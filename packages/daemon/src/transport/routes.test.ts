@@ -1,5 +1,5 @@
+import { nodeSha256 } from "@claudemesh/client/internal/node-sha256";
 import { generateMemberKeys } from "@claudemesh/client/keys";
-import { nodeSha256 } from "@claudemesh/client/node-sha256";
 import { composeEnvelope, loadSealer } from "@claudemesh/client/seal";
 import { readSendContent } from "@claudemesh/protocol/messages/send-request";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";

@@ -1,5 +1,5 @@
 // Puts together what queueing a send needs. Nothing is decided here.
-import { nodeSha256 } from "@claudemesh/client/node-sha256";
+import { nodeSha256 } from "@claudemesh/client/internal/node-sha256";
 import { createUlidGenerator } from "@claudemesh/protocol/ids";
 import type { WayNow } from "../core/message-notes.ts";
 import type { Chance, Clock } from "../ports.ts";

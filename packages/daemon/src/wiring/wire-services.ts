@@ -1,7 +1,7 @@
 // Puts the services together: which service gets which port. Nothing is decided here.
 import type { MeshConfig } from "@claudemesh/client/home";
+import type { Link } from "@claudemesh/client/internal/link-contract";
 import type { MemberKeys } from "@claudemesh/client/keys";
-import type { Link } from "@claudemesh/client/link-contract";
 import { loadSealer, type Sealer } from "@claudemesh/client/seal";
 import { createSchemaCompiler } from "@claudemesh/http/validation";
 import { sendRequestSchema } from "@claudemesh/protocol/messages/send-request";

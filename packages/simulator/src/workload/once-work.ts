@@ -1,7 +1,7 @@
 // Effects that must happen once, run by agents that think, die, decline or fail on the way, and people who find out what
 // happened where that is uncertain.
 import type { OnceContext } from "@claudemesh/client/once";
-import { OnceNotDone } from "@claudemesh/client/once-failures";
+import { OnceNotDone } from "@claudemesh/client/once";
 import type { AgentOperation } from "../core/agent-operations.ts";
 import type { MeshWatch } from "../oracles/mesh-watch.ts";
 import type { AgentEnd, AgentProcess } from "../world/agent.ts";

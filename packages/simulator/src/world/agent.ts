@@ -3,9 +3,9 @@
 // way may have been carried out or not.
 // Why: docs/decisions/0060.
 import { callOver } from "@claudemesh/client/broker";
+import type { Link } from "@claudemesh/client/internal/link-contract";
+import { wireOver } from "@claudemesh/client/internal/link-wire";
 import { type MemberKeys, signerOf } from "@claudemesh/client/keys";
-import type { Link } from "@claudemesh/client/link-contract";
-import { wireOver } from "@claudemesh/client/link-wire";
 import { createOnce, type Once } from "@claudemesh/client/once";
 import { createRegistrarClient, type RegistrarClient } from "@claudemesh/client/registrar";
 import { type Space, type SpaceClient, type SpaceWire, spacesOver } from "@claudemesh/client/space";

@@ -2,8 +2,8 @@
 // its chance are simulated. Local programs call the routes of its API directly; one that waits when it dies is never
 // answered. A planted fault may stand between it and its link or its stores.
 import type { MeshConfig } from "@claudemesh/client/home";
+import type { Link } from "@claudemesh/client/internal/link-contract";
 import type { MemberKeys } from "@claudemesh/client/keys";
-import type { Link } from "@claudemesh/client/link-contract";
 import type { Sealer } from "@claudemesh/client/seal";
 import type { DaemonConfig } from "@claudemesh/daemon/testing/config";
 import { inboxMigrations, outboxMigrations } from "@claudemesh/daemon/testing/databases";

@@ -1,7 +1,7 @@
 // A link to the broker over the simulated network: what the client's link promises, without a socket. Hello, requests
 // with time-outs and late answers, pings, reconnection with backoff.
 // Why: docs/decisions/0045.
-import type { Link, LinkOutcome, LinkStatus, RequestOptions } from "@claudemesh/client/link-contract";
+import type { Link, LinkOutcome, LinkStatus, RequestOptions } from "@claudemesh/client/internal/link-contract";
 import type { Timer } from "@claudemesh/daemon/testing/ports";
 import { type AnnouncedFeatures, negotiate } from "@claudemesh/protocol/features";
 import { backoffDelayMs } from "@claudemesh/protocol/messages/backoff";

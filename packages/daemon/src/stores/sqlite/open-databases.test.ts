@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFile
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { nodeSha256 } from "@claudemesh/client/node-sha256";
+import { nodeSha256 } from "@claudemesh/client/internal/node-sha256";
 import { StorageError } from "@claudemesh/storage/errors";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { recordingLog } from "../../testing/test-stores.ts";
