@@ -11,7 +11,8 @@ export const inboxFaults: readonly KnownBad[] = [
       {
         file: inboxReader,
         find: "  return { ...progress, offered: later(progress.offered, upTo) };\n",
-        replace: "  return { ...progress, position: later(progress.position, upTo), offered: later(progress.offered, upTo) };\n",
+        replace:
+          "  return { ...progress, position: later(progress.position, upTo), offered: later(progress.offered, upTo) };\n",
       },
     ],
   },
