@@ -64,8 +64,8 @@ const messageFaults: readonly KnownBad[] = [
       },
       {
         file: "packages/messages/src/services/accept.ts",
-        find: "  if (known !== undefined) return known;\n",
-        replace: "  if (known !== undefined && known.type !== 'duplicate') return known;\n",
+        find: "  if (stored !== undefined) return stored;\n",
+        replace: "  if (stored !== undefined && stored.type !== 'duplicate') return stored;\n",
       },
     ],
   },
@@ -229,7 +229,7 @@ const messageFaults: readonly KnownBad[] = [
     edits: [
       {
         file: postgresAccept,
-        find: "const locking = unawaited(lockMesh(tx, meshId));",
+        find: "const locking = checkedAtCommit(lockMesh(tx, meshId));",
         replace: "const locking = sends.length >= 0 ? undefined : lockMesh(tx, meshId);",
       },
     ],

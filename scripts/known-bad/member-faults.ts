@@ -63,9 +63,9 @@ export const memberFaults: readonly KnownBad[] = [
     edits: [
       {
         file: "packages/messages/src/services/accept.ts",
-        find: "  if (known !== undefined) return known;\n",
+        find: "  if (stored !== undefined) return stored;\n",
         replace:
-          '  if (isUnsealedDm(envelope) && !(await ports.takesUnsealed(meshId))) return { type: "refused", code: "dm_not_sealed" };\n  if (known !== undefined) return known;\n',
+          '  if (isUnsealedDm(envelope) && !(await ports.takesUnsealed(meshId))) return { type: "refused", code: "dm_not_sealed" };\n  if (stored !== undefined) return stored;\n',
       },
     ],
   },

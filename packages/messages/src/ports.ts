@@ -14,7 +14,7 @@ import type { WebhookStore } from "./ports/webhooks.ts";
 export type { SendToAccept };
 
 export type OfferedSend = SendToAccept & {
-  /** Asked where it is claimed: is that too long after its look-up (MSG-24)? */
+  /** Called when the id is about to be claimed: whether that is too long after its look-up (MSG-24). */
   readonly isOutdated: () => boolean;
 };
 
@@ -27,20 +27,20 @@ export type StoredAccept = {
   readonly firstSeenAtMs: number;
 };
 
-/** An accept's end, and whom to push to if it was the first. */
+/** How an accept ended, and the recipients to push to where it was the first of its id. */
 export type CommittedAccept = {
   readonly result: AcceptResult;
   readonly recipients: readonly string[];
-  /** Of stores that keep the budget themselves: this call took a unit. */
+  /** Set by stores that keep the budget themselves: this call took a unit. */
   readonly budgetSpent?: boolean;
 };
 
 export type AcceptStore = {
-  /** B0: committed rows only, one indexed read, no write. */
+  /** Looks the id up: committed rows only, one indexed read, no write. */
   readonly findAccepted: (meshId: string, clientMessageId: string) => Promise<StoredAccept | undefined>;
   /**
-   * B1's budget, then claim, B2 and B3 in one transaction that is durable when this resolves: all five effects or
-   * none. Under the mesh's lock it sees every fence and revocation that committed before it, and takes a history_id
+   * Spends the budget, then claims, judges and writes in one transaction that is durable when this resolves: all five effects
+   * or none. Under the mesh's lock it sees every fence and revocation that committed before it, and takes a history_id
    * that grows in commit order. A refusal leaves no dedupe row; spent budget stays spent.
    */
   readonly accept: (send: OfferedSend) => Promise<CommittedAccept>;
@@ -58,7 +58,7 @@ export type FateResult =
       readonly fate: "committed";
       readonly brokerMessageId: string;
       readonly historyId: number;
-      /** False: retention has removed the message. */
+      /** False where retention has removed the message. */
       readonly historyAvailable: boolean;
     }
   | { readonly fate: "fenced" }
@@ -78,7 +78,7 @@ export type FenceStore = {
 export type DeliveryStore = {
   /** A recipient's unsettled deliveries with history_id above `after`, in history order. */
   readonly unsettled: (meshId: string, recipient: string, after: number, limit: number) => Promise<HistoryItem[]>;
-  /** Settles this recipient's deliveries; what is settled already or was never his is passed over. */
+  /** Settles this recipient's deliveries; those that are settled already and those of others are ignored. */
   readonly settle: (meshId: string, recipient: string, historyIds: readonly number[], nowMs: number) => Promise<void>;
 };
 
@@ -102,9 +102,9 @@ export type PostPolicy = "members" | "subscribers";
 export type Topic = { readonly name: string; readonly postPolicy: PostPolicy; readonly subscribed: boolean };
 
 export type TopicCounts = {
-  /** At 10,000: at least so many. */
+  /** 10,000 means at least so many. */
   readonly subscribers: number;
-  /** All that history has seen, a moment behind the accepts. */
+  /** All that history has had. Lags a moment behind the accepts. */
   readonly messages: number;
   readonly lastMessageAtMs: number | undefined;
 };
@@ -121,10 +121,10 @@ export type TopicStore = {
   readonly list: (meshId: string, reader: string, after: string, limit: number) => Promise<Topic[]>;
   /** By name, for those of the given topics that it has counted: the first at least, and as many as a page may count. */
   readonly measure: (meshId: string, topics: readonly string[]) => Promise<ReadonlyMap<string, TopicCounts>>;
-  /** False: no such topic. */
+  /** False where there is no such topic. */
   readonly subscribe: (meshId: string, topic: string, pubkey: string, nowMs: number) => Promise<boolean>;
   readonly unsubscribe: (meshId: string, topic: string, pubkey: string) => Promise<boolean>;
-  /** Topic and subscriptions go together; what was posted stays in history. Without the topic nothing happens. */
+  /** Deletes the topic with its subscriptions; what was posted stays in history. Does nothing where there is no such topic. */
   readonly delete: (meshId: string, topic: string) => Promise<void>;
 };
 

@@ -1,5 +1,5 @@
-// How much one page of a list may count. Numbers are counted from rows when somebody looks, so that each has a bound, and a
-// page ends where its rows are used up.
+// How much one page of a list may count. Numbers are counted from rows when a list is read, so each of them has a bound, and
+// a page ends when it has counted as many rows as it may.
 // Why: docs/decisions/0130.
 
 /** A number that has reached this means "at least so many". */
@@ -10,7 +10,7 @@ const rowsPerPage = 50_000;
 export class CountRoom {
   #left = rowsPerPage;
 
-  /** False: the page ends with what these numbers belong to. */
+  /** False where the page has to end with what these numbers belong to. */
   take(...numbers: readonly number[]): boolean {
     for (const number of numbers) this.#left -= number + 1;
     return this.#left > 0;

@@ -1,7 +1,7 @@
-// How far into history one call looks for what an index has picked. What is picked may be hidden from the reader, so it
-// must not decide where a call ends: a cursor that stopped at a hidden message would tell that it holds the word.
+// How far into history one call of a search looks. The messages that an index finds may be hidden from the reader, so they must
+// not decide where a call ends: a cursor that stopped at a hidden message would reveal that it holds the word.
 
-/** A reader who sees little must not hold the store. */
+/** A bound, because a search by a reader who sees little must not keep the store busy. */
 const rowsPerCall = 100_000;
 
 /** The last history row of a call that begins behind `after`, of an index that is complete up to `last`. */

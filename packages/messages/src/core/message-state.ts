@@ -1,11 +1,11 @@
-// What became of one message, from the rows that a store has read of it: its deliveries, or its place in a queue.
+// What became of one message, from the rows that a store has read of it: its deliveries, or its state in a queue.
 import type { DestinationKind } from "@claudemesh/protocol/messages/addresses";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import type { DeliveryCounts, DeliveryState, MessageState, MessageStateQuery, QueuedState } from "../ports/reading.ts";
 import { messageAt, type QueueMessage } from "./queue-message.ts";
 
-/** A row of history; a time in milliseconds or as a date, a truth as a store writes it. */
-export type StoredPlace = {
+/** A row of history; a time in milliseconds or as a date, a boolean as a store writes it. */
+export type StoredHistoryRow = {
   readonly history_id: number;
   readonly client_message_id: string;
   readonly destination_kind: DestinationKind;
@@ -42,9 +42,9 @@ export function countQueued({ state }: QueuedState): DeliveryCounts {
   return { unsettled: 1 - delivered - expired, delivered, expired };
 }
 
-/** For one who sees the message. */
+/** For a reader who sees the message. */
 export function fullState(
-  place: StoredPlace,
+  historyRow: StoredHistoryRow,
   counts: DeliveryCounts,
   deliveries: readonly DeliveryState[],
   queued: QueuedState | undefined,
@@ -52,11 +52,11 @@ export function fullState(
 ): MessageState {
   return {
     sight: "full",
-    clientMessageId: place.client_message_id,
-    historyId: place.history_id,
-    destination: { kind: place.destination_kind, ref: place.destination_ref },
-    senderPubkey: place.sender_pubkey,
-    acceptedAtMs: Number(place.accepted_at),
+    clientMessageId: historyRow.client_message_id,
+    historyId: historyRow.history_id,
+    destination: { kind: historyRow.destination_kind, ref: historyRow.destination_ref },
+    senderPubkey: historyRow.sender_pubkey,
+    acceptedAtMs: Number(historyRow.accepted_at),
     counts,
     deliveries,
     nextCursor: deliveries.length === limit ? deliveries.at(-1)?.recipientPubkey : undefined,

@@ -4,7 +4,7 @@ import {
   acknowledge,
   expireMessage,
   giveBack,
-  handOut,
+  grantLease,
   type Leased,
   messageAt,
   type QueueMessage,
@@ -22,7 +22,7 @@ const others: QueueMessage[] = [
 
 describe("a lease", () => {
   test("counts as a delivery when it begins", () => {
-    expect(handOut({ state: "ready", deliveries: 1 }, terms)).toEqual(leased);
+    expect(grantLease({ state: "ready", deliveries: 1 }, terms)).toEqual(leased);
   });
 
   test("holds until its end and not at it", () => {
@@ -30,7 +30,7 @@ describe("a lease", () => {
     expect(messageAt(leased, 5, 1_000)).toEqual({ state: "ready", deliveries: 2 });
   });
 
-  test("that ran out after the last delivery has parked its message at that moment", () => {
+  test("that expired after the last delivery has parked its message at that moment", () => {
     expect(messageAt(leased, 2, 5_000)).toEqual({ state: "parked", deliveries: 2, parkedAtMs: 1_000 });
     expect(messageAt(leased, 1, 5_000)).toMatchObject({ state: "parked" });
   });
@@ -55,7 +55,7 @@ describe("a lease", () => {
   });
 });
 
-test("a revived message has all its deliveries before it", () => {
+test("a revived message has all its deliveries available again", () => {
   expect(revive({ state: "parked", deliveries: 5, parkedAtMs: 7 })).toEqual({ state: "ready", deliveries: 0 });
 });
 

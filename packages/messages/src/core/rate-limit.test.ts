@@ -5,7 +5,7 @@ import { parseRateLimit, retryAfterSeconds, windowStartMs } from "./rate-limit.t
 const rate = { limit: 10, windowSeconds: 60 };
 
 describe("a window", () => {
-  test("is aligned to the epoch, so that every broker cuts time at the same places", () => {
+  test("is aligned to the epoch, so that every broker divides time at the same moments", () => {
     expect(windowStartMs(rate, 0)).toBe(0);
     expect(windowStartMs(rate, 59_999)).toBe(0);
     expect(windowStartMs(rate, 60_000)).toBe(60_000);

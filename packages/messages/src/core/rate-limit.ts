@@ -1,4 +1,4 @@
-// The arithmetic of the limiter: windows aligned to the epoch, so that every broker cuts time at the same places.
+// The arithmetic of the limiter: windows aligned to the epoch, so that every broker divides time at the same moments.
 
 export type RateLimit = { readonly limit: number; readonly windowSeconds: number };
 

@@ -1,7 +1,7 @@
 // The windows in which accepted messages are counted for dashboards. The limiter has windows of its own.
 
 const windowMs = 3_600_000;
-/** Counts older than this tell nobody anything. */
+/** Older counts are of no use to a dashboard. */
 const keptMs = 31 * 86_400_000;
 
 export function rateWindowStartMs(acceptedAtMs: number): number {

@@ -6,7 +6,7 @@ test("are separated by white space and control characters", () => {
   expect(readSearchTerms(" build\tis \n green\0now\u00a0then ")).toEqual(["build", "is", "green", "now", "then"]);
 });
 
-test("keep their marks, which belong to nobody's query language", () => {
+test("keep their marks, which mean nothing in a query", () => {
   expect(readSearchTerms('"build* OR (NEAR -x: col:y ^z')).toEqual(['"build*', "OR", "(NEAR", "-x:", "col:y", "^z"]);
 });
 

@@ -4,7 +4,7 @@ import { textOf } from "@claudemesh/protocol/wire/history-item";
 /** Of one message; a longer text is found by its beginning. */
 export const bytesPerMessage = 65_536;
 
-/** Of a body that is cut after bytesPerMessage, maybe through a character. Undefined for bytes that are no text. */
+/** Of a body that is cut after bytesPerMessage, maybe through a character. Undefined where the bytes are no text. */
 export function clearText(body: Uint8Array): string | undefined {
   const cuts = body.length < bytesPerMessage ? [0] : [0, 1, 2, 3];
   for (const cut of cuts) {

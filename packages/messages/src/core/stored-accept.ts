@@ -1,4 +1,4 @@
-// What an id that is consumed already answers. Used by the look-up before any limit, and again under the lock for
+// How a consumed id is answered. Used by the look-up before any limit, and again under the lock for
 // a send that lost a race: both must say the same.
 import type { AcceptResult } from "@claudemesh/protocol/messages/accept-result";
 import { decideClaim } from "@claudemesh/protocol/messages/claim";
@@ -11,7 +11,7 @@ export type SendIdentity = {
   readonly fingerprint: Uint8Array;
 };
 
-/** Undefined: the id is free. */
+/** Undefined where the id is free. */
 export function answerFromStored(stored: StoredAccept | undefined, offered: SendIdentity): AcceptResult | undefined {
   if (stored === undefined) return undefined;
   const { clientMessageId } = offered;
@@ -36,7 +36,7 @@ export function isAnsweredByClaim({ type }: AcceptResult): boolean {
   return type === "duplicate" || type === "reused" || type === "owned_by_another";
 }
 
-/** The fate of an id that is consumed; undefined: it is not. */
+/** The fate of an id that is consumed; undefined where it is not. */
 export function fateFromStored(
   stored: StoredAccept | undefined,
   offered: SendIdentity,

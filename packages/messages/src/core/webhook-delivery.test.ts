@@ -28,7 +28,7 @@ describe("a try of a webhook's delivery", () => {
     expect(judge(failed, 2, 0.999_999)).toMatchObject({ dueAtMs: 5_000 + 4_000 });
   });
 
-  test("that is told to wait waits that long, and no longer than the longest delay", () => {
+  test("that is asked to wait waits that long, and no longer than the longest delay", () => {
     expect(judge(answered(429, 30_000))).toMatchObject({ dueAtMs: 35_000 });
     expect(judge(answered(503, 86_400_000))).toMatchObject({ dueAtMs: 65_000 });
   });

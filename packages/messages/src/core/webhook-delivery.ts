@@ -13,7 +13,7 @@ export type WebhookDeliveryState = (typeof webhookDeliveryStates)[number];
 export type WebhookTry =
   | { readonly type: "answered"; readonly status: number; readonly retryAfterMs: number }
   | { readonly type: "failed"; readonly reason: string }
-  /** The broker gave up, for reasons of its own: nothing is known, and nobody failed. */
+  /** The broker broke the request off, for reasons of its own: how it would have ended is not known. */
   | { readonly type: "interrupted" };
 
 export type WebhookRetryRules = { readonly attemptsMax: number; readonly backoff: BackoffBounds };
@@ -25,7 +25,7 @@ export type JudgedTry =
       readonly dueAtMs: number;
       readonly status: number | undefined;
       readonly error: string;
-      /** False: nobody failed, as where the broker broke off. */
+      /** False where the broker broke the try off: that is no failure of the receiver. */
       readonly failed: boolean;
     }
   | { readonly state: "parked"; readonly status: number | undefined; readonly error: string };
@@ -45,9 +45,9 @@ export function judgeWebhookTry(
   if (status !== undefined && status >= 200 && status < 300) return { state: "delivered", status };
   const error = tried.type === "failed" ? tried.reason : describeStatus(tried.status);
   if (attempts >= rules.attemptsMax) return { state: "parked", status, error };
-  // A receiver may ask for patience, not for eternity.
-  const asked = tried.type === "answered" ? Math.min(tried.retryAfterMs, rules.backoff.maxMs) : 0;
-  const dueAtMs = nowMs + backoffDelayMs(attempts, random, rules.backoff, asked);
+  // A receiver may ask for a longer delay, up to the longest that the rules allow.
+  const requestedMs = tried.type === "answered" ? Math.min(tried.retryAfterMs, rules.backoff.maxMs) : 0;
+  const dueAtMs = nowMs + backoffDelayMs(attempts, random, rules.backoff, requestedMs);
   return { state: "pending", dueAtMs, status, error, failed: true };
 }
 

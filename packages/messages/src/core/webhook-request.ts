@@ -1,6 +1,6 @@
 // What a webhook's receiver gets: body, headers and the signature that proves who sent them. The body's bytes and the
-// message id are the same in every try and every replay; the timestamp is the try's own, so that an old request that
-// somebody recorded is refused by its age.
+// message id are the same in every try and every replay. The timestamp is the try's own, so that a receiver can refuse a
+// recorded request by its age.
 import { createHash, createHmac } from "node:crypto";
 import { writeStrictJson } from "@claudemesh/protocol/json";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
@@ -43,13 +43,13 @@ export function signWebhook(secret: string, timestampMs: number, body: Uint8Arra
   return createHmac("sha256", secret).update(`${timestampMs}.`).update(body).digest("hex");
 }
 
-/** What was asked for when a webhook was created: the same again is the same webhook. */
-export function webhookFingerprint(asked: {
+/** Over what a webhook was created with: the same request again means the same webhook. */
+export function webhookFingerprint(request: {
   readonly url: string;
   readonly topics: readonly string[] | undefined;
   readonly secret: string | undefined;
 }): Buffer {
-  const { url, topics, secret } = asked;
+  const { url, topics, secret } = request;
   return createHash("sha256")
     .update(JSON.stringify([url, topics ?? null, secret ?? null]))
     .digest();

@@ -4,18 +4,18 @@
 /** What the settings and the clock allow to go. */
 export type SweepTerms = {
   readonly nowMs: number;
-  /** Messages accepted before this go; undefined: none do. */
+  /** Messages accepted before this are removed; undefined where none are. */
   readonly messagesBeforeMs: number | undefined;
-  /** False: ids and fences are kept for ever, whatever their rows say. */
+  /** Where it is false, ids and fences are kept for ever, whatever their rows say. */
   readonly forgetIds: boolean;
-  /** Leases that ran out before this are forgotten; undefined: none are. */
+  /** Leases that expired before this are forgotten; undefined where none are. */
   readonly leasesBeforeMs: number | undefined;
 };
 
 export const sweepKinds = [
   /** Bodies that retention removed. */
   "messages",
-  /** Deliveries and messages of queues that nobody had confirmed when their message went. */
+  /** Deliveries and messages of queues that no recipient had confirmed when their message was removed. */
   "expired_deliveries",
   "expired_queue_messages",
   "mentions",
@@ -23,7 +23,7 @@ export const sweepKinds = [
   /** Ids that may be used again. */
   "dedupe_rows",
   "fences",
-  /** What went with the last thing that needed it: the message, or the id. */
+  /** Rows that went with the last row that needed them: the message, or the id. */
   "history_rows",
   "deliveries",
   "queue_messages",
@@ -35,7 +35,7 @@ export const sweepKinds = [
 ] as const;
 
 export type SweepKind = (typeof sweepKinds)[number];
-/** Rows that went, by what they were; those that are not named are none. */
+/** How many rows went, by kind. A kind that is missing counts as none. */
 export type SweepCounts = Readonly<Partial<Record<SweepKind, number>>>;
 
 export type SweepStep = {
@@ -46,7 +46,7 @@ export type SweepStep = {
 
 export type ForgetStep = {
   readonly counts: SweepCounts;
-  /** Where the next step goes on; undefined: this was the last. */
+  /** Where the next step goes on. Undefined where this was the last. */
   readonly next: string | undefined;
 };
 
@@ -54,15 +54,15 @@ export type HousekeepingStore = {
   /** Ids of meshes, in order, after `after`. */
   readonly meshes: (after: string, limit: number) => Promise<string[]>;
   /**
-   * One bounded step for one mesh, in one transaction. A message goes with everything that speaks of it but its id and
-   * its place in history: these stay together until the id may be forgotten, so that a retry is always answered in
-   * full. What nobody has confirmed is settled as expired before its message goes. Ids are not among what goes here, but
-   * fences are. Where another broker is at work on the mesh nothing happens.
+   * One bounded step for one mesh, in one transaction. A message goes with every row that refers to it but its id and
+   * its history row: these stay together until the id may be forgotten, so that a retry is always answered in
+   * full. Deliveries that are not confirmed are settled as expired before their message goes. This step forgets
+   * fences, but no ids. Where another broker is at work on the mesh, nothing happens.
    */
   readonly sweepMesh: (meshId: string, terms: SweepTerms) => Promise<SweepStep>;
   /**
    * One bounded step of forgetting a mesh's ids, from `after` on; empty: from the beginning. An id never leaves before
-   * its `expires_at`, and leaves whole, with its place in history where no message needs that. May read every id.
+   * its `expires_at`, and leaves whole, with its history row where no message needs that. May read every id.
    */
   readonly forgetIds: (meshId: string, after: string, nowMs: number) => Promise<ForgetStep>;
   /**

@@ -1,4 +1,4 @@
-// The limiter beside a store: B1's budget where it is not kept in the accept's own transaction.
+// The limiter beside a store: a mesh's budget where it is not kept in the accept's own transaction.
 
 export type LimiterDecision =
   /** `spent`: this call took a unit; else the id was counted in this window already. */

@@ -12,7 +12,7 @@ export type LeaseRequest = {
   readonly leaseToken: string;
 };
 
-/** A message in a consumer's hands, and which delivery of it this is. */
+/** A message that a consumer has leased, and which delivery of it this is. */
 export type LeasedItem = HistoryItem & { readonly deliveries: number };
 
 export type LeaseOutcome =
@@ -22,9 +22,9 @@ export type LeaseOutcome =
       readonly leaseToken: string;
       readonly expiresAtMs: number;
     }
-  /** Nothing to hand out. The request id is still free. */
+  /** Nothing is available. The request id is still free. */
   | { readonly type: "empty" }
-  /** This request's lease has run out. */
+  /** This request's lease has expired. */
   | { readonly type: "lease_lost" }
   /** This request id was used with another `max` or `leaseSeconds`. */
   | { readonly type: "different" }
@@ -53,6 +53,13 @@ export type SettleOutcome =
 export type ParkedItem = HistoryItem & { readonly deliveries: number; readonly parked_at: number };
 
 export type ParkedPage = { readonly items: readonly ParkedItem[]; readonly nextAfter: number | undefined };
+
+/** One attempt of a store to read a page of what is parked. */
+export type ParkedPageOutcome =
+  | ({ readonly type: "page" } & ParkedPage)
+  /** So many leases have expired that they have to be written down before the page can be read. */
+  | { readonly type: "too_many_expired" }
+  | Extract<QueueRefusal, { type: "queue_not_found" }>;
 
 export type ReviveOutcome =
   /** How many were parked; the others stay as they are. */
@@ -90,19 +97,19 @@ export type QueueStore = {
   /** How many the mesh has; counts no further than `upTo`. */
   readonly count: (meshId: string, upTo: number) => Promise<number>;
   /**
-   * Hands out what is available, in history order; a message is in one live lease at most. (queue, holder, request id)
-   * is the identity of a lease: the same request again gets the same token and what of it is not settled. All of it
-   * is durable when this resolves. The answer fits a frame; `max` is an upper bound. Of leases that ran out it looks at those
-   * that did so first, and at a bounded number; what it leaves comes in its old place with the next.
+   * Leases what is available, in history order; a message is in one live lease at most. (queue, holder, request id)
+   * is the identity of a lease: the same request again gets the same token and those of its messages that are not settled.
+   * Everything is durable when this resolves. The answer fits a frame; `max` is an upper bound. Of the expired leases a
+   * call reads a bounded number, first those that expired first; the next call reads the others.
    */
   readonly lease: (request: LeaseRequest, nowMs: number) => Promise<LeaseOutcome>;
   /** Acks are for good; a nack makes the message available at once, or parks it after its last delivery. */
   readonly settle: (request: SettleRequest, nowMs: number) => Promise<SettleOutcome>;
   /** The queues of a mesh behind one, by id. */
   readonly list: (query: { meshId: string; after: string; limit: number }, nowMs: number) => Promise<QueueListPage>;
-  /** In which queues messages are written as parked; it stops counting at `limit` messages. */
+  /** How many messages of which queues are stored as parked. Counting stops at `limit` messages. */
   readonly countParked: (meshId: string, limit: number) => Promise<readonly ParkedCount[]>;
-  /** What is parked now, in history order; undefined: no such queue. */
+  /** What is parked now, in history order. Undefined where there is no such queue. */
   readonly parked: (
     query: { meshId: string; queue: string; after: number; limit: number },
     nowMs: number,

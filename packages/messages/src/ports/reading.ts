@@ -1,5 +1,5 @@
-// Finding stored messages otherwise than in order: by mention, by text, and one by its id. Who sees what is the rule
-// of history: what the reader sent, what it received, and topics that it is subscribed to.
+// Finding stored messages otherwise than in order: by mention, by text, and one by its id. Readers see what they see of
+// history: what the reader sent, what it received, and topics that it is subscribed to.
 import type { Destination } from "@claudemesh/protocol/messages/addresses";
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import type { QueueMessageState } from "../core/queue-message.ts";
@@ -13,7 +13,7 @@ export type FoundPage = { readonly items: readonly HistoryItem[]; readonly nextA
 type Page = { readonly meshId: string; readonly reader: string; readonly after: number; readonly limit: number };
 
 export type MentionStore = {
-  /** Messages that mention `of` and that the reader may see; being mentioned shows nothing to anybody. */
+  /** Messages that mention `of` and that the reader may see; being mentioned lets no member see more. */
   readonly read: (query: Page & { readonly of: string }) => Promise<FoundPage>;
 };
 
@@ -22,7 +22,7 @@ export type SearchStore = {
   readonly find: (query: Page & { readonly terms: readonly string[] }) => Promise<FoundPage>;
   /**
    * Takes a bounded number of messages into the index, in history order, and remembers how far it is in the same
-   * transaction. False: there was nothing left. Any number of brokers may do this at once.
+   * transaction. False where nothing was left. Any number of brokers may do this at once.
    */
   readonly indexNext: (nowMs: number) => Promise<boolean>;
 };
@@ -41,7 +41,7 @@ export type QueuedState = {
   readonly settledAtMs: number | undefined;
 };
 
-/** What became of one message, as far as the asker may know it. */
+/** What became of one message, as far as the reader may know it. */
 export type MessageState =
   | { readonly sight: "counts"; readonly acceptedAtMs: number; readonly counts: DeliveryCounts }
   | {
@@ -72,18 +72,18 @@ export type MessageStateQuery = {
 /** What a send of this member to the destination would meet now, before it is made. */
 export type DestinationState = {
   readonly refusal: "destination_not_found" | "not_subscribed" | undefined;
-  /** Would a message get at least one recipient? A queue takes messages for whoever comes. */
+  /** Would a message get at least one recipient? A queue takes messages also where it has no consumer yet. */
   readonly hasRecipients: boolean;
 };
 
 export type DestinationQuery = { readonly meshId: string; readonly sender: string; readonly destination: Destination };
 
 export type DestinationStore = {
-  /** Judges as an accept does (B2), on committed rows and without a lock; says nothing about the sender itself. */
+  /** Judges as an accept does, on committed rows and without a lock; says nothing about the sender itself. */
   readonly find: (query: DestinationQuery) => Promise<DestinationState>;
 };
 
 export type MessageStateStore = {
-  /** Undefined: no such message, or not for this reader. Who leased or acked a queue's message may see its state. */
+  /** Undefined where there is no such message for this reader. A member that leased or acked a queue's message sees its state. */
   readonly find: (query: MessageStateQuery, nowMs: number) => Promise<MessageState | undefined>;
 };

@@ -1,11 +1,11 @@
-// What a store holds, in numbers, for whoever looks after it. Counting reads every row: not for a broker that serves on
-// the same thread.
+// What a store holds, in numbers, for its operator. Counting reads every row, so a broker must not do it on the thread that
+// serves.
 
 export type MeshStats = {
   /** Rows by what they are; `deliveries_unsettled` and the like say in which state. */
   readonly rows: Readonly<Record<string, number>>;
   readonly lastHistoryId: number;
-  /** When the oldest message was accepted that a recipient has not confirmed; undefined: all have. */
+  /** When the oldest message was accepted that a recipient has not confirmed; undefined where all have. */
   readonly oldestUnsettledAtMs: number | undefined;
   /** When the oldest message was accepted that can be read. */
   readonly oldestMessageAtMs: number | undefined;

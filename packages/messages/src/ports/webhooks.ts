@@ -1,20 +1,20 @@
-// What webhooks need from a store, with its guarantees. SQLite and PostgreSQL stores owe the same. A webhook is told of
-// topic messages only: what any member could read by subscribing.
+// What webhooks need from a store, with its guarantees. SQLite and PostgreSQL stores owe the same. A webhook is sent
+// topic messages only, which any member could read by subscribing.
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
-import type { WebhookHands } from "../core/webhook-claims.ts";
+import type { DeliverySlots } from "../core/webhook-claims.ts";
 import type { JudgedTry, WebhookDeliveryState } from "../core/webhook-delivery.ts";
 
 export type NewWebhook = {
   readonly meshId: string;
   readonly id: string;
-  /** Tells it from an earlier webhook of the same id. */
+  /** Distinguishes it from an earlier webhook of the same id. */
   readonly incarnation: string;
   readonly url: string;
   /** Sorted; undefined: every topic. */
   readonly topics: readonly string[] | undefined;
-  /** In clear: whoever signs needs it. */
+  /** In clear, because requests are signed with it. */
   readonly secret: string;
-  /** Over what was asked for. */
+  /** Over what the owner asked for. */
   readonly fingerprint: Uint8Array;
   readonly createdBy: string;
 };
@@ -39,7 +39,7 @@ export type WebhookDeliveryItem = {
   readonly settledAtMs: number | undefined;
 };
 
-/** One delivery in one broker's hands, with all it takes to try it. */
+/** One delivery that this broker has claimed, with everything that a try needs. */
 export type ClaimedDelivery = {
   readonly meshId: string;
   readonly meshName: string;
@@ -47,7 +47,7 @@ export type ClaimedDelivery = {
   readonly incarnation: string;
   readonly url: string;
   readonly secret: string;
-  /** Counts this try, and names it: a settlement of another try is passed over. */
+  /** The number of this try. A settlement that names another try is ignored. */
   readonly attempt: number;
   /** The webhook's try before this one failed. */
   readonly failing: boolean;
@@ -56,12 +56,12 @@ export type ClaimedDelivery = {
 
 export type Claim = {
   readonly claimed: readonly ClaimedDelivery[];
-  /** How many were found whose message retention has removed. */
+  /** How many due deliveries expired because retention has removed their message. */
   readonly expired: number;
 };
 
-export type ClaimTerms = WebhookHands & {
-  /** After that long without a settlement the delivery is due again, for any broker. */
+export type ClaimTerms = DeliverySlots & {
+  /** A delivery that is not settled within this time is due again, for any broker. */
   readonly leaseMs: number;
 };
 
@@ -75,7 +75,7 @@ export type WebhookStore = {
     nowMs: number,
     perMeshMax: number,
   ) => Promise<"created" | "exists" | "different" | "full">;
-  /** Undefined: no such webhook. */
+  /** Undefined where there is no such webhook. */
   readonly find: (
     meshId: string,
     id: string,
@@ -86,9 +86,9 @@ export type WebhookStore = {
     after: string,
     limit: number,
   ) => Promise<{ readonly items: readonly StoredWebhook[]; readonly nextCursor: string | undefined }>;
-  /** At once: nothing is claimed any more, and its secret is gone. Without the webhook nothing happens. */
+  /** Takes effect at once: nothing is claimed any more, and the secret is gone. Does nothing where there is no such webhook. */
   readonly delete: (meshId: string, id: string, nowMs: number) => Promise<void>;
-  /** In history order; undefined: no such webhook. */
+  /** In history order. Undefined where there is no such webhook. */
   readonly deliveries: (query: {
     readonly meshId: string;
     readonly id: string;
@@ -97,9 +97,9 @@ export type WebhookStore = {
     readonly limit: number;
   }) => Promise<{ readonly items: readonly WebhookDeliveryItem[]; readonly nextAfter: number | undefined } | undefined>;
   /**
-   * Makes deliveries due now, with all tries before them: those named, whatever their state, or up to `limit` of those
-   * that are parked or wait for their next try. What a broker is trying and what is due already stays as it is. Returns
-   * how many there were; undefined: no such webhook.
+   * Makes deliveries due now, with all their tries available again: those named, whatever their state, or up to `limit` of
+   * those that are parked or wait for their next try. Deliveries that a broker is trying or that are due already stay as they
+   * are. Returns how many there were, and undefined where there is no such webhook.
    */
   readonly replay: (
     meshId: string,
@@ -107,24 +107,25 @@ export type WebhookStore = {
     which: { readonly historyIds: readonly number[] } | { readonly limit: number },
     nowMs: number,
   ) => Promise<number | undefined>;
-  /** Goes through history again from there on, and replays what it meets. False: no such webhook. */
+  /** Goes through history again from that id on, and replays what it meets. False where there is no such webhook. */
   readonly replayFrom: (meshId: string, id: string, fromHistoryId: number) => Promise<boolean>;
   /**
    * Writes the deliveries of a bounded stretch of committed history for the webhook that has waited longest, and how far
-   * it is, in one transaction; of messages that retention has removed it writes none. False: there is nothing left, or webhooks have as many open deliveries as they may have.
+   * it is, in one transaction; of messages that retention has removed it writes none. False where nothing is left to write,
+   * or webhooks have as many open deliveries as they may have.
    * Any number of brokers may do this at once.
    */
   readonly writeNext: (nowMs: number) => Promise<boolean>;
   /**
-   * Takes deliveries that are due, of each webhook the oldest first and of webhooks as core/webhook-claims.ts has it;
-   * each is in one broker's hands until it is settled or its lease has run out. What it reads is bounded, however much is
-   * due. Counting the try is durable when this resolves. Webhooks whose creator is no owner any more are passed over.
-   * What it finds due of messages that are no more expires, beyond what there are hands for.
+   * Claims deliveries that are due: of each webhook the oldest first, and shared among webhooks by core/webhook-claims.ts.
+   * Each belongs to one broker until it is settled or its lease has expired. The call reads a bounded number of rows, however
+   * many are due. The count of the try is durable when this resolves. Webhooks whose creator is no owner any more are skipped.
+   * Due deliveries whose message retention has removed expire, and need no slot for that.
    */
   readonly claim: (terms: ClaimTerms, nowMs: number) => Promise<Claim>;
   /**
-   * A success settles whatever try it was; a failure counts only for the try in whose name it comes. The webhook is
-   * failing from a failure to the next success.
+   * A success settles the delivery, whatever try it was; a failure counts only for the try that it names. A webhook is
+   * failing from a failure until its next success.
    */
   readonly settle: (
     delivery: Pick<ClaimedDelivery, "meshId" | "incarnation" | "attempt"> & { readonly historyId: number },

@@ -18,7 +18,7 @@ export type AcceptPorts = {
   readonly inlineBytes: number;
   /** Whether the mesh takes direct messages that are not sealed. */
   readonly takesUnsealed: (meshId: string) => Promise<boolean>;
-  /** Undefined: dedupe rows are permanent. */
+  /** Undefined where dedupe rows are permanent. */
   readonly dedupeRetentionMs: number | undefined;
   /** A fault point: between the look-up and the transaction, where a fence may slip in. */
   readonly afterLookUp: () => Promise<void> | void;
@@ -43,7 +43,7 @@ export function beginLookUp(
   meshId: string,
   clientMessageId: string,
 ): LookUp {
-  // Before it is asked for: how long a send may be under way counts from here (MSG-24).
+  // Taken before the look-up begins: how long a send may be under way counts from here (MSG-24).
   const atMs = nowMs();
   const stored = store.findAccepted(meshId, clientMessageId);
   // A request that began it early may be refused for something else, and then its answer is not waited for.
@@ -51,7 +51,7 @@ export function beginLookUp(
   return { meshId, clientMessageId, atMs, stored };
 }
 
-/** `early`: a look-up that was begun while the sender was being asked for; it counts if it is for this very send. */
+/** `early`: a look-up that was begun while the sender was being authenticated; it counts only if it is for this very send. */
 export async function acceptMessage(
   ports: AcceptPorts,
   sender: { readonly meshId: string; readonly pubkey: string },
@@ -64,10 +64,10 @@ export async function acceptMessage(
 
   const isEarly = early?.meshId === meshId && early.clientMessageId === clientMessageId;
   const lookUp = isEarly ? early : beginLookUp(ports, meshId, clientMessageId);
-  const known = answerFromStored(await lookUp.stored, offered);
-  if (known !== undefined) return known;
-  const held = ports.afterLookUp();
-  if (held !== undefined) await held;
+  const stored = answerFromStored(await lookUp.stored, offered);
+  if (stored !== undefined) return stored;
+  const paused = ports.afterLookUp();
+  if (paused !== undefined) await paused;
 
   if (isUnsealedDm(envelope) && !(await ports.takesUnsealed(meshId))) return { type: "refused", code: "dm_not_sealed" };
   if (envelope.body.length > ports.inlineBytes) return { type: "refused", code: "payload_too_large" };

@@ -38,7 +38,7 @@ async function spend(budget: ByteBudget, bytes: number, isCounted = true, mesh =
   return taken.type;
 }
 
-/** So that what was told has been answered. */
+/** Waits until every report has been answered. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("a budget in bytes", () => {

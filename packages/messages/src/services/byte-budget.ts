@@ -1,6 +1,6 @@
-// A budget in bytes per mesh and window, for what is too frequent to ask a ledger about each time: this process counts, and
-// tells the ledger a sixty-fourth of the limit at a time. So brokers side by side, and one that starts again, know what was
-// spent but for the last such part of each, and counting costs a commit nothing.
+// A budget in bytes per mesh and window, for writes that are too frequent to ask a ledger about each time. This process counts,
+// and reports to the ledger a sixty-fourth of the limit at a time. So brokers side by side, and one that has just restarted,
+// know everything that was spent but for the last such part of each broker, and counting costs a commit nothing.
 // Why: docs/decisions/0118.
 import { type RateLimit, retryAfterSeconds, windowStartMs } from "../core/rate-limit.ts";
 import type { ByteLedger } from "../ports/byte-ledger.ts";
@@ -8,7 +8,7 @@ import type { ByteLedger } from "../ports/byte-ledger.ts";
 export type ByteBudgetOptions = {
   readonly ledger: ByteLedger;
   readonly rate: RateLimit;
-  /** What the mesh's owner has chosen instead; undefined: the broker's own. */
+  /** What the mesh's owner has chosen instead; undefined where the broker's own rate holds. */
   readonly rateOf?: ((meshId: string) => RateLimit | undefined) | undefined;
   readonly nowMs: () => number;
   /** The ledger could not be asked: this process goes on with what it knows itself. */
@@ -16,7 +16,7 @@ export type ByteBudgetOptions = {
 };
 
 export type TakenBytes =
-  /** `settle` once, when it is known whether they count. */
+  /** Call `settle` once, when it is known whether the bytes count. */
   | { readonly type: "taken"; readonly settle: (isCounted: boolean) => void }
   | { readonly type: "denied"; readonly retryAfterSeconds: number };
 
@@ -25,13 +25,13 @@ const partsPerLimit = 64;
 type Window = {
   readonly startMs: number;
   readonly rate: RateLimit;
-  /** As the ledger said last, with what was told it from here. */
-  told: number;
-  /** Counted here, and not told yet. */
-  untold: number;
-  /** Taken by what is not decided yet. */
+  /** The sum that the ledger answered last, with what was reported to it since. */
+  reported: number;
+  /** Counted here, and not reported yet. */
+  unreported: number;
+  /** Taken by commits that are not decided yet. */
   open: number;
-  telling: Promise<void> | undefined;
+  reporting: Promise<void> | undefined;
   isKnown: boolean;
 };
 
@@ -43,17 +43,17 @@ export class ByteBudget {
     this.#options = options;
   }
 
-  /** At once, but for the first call of a window, which asks the ledger. */
+  /** Answers at once, but for the first call of a window, which asks the ledger. */
   take(meshId: string, bytes: number): TakenBytes | Promise<TakenBytes> {
     const window = this.#windowOf(meshId);
     if (window.isKnown) return this.#takeFrom(window, meshId, bytes);
-    return this.#tell(meshId, window).then(() => this.#takeFrom(window, meshId, bytes));
+    return this.#report(meshId, window).then(() => this.#takeFrom(window, meshId, bytes));
   }
 
   #takeFrom(window: Window, meshId: string, bytes: number): TakenBytes {
     const { limit } = window.rate;
-    const used = window.told + window.untold + window.open;
-    // What is larger than the whole budget passes in a window of its own: else it never would.
+    const used = window.reported + window.unreported + window.open;
+    // A commit that is larger than the whole budget passes where it is the first of its window: otherwise it never would.
     if (used > 0 && used + bytes > limit) {
       return { type: "denied", retryAfterSeconds: retryAfterSeconds(window.rate, this.#options.nowMs()) };
     }
@@ -63,8 +63,8 @@ export class ByteBudget {
       settle: (isCounted) => {
         window.open -= bytes;
         if (!isCounted) return;
-        window.untold += bytes;
-        if (window.untold >= limit / partsPerLimit) void this.#tell(meshId, window);
+        window.unreported += bytes;
+        if (window.unreported >= limit / partsPerLimit) void this.#report(meshId, window);
       },
     };
   }
@@ -82,35 +82,35 @@ export class ByteBudget {
       return known;
     }
     this.#forgetOld();
-    const window = { startMs, rate, told: 0, untold: 0, open: 0, telling: undefined, isKnown: false };
+    const window = { startMs, rate, reported: 0, unreported: 0, open: 0, reporting: undefined, isKnown: false };
     this.#windows.set(meshId, window);
     return window;
   }
 
-  /** Meshes that wrote in windows which have ended; looked for once per new window, so that memory follows those that write. */
+  /** Forgets windows that have ended. Called once per new window, so that memory grows with the meshes that write now. */
   #forgetOld(): void {
     for (const [meshId, { startMs, rate }] of this.#windows) {
       if (startMs + rate.windowSeconds * 1000 <= this.#options.nowMs()) this.#windows.delete(meshId);
     }
   }
 
-  /** One at a time for each window; what is counted meanwhile goes with the next. */
-  #tell(meshId: string, window: Window): Promise<void> {
-    window.telling ??= this.#tellNow(meshId, window).finally(() => {
-      window.telling = undefined;
+  /** One report at a time for each window; what is counted meanwhile is in the next one. */
+  #report(meshId: string, window: Window): Promise<void> {
+    window.reporting ??= this.#reportNow(meshId, window).finally(() => {
+      window.reporting = undefined;
     });
-    return window.telling;
+    return window.reporting;
   }
 
-  async #tellNow(meshId: string, window: Window): Promise<void> {
+  async #reportNow(meshId: string, window: Window): Promise<void> {
     const { ledger, onFailure } = this.#options;
-    const bytes = window.untold;
-    window.untold = 0;
-    // Until there is an answer they count as told.
-    window.told += bytes;
+    const bytes = window.unreported;
+    window.unreported = 0;
+    // Until there is an answer the bytes count as reported.
+    window.reported += bytes;
     try {
       const total = await ledger.add(meshId, window.startMs, window.rate.windowSeconds, bytes);
-      window.told = Math.max(window.told, total);
+      window.reported = Math.max(window.reported, total);
     } catch (error) {
       onFailure(error);
     }

@@ -1,5 +1,5 @@
 // Looks through a whole store for rows that do not fit together: every rule, mesh by mesh, page by page, with a bounded
-// memory. Changes nothing. Whoever runs it sets the pace.
+// memory. Changes nothing. The caller sets the pace.
 // Why: docs/decisions/0054.
 import assert from "node:assert/strict";
 import type { RowCursor, RuleStore, RuleText } from "@claudemesh/storage/row-rules";

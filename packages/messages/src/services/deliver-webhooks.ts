@@ -1,6 +1,6 @@
-// Brings messages to webhooks: writes deliveries from history, takes those that are due, posts them, and settles what
-// came of it. A bounded number at a time, and shared among webhooks so that receivers that are away hold up nobody
-// else. Everything is in the store: whatever a process has in hand when it dies comes due again by the clock.
+// Brings messages to webhooks: writes deliveries from history, claims those that are due, posts them, and settles each by how
+// its try ended. A bounded number is under way at a time, shared among webhooks so that a receiver that is away holds up no
+// other. Everything is in the store: what is under way when a process dies comes due again by the clock.
 // Why: docs/decisions/0034.
 import { judgeWebhookTry, type WebhookRetryRules, type WebhookTry } from "../core/webhook-delivery.ts";
 import { composeWebhookRequest, type WebhookRequest } from "../core/webhook-request.ts";
@@ -15,58 +15,64 @@ export type DeliverWebhooksPorts = {
   readonly rules: WebhookRetryRules;
   /** Longer than any `post`. */
   readonly leaseMs: number;
-  /** A fault point: the receiver has answered, and nobody has written it down. */
+  /** A fault point: the receiver has answered, and that is not written down yet. */
   readonly afterPost: () => Promise<void> | void;
   readonly onTried: (state: "delivered" | "pending" | "parked") => void;
   /** Settling failed: the delivery comes due again after its lease. */
   readonly onFailure: (error: unknown) => void;
-  /** Hands are free. */
+  /** A slot has become free. */
   readonly onFree: () => void;
 };
 
-const hands = 32;
+const slots = 32;
 const perWebhook = 8;
 
 export class WebhookDeliveries {
   readonly #ports: DeliverWebhooksPorts;
-  readonly #inHand = new Map<string, number>();
-  #failingInHand = 0;
-  readonly #underway = new Set<Promise<void>>();
+  readonly #slotsInUse = new Map<string, number>();
+  #failingSlotsInUse = 0;
+  readonly #underWay = new Set<Promise<void>>();
 
   constructor(ports: DeliverWebhooksPorts) {
     this.#ports = ports;
   }
 
-  /** One stretch of history and as many deliveries as there are hands. True: there is more to do. */
+  /** Writes one stretch of history and claims as many deliveries as there are free slots. True where there may be more to do. */
   async step(): Promise<boolean> {
     const { store, nowMs, leaseMs } = this.#ports;
     const wrote = await store.writeNext(nowMs());
-    const terms = { hands, perWebhook, inHand: this.#inHand, failingInHand: this.#failingInHand, leaseMs };
+    const terms = {
+      slots,
+      perWebhook,
+      slotsInUse: this.#slotsInUse,
+      failingSlotsInUse: this.#failingSlotsInUse,
+      leaseMs,
+    };
     const { claimed, expired } = await store.claim(terms, nowMs());
-    for (const delivery of claimed) this.#take(delivery);
+    for (const delivery of claimed) this.#start(delivery);
     return wrote || claimed.length > 0 || expired > 0;
   }
 
-  /** Resolves when nothing is in hand. */
+  /** Resolves when no delivery is under way. */
   async idle(): Promise<void> {
-    await Promise.all(this.#underway);
+    await Promise.all(this.#underWay);
   }
 
-  #take(delivery: ClaimedDelivery): void {
+  #start(delivery: ClaimedDelivery): void {
     const { incarnation, failing } = delivery;
-    this.#inHand.set(incarnation, (this.#inHand.get(incarnation) ?? 0) + 1);
-    if (failing) this.#failingInHand += 1;
+    this.#slotsInUse.set(incarnation, (this.#slotsInUse.get(incarnation) ?? 0) + 1);
+    if (failing) this.#failingSlotsInUse += 1;
     const work = this.#deliver(delivery)
       .catch(this.#ports.onFailure)
       .finally(() => {
-        this.#underway.delete(work);
-        const left = (this.#inHand.get(incarnation) ?? 1) - 1;
-        if (left === 0) this.#inHand.delete(incarnation);
-        else this.#inHand.set(incarnation, left);
-        if (failing) this.#failingInHand -= 1;
+        this.#underWay.delete(work);
+        const inUse = (this.#slotsInUse.get(incarnation) ?? 1) - 1;
+        if (inUse === 0) this.#slotsInUse.delete(incarnation);
+        else this.#slotsInUse.set(incarnation, inUse);
+        if (failing) this.#failingSlotsInUse -= 1;
         this.#ports.onFree();
       });
-    this.#underway.add(work);
+    this.#underWay.add(work);
   }
 
   async #deliver(delivery: ClaimedDelivery): Promise<void> {

@@ -1,4 +1,4 @@
-// Puts a limiter in front of a store that has none: B1 between the look-up and the transaction. An id that turns out
+// Puts a limiter in front of a store that has none: it limits between the look-up and the transaction. An id that turns out
 // to be committed after all is answered from its row, whatever the limiter says.
 import { answerFromStored } from "../core/stored-accept.ts";
 import type { Limiter } from "../ports/limiter.ts";
@@ -17,7 +17,7 @@ export function limitAccepts(store: AcceptStore, limiter: Limiter, options: Limi
   return {
     findAccepted: store.findAccepted,
     accept: async (send) => {
-      // No unit for what can only be refused; the store asks again at the last moment, and that answer is the one that counts.
+      // A send that can only be refused costs no unit. The store checks again at the last moment, and that answer counts.
       if (send.isOutdated()) return refuse({ type: "outdated" });
       const decision = await limiter.consume(send.meshId, send.clientMessageId, send.acceptedAtMs);
       if (decision.type === "denied") {

@@ -1,4 +1,4 @@
-// B0 and B1 of sends that a commit carries: what spends budget, what is refused before anything happens, and what is left
+// Look-up and limit for sends that a commit carries: what spends budget, what is refused before anything happens, and what is left
 // for the transaction to find.
 import { expect, test } from "vitest";
 import type { LimiterDecision } from "../ports/limiter.ts";
@@ -68,7 +68,7 @@ test("an id that was consumed meanwhile is no matter of budget", async () => {
   expect(await prepareSends(ports, sender, [send("m1")])).toHaveLength(1);
 });
 
-test("a limiter that is away refuses, or lets pass and counts that, as the broker is told", async () => {
+test("a limiter that is away makes sends refused, or lets them pass and counts that, by the setting", async () => {
   const away = (): LimiterDecision => ({ type: "unavailable" });
   await expect(prepareSends(createPorts(away).ports, sender, [send("m1")])).rejects.toMatchObject({
     code: "limiter_unavailable",

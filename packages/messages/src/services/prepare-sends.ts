@@ -14,7 +14,7 @@ export type PrepareSendsPorts = SpendPorts & {
   readonly inlineBytes: number;
   /** Whether the mesh takes direct messages that are not sealed. */
   readonly takesUnsealed: (meshId: string) => Promise<boolean>;
-  /** Undefined: dedupe rows are permanent. */
+  /** Undefined where dedupe rows are permanent. */
   readonly dedupeRetentionMs: number | undefined;
 };
 

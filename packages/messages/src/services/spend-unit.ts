@@ -1,5 +1,5 @@
-// One unit of a mesh's budget for something new that has an id, as a closed answer: spent, or the refusal. Whoever asks
-// looks first whether it is new, and again when it is refused: what exists already is not a matter of budget.
+// One unit of a mesh's budget for something new that has an id, which is spent or refused. The
+// caller checks first whether it is new, and again when it is refused: what exists already is not a matter of budget.
 // Why: docs/decisions/0053.
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { Limiter } from "../ports/limiter.ts";
@@ -10,7 +10,7 @@ export type SpendPorts = {
   readonly limits: Pick<LimitOptions, "whenUnavailable" | "onPassedUncounted">;
 };
 
-/** Undefined: go on. The same id in the same window spends nothing more. */
+/** The refusal; undefined where the unit is spent. The same id in the same window spends nothing more. */
 export async function spendUnit(
   { limiter, limits }: SpendPorts,
   meshId: string,

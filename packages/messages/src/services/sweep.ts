@@ -1,4 +1,4 @@
-// Removes what is older than it has to be, in bounded steps that meshes take in turn. Whoever runs it sets the pace: a
+// Removes what is older than it has to be, in bounded steps that meshes take in turn. The caller sets the pace: a
 // worker rests between steps, a command does not.
 // Why: docs/decisions/0032.
 import type { ForgetStep, HousekeepingStore, SweepCounts, SweepTerms } from "../ports/housekeeping.ts";
@@ -11,9 +11,9 @@ export type SweepPorts = {
     readonly sweepLimiter: (nowMs: number, limit: number) => Promise<number>;
   };
   readonly nowMs: () => number;
-  /** Undefined: messages are kept for ever. */
+  /** Undefined where messages are kept for ever. */
   readonly messageRetentionMs: number | undefined;
-  /** Undefined: ids are kept for ever. */
+  /** Undefined where ids are kept for ever. */
   readonly dedupeRetentionMs: number | undefined;
 };
 

@@ -1,4 +1,4 @@
-// The rules of the orphan check that tie the effects of one accept together: id, message, place in history, deliveries and
+// The rules of the orphan check that tie the effects of one accept together: id, message, history row, deliveries and
 // mentions.
 import { exists, lacks } from "@claudemesh/storage/row-rules";
 import {
@@ -12,7 +12,7 @@ import {
   type OrphanCheck,
 } from "./orphan-rule.ts";
 
-/** By the clock of whoever forgets. */
+/** By the clock of the broker that forgets. */
 const rememberedDaysMin = 7;
 
 const dedupeKey = { client_message_id: "text" } as const;
@@ -57,7 +57,7 @@ export const effectChecks = {
   dedupe_without_history: check(
     "client_message_dedupe",
     dedupeKey,
-    "an id has its place in history, with the same sender and destination, for as long as it is remembered",
+    "an id has its history row, with the same sender and destination, for as long as it is remembered",
     (d) =>
       lacks(
         d,
@@ -78,7 +78,7 @@ export const effectChecks = {
   history_of_nothing: check(
     "message_history",
     historyKey,
-    "a place in history goes with the last of its message and its id",
+    "a history row goes with the last of its message and its id",
     (d) => `NOT ${hasMessage(d)} AND NOT ${hasId(d)}`,
     "MSG-19",
   ),
@@ -108,7 +108,7 @@ export const effectChecks = {
   queued_history_without_queue_message: check(
     "message_history",
     historyKey,
-    "a message to a queue has its place in that queue",
+    "a message to a queue has its row in that queue",
     (d) =>
       `r.destination_kind = 'queue' AND ${lacks(
         d,
@@ -121,7 +121,7 @@ export const effectChecks = {
   topic_message_without_history: check(
     "topic_message",
     messageKey,
-    "a message to a topic has its place in history",
+    "a message to a topic has its history row",
     (d) =>
       lacks(
         d,
@@ -142,7 +142,7 @@ export const effectChecks = {
   message_queue_without_history: check(
     "message_queue",
     messageKey,
-    "a direct message or one to a queue has its place in history",
+    "a direct message or one to a queue has its history row",
     (d) =>
       lacks(
         d,
@@ -175,21 +175,21 @@ export const effectChecks = {
   topic_message_without_mention: check(
     "topic_message",
     messageKey,
-    "a message to a topic is found by everybody whom it mentions",
+    "a message to a topic is found by every member that it mentions",
     lacksMention,
     "MSG-2",
   ),
   message_queue_without_mention: check(
     "message_queue",
     messageKey,
-    "a direct message or one to a queue is found by everybody whom it mentions",
+    "a direct message or one to a queue is found by every member that it mentions",
     lacksMention,
     "MSG-2",
   ),
   delivery_without_history: check(
     "delivery_queue",
     deliveryKey,
-    "a delivery has its place in history",
+    "a delivery has its history row",
     (d) =>
       lacks(d, "message_history", "h", "h.history_id = r.history_id AND h.broker_message_id = r.broker_message_id"),
     "MSG-2",
@@ -221,7 +221,7 @@ export const effectChecks = {
   mention_without_message: check(
     "mention_index",
     { mentioned_pubkey: "text", history_id: "integer" },
-    "a mention has its message and its place in history",
+    "a mention has its message and its history row",
     (d) =>
       `NOT ${hasMessage(d)} OR ${lacks(
         d,

@@ -1,4 +1,4 @@
-// A mention that the store refused to write, told apart from a store that is away: the store is there, and one of its tables is
+// A mention that the store refused to write, distinguished from a store that is away: the store is there, and one of its tables is
 // not as it should be. Nothing of the send stands then.
 import { isRefusal, StorageError } from "@claudemesh/storage/errors";
 

@@ -32,7 +32,7 @@ export const orphanChecks = {
   queue_message_without_history: check(
     "queue_message",
     queuedKey,
-    "a place in a queue is one in history, of a message to that queue",
+    "a row in a queue has its history row, of a message to that queue",
     (d) =>
       lacks(
         d,
@@ -144,14 +144,14 @@ export const orphanChecks = {
   webhook_delivery_without_webhook: check(
     "webhook_delivery",
     webhookDeliveryKey,
-    "a webhook's delivery has its webhook, wherever that is in history: it may be told to go through it again",
+    "a webhook's delivery has its webhook, wherever that is in history: it may go through history again",
     (d) => lacks(d, "webhook", "w", "w.incarnation = r.incarnation"),
     "MSG-22",
   ),
   webhook_delivery_without_history: check(
     "webhook_delivery",
     webhookDeliveryKey,
-    "a webhook's delivery is of a message to a topic that was accepted; its place in history goes with retention",
+    "a webhook's delivery is of a message to a topic that was accepted; its history row goes with retention",
     (d) =>
       `${lacks(d, "mesh_history_counter", "c", "c.last_history_id >= r.history_id")}
        OR (${lacks(d, "mesh_housekeeping", "k", "k.removed_up_to >= r.history_id")} AND ${lacks(

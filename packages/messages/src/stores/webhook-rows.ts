@@ -1,18 +1,18 @@
-// Webhooks and their deliveries as both stores read them, and what both hold them to. Statements are each store's own,
-// and times are as the store's driver gives them.
+// Webhooks and their deliveries as both stores read them, and the bounds that both stores keep. Each store has its own
+// statements, and times are as the store's driver gives them.
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import { cutToPage } from "../core/page-room.ts";
 import type { WebhookDeliveryState } from "../core/webhook-delivery.ts";
 import type { Claim, ClaimedDelivery, StoredWebhook, WebhookDeliveryItem, WebhookStore } from "../ports/webhooks.ts";
 
 /**
- * Deliveries of one webhook that are neither settled nor parked. A receiver that is away for long makes its webhook
- * wait where it is in history; it does not fill the table.
+ * Bounds the deliveries of one webhook that are neither settled nor parked. When a receiver is away for long, its webhook stays
+ * where it is in history instead of filling the table.
  */
 export const openDeliveriesMax = 1_000;
 export const noClaim: Claim = { claimed: [], expired: 0 };
 
-/** A webhook whose turn it is, with all that its deliveries have in common. */
+/** A webhook whose turn it is, with everything that its deliveries have in common. */
 export type TurnRow = {
   readonly mesh_id: string;
   readonly mesh_name: string;
@@ -23,13 +23,13 @@ export type TurnRow = {
   readonly failing: boolean | number;
 };
 
-/** Due rows of one webhook that a claim looks at: more than it takes, so that those without a message are soon gone. */
-export const dueLookedAt = 32;
+/** Due rows that a claim reads of one webhook: more than it claims, so that those without a message soon expire. */
+export const duePerWebhook = 32;
 
 export type DueRow = {
   readonly history_id: number;
   readonly attempts: number;
-  /** Its message is: retention has not removed it. */
+  /** Whether its message is there: retention has not removed it. */
   readonly there: boolean | number;
 };
 

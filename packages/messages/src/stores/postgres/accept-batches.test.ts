@@ -1,4 +1,4 @@
-// When an accept's COMMIT leaves, and who is told what, on a PostgreSQL whose answers the test holds back.
+// When an accept's COMMIT is sent, and which answer each caller gets, on a PostgreSQL whose answers the test holds back.
 
 import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
 import { StorageError } from "@claudemesh/storage/errors";
@@ -27,7 +27,7 @@ const send: OfferedSend = {
   expiresAtMs: undefined,
 };
 
-/** Answers no statement before it is told to, and notes what it was asked for. Claims of free ids may find one taken. */
+/** Answers no statement before the test lets it, and notes the statements that it got. Claims of free ids may find one taken. */
 function startHeld(hooks?: CommitHooks, taken: "none" | "one" = "none") {
   const written = Promise.withResolvers<unknown[]>();
   const seen: string[] = [];

@@ -14,7 +14,7 @@
 //   contested  One of the ids was taken since: every id is claimed or answered from its row.
 //   alone      The store refused the batch for another reason: each send in a transaction of its own (batcher.ts).
 //
-// A send is asked whether it is outdated when its transaction begins, the last moment before its claim leaves this process.
+// A send is checked for being outdated when its transaction begins, the last moment before its claim leaves this process.
 // Why: docs/tuning-log.md#one-transaction-of-a-mesh-at-a-time.
 import { Batcher, transactions } from "@claudemesh/storage/batcher";
 import type { CommitHooks } from "@claudemesh/storage/commit-hooks";
@@ -28,7 +28,7 @@ import type { Ids } from "./accept-statements.ts";
 import { TopicAudiences } from "./topic-audiences.ts";
 
 const sendsPerTransaction = 256;
-/** Bodies and deliveries: other sends of the mesh wait while they are written. */
+/** Bounds bodies and deliveries, because other sends of the mesh wait while they are written. */
 const bytesPerTransaction = 4 * 1_048_576;
 const bytesPerDelivery = 256;
 /** So many deliveries to each of a full transaction's sends are all that it may write. */
@@ -41,7 +41,7 @@ type Leader = { readonly send: OfferedSend; readonly outcome: Promise<AcceptOutc
 
 export class AcceptBatches {
   readonly #commit: PostgresCommit;
-  /** Hooks hear after the answer to the last statement. Without them COMMIT travels behind it. */
+  /** Hooks are called after the answer to the last statement. Without hooks COMMIT is sent right behind it. */
   readonly #commitWaits: boolean;
   readonly #audiences = new TopicAudiences(audienceWorthKnowing);
   readonly #batches: Batcher<OfferedSend, AcceptOutcome>;
@@ -122,7 +122,7 @@ function isTaken(error: unknown): boolean {
   return error instanceof StorageError && error.constraint === "unique";
 }
 
-/** The dedupe row that stands after this outcome; undefined: none. */
+/** The dedupe row that exists after this outcome; undefined where there is none. */
 function storedBy(send: SendToAccept, outcome: AcceptOutcome): StoredAccept | undefined {
   if (outcome.type === "stored") return outcome.stored;
   if (outcome.type !== "accepted") return undefined;

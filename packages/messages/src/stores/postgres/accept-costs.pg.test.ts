@@ -16,7 +16,7 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
   const observer = new pg.Client({ connectionString: url });
   let accept: (store: MessagesStore, id: string) => Promise<unknown>;
 
-  // Look-ups are planned when the tables are all but empty, and nobody has analysed them when they are used again.
+  // Look-ups are planned when the tables are all but empty, and are not analysed before they are used again.
   beforeAll(async () => {
     await observer.connect();
     const harness = new PostgresHarness(url);

@@ -1,6 +1,6 @@
 // The statements of an accept on PostgreSQL, each for a whole batch of one mesh: claim the keys, and, under the mesh's
-// lock, judge, number and write. They travel together (accept-in-transaction.ts): the second finds out by itself what the
-// first one got.
+// lock, judge, number and write. They are sent together (accept-in-transaction.ts), so the second one reads for itself
+// what the first one has claimed.
 //
 // They are planned once for each connection, maybe when the tables were empty and any plan looked as good as another.
 // So every look-up is a subquery that can use nothing but its whole key.
@@ -24,7 +24,7 @@ export type Ids =
   /** Any of them may be taken, and is then answered from its row. */
   | "contested";
 
-// Fingerprints and bodies travel as one run of bytes each, so that what is judged and numbered is not carried with them.
+// Fingerprints and bodies are sent as one run of bytes each, so that the rows which are judged and numbered stay small.
 const claimStatement = (ids: Ids) => `
   INSERT INTO mesh.client_message_dedupe (mesh_id, client_message_id, broker_message_id, request_fingerprint,
     destination_kind, destination_ref, sender_pubkey, first_seen_at, expires_at)
@@ -38,8 +38,8 @@ const claimStatements = { free: claimStatement("free"), contested: claimStatemen
 
 /**
  * Inserts the claims in the order given, of ids that are free. Waits for any other transaction that holds one of them;
- * where that one commits, its claim stands. Like the other one it is on its way when this returns: what it is made of is read
- * before, so that a fault there is thrown here, although no caller waits for the answer.
+ * where that one commits, its claim stands. Like the other statement it has been sent when this returns. Its
+ * parameters are read before, so that a fault in them is thrown here, although no caller waits for the answer.
  */
 export function insertClaims(
   tx: PostgresTransaction,
@@ -180,7 +180,7 @@ const acceptStatements = { free: acceptStatement("free"), contested: acceptState
 export type JudgedSend =
   /** The id was consumed before. */
   | { readonly type: "stored"; readonly stored: StoredAccept }
-  /** The id was consumed and its row has just been forgotten: another try will find it free. */
+  /** The id was consumed and its row has just been forgotten, so that another try will find it free. */
   | { readonly type: "forgotten" }
   | { readonly type: "accepted"; readonly historyId: number; readonly recipients: readonly string[] }
   | { readonly type: "refused"; readonly refusal: "fenced" | Exclude<AcceptRefusal, "payload_too_large"> };
@@ -267,7 +267,7 @@ function findPairs(sends: readonly SendToAccept[]): { pairs: SendToAccept[]; pai
   const numbers = new Map<string, number>();
   const pairOf = sends.map((send) => {
     const { kind, ref } = send.envelope.destination;
-    // Neither a key nor a kind has a space in it.
+    // Neither a key nor a kind contains a space.
     const key = `${send.senderPubkey} ${kind} ${ref}`;
     const known = numbers.get(key);
     if (known !== undefined) return known;

@@ -45,7 +45,7 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
     return opened.store;
   }
 
-  /** A store whose next transaction stops before its COMMIT until it is told to go on, or to fail. */
+  /** A store whose next transaction stops before its COMMIT until the test lets it go on, or fail. */
   async function openHeldStore() {
     const reached = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();
@@ -99,8 +99,8 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
       await first.reached;
       const waiting = accept(second, "m2");
       await untilWaiting(1);
-      first.fail(new Error("told to fail"));
-      await expect(held).rejects.toThrow("told to fail");
+      first.fail(new Error("made to fail"));
+      await expect(held).rejects.toThrow("made to fail");
       expect(await waiting).toMatchObject({ type: "accepted", historyId: 1 });
     });
 
@@ -168,8 +168,8 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
       await first.reached;
       const waiting = accept(second, "m1", "other");
       await untilWaiting(1);
-      first.fail(new Error("told to fail"));
-      await expect(held).rejects.toThrow("told to fail");
+      first.fail(new Error("made to fail"));
+      await expect(held).rejects.toThrow("made to fail");
       expect(await waiting).toMatchObject({ type: "accepted", historyId: 1 });
     });
 
@@ -268,7 +268,7 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
           transactions += 1;
         },
       });
-      // Somebody else has the lock, so that whatever was begun is still there to be counted.
+      // Another connection has the lock, so that whatever was begun is still there to be counted.
       await harness.admin.query("BEGIN; SELECT 1 FROM mesh.mesh FOR NO KEY UPDATE");
       const results = Promise.all(Array.from({ length: 600 }, (_, n) => accept(store, `m${n}`)));
       await untilWaiting(1);
@@ -327,7 +327,7 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
       readonly priority = "next";
       readonly body = new Uint8Array(1);
       get canonicalMeta(): string {
-        throw new Error("told to fail");
+        throw new Error("made to fail");
       }
     }
     const unwritable: OfferedSend = {
@@ -342,7 +342,7 @@ describe.skipIf(database === undefined)("accepting on PostgreSQL", () => {
       isOutdated: () => false,
       expiresAtMs: undefined,
     };
-    await expect(store.accepts.accept(unwritable)).rejects.toThrow("told to fail");
+    await expect(store.accepts.accept(unwritable)).rejects.toThrow("made to fail");
     expect(await world.effects()).toEqual(noEffects);
     expect(await accept(store, "m1")).toMatchObject({ type: "accepted", historyId: 1 });
   });

@@ -35,8 +35,8 @@ type UnsettledAsk = {
 };
 
 /**
- * One page for each ask, in their order. Recipients of one message wait for it together: which of them has what is asked first,
- * and each message is then read once for all of them.
+ * One page for each ask, in their order. Recipients of one message often wait for it together, so the first statement reads
+ * which of them has which delivery, and each message is then read once for all of them.
  */
 export async function selectUnsettledOf(db: Reading, asks: readonly UnsettledAsk[]): Promise<HistoryItem[][]> {
   const [only] = asks;
@@ -103,7 +103,7 @@ type Settling = {
   readonly nowMs: number;
 };
 
-/** Settles the recipient's own deliveries that are not settled; everything else is passed over. */
+/** Settles the recipient's own deliveries that are not settled; all others are ignored. */
 async function settleInTransaction(tx: PostgresTransaction, settlings: readonly Settling[]): Promise<void> {
   const rows = settlings.flatMap(({ meshId, recipient, historyIds, nowMs }) =>
     historyIds.map((historyId) => ({ meshId, recipient, historyId, nowMs })),

@@ -1,4 +1,4 @@
-// What a send to a destination would meet, on PostgreSQL: the checks of an accept's B2, asked beforehand.
+// What a send to a destination would meet, on PostgreSQL: the judgement of an accept, made beforehand.
 import { type StoredTopicState, stateOfPresence, stateOfTopic } from "../../core/destination-state.ts";
 import type { DestinationQuery, DestinationState } from "../../ports/reading.ts";
 import type { Reading } from "./stored-accepts.ts";

@@ -6,8 +6,8 @@ import type { FateResult, FenceRequest } from "../../ports.ts";
 import { type DedupeRow, dedupeColumns, type Reading, toStoredAccept } from "./stored-accepts.ts";
 
 /**
- * A fence is asked first: once it stands, its owner's send can never commit, also when another member has taken the id
- * since, and asking again must give the same fate.
+ * The fence is read first. Once it exists, its owner's send can never commit, also where another member has taken the id since,
+ * and every later request must get the same fate.
  */
 export async function selectFate(db: Reading, request: FenceRequest): Promise<FateResult> {
   const [row] = await db.query<{ fenced: boolean } & (DedupeRow | Record<keyof DedupeRow, null>)>(

@@ -1,4 +1,4 @@
-// Forgetting ids whose time is over, on PostgreSQL, with what was kept for their sake: fences, places in history,
+// Forgetting ids whose time is over, on PostgreSQL, with the rows that were kept because of them: fences, history rows,
 // deliveries, leases and settlements. Inside the caller's transaction, a bounded number of each.
 // Why: docs/decisions/0030.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
@@ -11,8 +11,8 @@ const rowsPerStep = 500;
 type ExpiredId = { client_message_id: string; history_id: number | null; history_available: boolean };
 
 /**
- * A row leaves at its expires_at or later, with its place in history where no message needs that. Whoever claims such
- * an id meanwhile waits for this transaction and then finds it free, whole.
+ * A row leaves at its expires_at or later, with its history row where no message needs that. A send that
+ * claims such an id meanwhile waits for this transaction and then finds it free, with nothing left of it.
  */
 export async function forgetIds(
   tx: PostgresTransaction,
@@ -77,7 +77,7 @@ export async function forgetLeases(
   tally.addUpTo("queue_leases", forgotten, rowsPerStep);
 }
 
-/** Returns those of these places in history that still have deliveries. */
+/** Returns those of these history rows that still have deliveries. */
 export async function deleteDeliveries(
   tx: PostgresTransaction,
   meshId: string,
@@ -102,7 +102,7 @@ export async function deleteDeliveries(
   return new Set(left.map((row) => row.history_id));
 }
 
-/** The places in history of messages that are gone, after their deliveries. */
+/** The history rows of messages that are gone, after their deliveries. */
 export async function deleteHistory(
   tx: PostgresTransaction,
   meshId: string,

@@ -1,4 +1,4 @@
-// Every rule of the orphan check, broken by hand on PostgreSQL, and a large sweep under load.
+// Every rule of the orphan check, broken on purpose on PostgreSQL, and a large sweep under load.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";

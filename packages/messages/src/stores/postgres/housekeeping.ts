@@ -1,5 +1,5 @@
-// Steps of housekeeping for one mesh, on PostgreSQL. Whoever is at it holds the mesh's housekeeping row, and others
-// go on to the next mesh: so no two of them meet, and none of them waits for an accept.
+// Steps of housekeeping for one mesh, on PostgreSQL. A broker that works on a mesh locks the mesh's housekeeping row, and others
+// go on to the next mesh. So no two of them work on one mesh, and none of them waits for an accept.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { ForgetStep, SweepStep, SweepTerms } from "../../ports/housekeeping.ts";
 import { SweepTally } from "../sweep-tally.ts";
@@ -18,9 +18,9 @@ export async function selectMeshes(db: Reading, after: string, limit: number): P
 
 export async function sweepMesh(tx: PostgresTransaction, meshId: string, terms: SweepTerms): Promise<SweepStep> {
   const tally = new SweepTally();
-  const held = await holdMesh(tx, meshId);
-  if (held === undefined) return tally.step();
-  // A broker whose clock is ahead of the server's must not make everybody forget.
+  const held = await lockHousekeeping(tx, meshId);
+  if (held.type === "busy") return tally.step();
+  // A broker whose clock is ahead of the server's must not forget ids too early.
   const nowMs = Math.min(terms.nowMs, held.serverNowMs);
   const aheadMs = terms.nowMs - nowMs;
   const { messagesBeforeMs, leasesBeforeMs } = terms;
@@ -35,38 +35,39 @@ export async function sweepMesh(tx: PostgresTransaction, meshId: string, terms: 
   return tally.step();
 }
 
-/** There is no place to go on from: an index finds what is left. */
-export async function forgetNext(tx: PostgresTransaction, meshId: string, givenNowMs: number): Promise<ForgetStep> {
+/** Needs no cursor, because an index finds what is left. */
+export async function forgetNext(tx: PostgresTransaction, meshId: string, callerNowMs: number): Promise<ForgetStep> {
   const tally = new SweepTally();
-  const held = await holdMesh(tx, meshId);
-  if (held === undefined) return { counts: {}, next: undefined };
-  await forgetIds(tx, meshId, Math.min(givenNowMs, held.serverNowMs), tally);
+  const held = await lockHousekeeping(tx, meshId);
+  if (held.type === "busy") return { counts: {}, next: undefined };
+  await forgetIds(tx, meshId, Math.min(callerNowMs, held.serverNowMs), tally);
   const { counts, more } = tally.step();
   return { counts, next: more ? "" : undefined };
 }
 
-/** Undefined: another broker is at work on this mesh. */
-async function holdMesh(
-  tx: PostgresTransaction,
-  meshId: string,
-): Promise<{ readonly removedUpTo: number; readonly serverNowMs: number } | undefined> {
-  const hold = async () => {
+type MeshLock =
+  | { readonly type: "locked"; readonly removedUpTo: number; readonly serverNowMs: number }
+  /** Another broker is at work on this mesh. */
+  | { readonly type: "busy" };
+
+async function lockHousekeeping(tx: PostgresTransaction, meshId: string): Promise<MeshLock> {
+  const lock = async (): Promise<MeshLock> => {
     const [row] = await tx.query<{ removedUpTo: number; serverNowMs: number }>(
       `SELECT removed_up_to AS "removedUpTo", (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "serverNowMs"
        FROM mesh.mesh_housekeeping WHERE mesh_id = $1 FOR UPDATE SKIP LOCKED`,
       [meshId],
     );
-    return row;
+    return row === undefined ? { type: "busy" } : { type: "locked", ...row };
   };
-  const held = await hold();
-  if (held !== undefined) return held;
-  // The mesh's first time. Whoever else is just at that is waited for, and the mesh is then left to it.
-  const made = await tx.execute(
+  const held = await lock();
+  if (held.type === "locked") return held;
+  // The mesh may have no row yet. Where another broker inserts it now, this waits, and the mesh is then left to that broker.
+  const inserted = await tx.execute(
     `INSERT INTO mesh.mesh_housekeeping (mesh_id, removed_up_to, checked_at) VALUES ($1, 0, to_timestamp(0))
      ON CONFLICT DO NOTHING`,
     [meshId],
   );
-  return made === 1 ? hold() : undefined;
+  return inserted === 1 ? lock() : { type: "busy" };
 }
 
 async function updateRemovedUpTo(tx: PostgresTransaction, meshId: string, historyId: number): Promise<void> {

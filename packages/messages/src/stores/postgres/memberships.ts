@@ -22,7 +22,7 @@ export async function endMembership(
   return webhooks + leases + (await expireDeliveries(tx, former, nowMs, limit - leases));
 }
 
-/** Undefined: no member any more. Locked, so that nobody becomes an owner whose webhooks are just being ended. */
+/** Undefined where it is no live member. Locks the row, so that a member whose webhooks are just being ended becomes no owner. */
 async function selectRole(tx: PostgresTransaction, { meshId, pubkey }: FormerMember): Promise<string | undefined> {
   const [row] = await tx.query<{ role: string }>(
     "SELECT role FROM mesh.member WHERE mesh_id = $1 AND pubkey = $2 AND revoked_at IS NULL FOR SHARE",

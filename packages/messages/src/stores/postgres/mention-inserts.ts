@@ -6,7 +6,7 @@ import { textArray, uuidArray } from "@claudemesh/storage/postgres-arrays";
 import type { SendToAccept } from "../../ports.ts";
 import { writeMentions } from "../mention-failure.ts";
 
-// What was not accepted has no message under this id, which no other send ever had, and so no mention.
+// A send that was not accepted has no message under this id, which no other send ever had, and so gets no mention.
 const mentionsSql = `
   INSERT INTO mesh.mention_index (mesh_id, mentioned_pubkey, history_id, broker_message_id)
   SELECT $1, m.pubkey, m.history_id, m.id
@@ -18,7 +18,7 @@ const mentionsSql = `
   ) AS m
   WHERE m.history_id IS NOT NULL`;
 
-/** Behind the statement that writes the messages, in the same transaction. Undefined: none of the sends has mentions. */
+/** Runs behind the statement that writes the messages, in the same transaction. Undefined where no send has mentions. */
 export function insertMentions(
   tx: PostgresTransaction,
   meshId: string,

@@ -1,10 +1,10 @@
-// What became of one message, on PostgreSQL: its deliveries, or its place in a queue.
+// What became of one message, on PostgreSQL: its deliveries, or its state in a queue.
 import { beforeNul, isUuid } from "@claudemesh/storage/postgres-text";
 import {
   countQueued,
   fullState,
   type StoredDelivery,
-  type StoredPlace,
+  type StoredHistoryRow,
   toDeliveryState,
   toQueuedState,
 } from "../../core/message-state.ts";
@@ -26,26 +26,26 @@ export async function selectMessageState(
   nowMs: number,
 ): Promise<MessageState | undefined> {
   const { meshId } = query;
-  const place = await selectPlace(db, query);
-  if (place === undefined || !(place.visible || query.readerIsOwner)) return undefined;
-  const queued = await selectQueued(db, meshId, place, nowMs);
-  const counts = queued === undefined ? await countDeliveries(db, meshId, place.history_id) : countQueued(queued);
-  if (!place.visible) return { sight: "counts", acceptedAtMs: Number(place.accepted_at), counts };
-  return fullState(place, counts, await selectDeliveries(db, query, place.history_id), queued, query);
+  const historyRow = await selectHistoryRow(db, query);
+  if (historyRow === undefined || !(historyRow.visible || query.readerIsOwner)) return undefined;
+  const queued = await selectQueued(db, meshId, historyRow, nowMs);
+  const counts = queued === undefined ? await countDeliveries(db, meshId, historyRow.history_id) : countQueued(queued);
+  if (!historyRow.visible) return { sight: "counts", acceptedAtMs: Number(historyRow.accepted_at), counts };
+  return fullState(historyRow, counts, await selectDeliveries(db, query, historyRow.history_id), queued, query);
 }
 
-/** By the message, which knows its place; one that retention removed has no state any more. */
-async function selectPlace(db: Reading, query: MessageStateQuery): Promise<StoredPlace | undefined> {
+/** Found through the message, which has the history id. A message that retention removed has no state any more. */
+async function selectHistoryRow(db: Reading, query: MessageStateQuery): Promise<StoredHistoryRow | undefined> {
   const { meshId, brokerMessageId, reader } = query;
   if (!isUuid(brokerMessageId)) return undefined;
-  const [row] = await db.query<StoredPlace>(
+  const [row] = await db.query<StoredHistoryRow>(
     `SELECT h.history_id, h.client_message_id, h.destination_kind, h.destination_ref, h.sender_pubkey, h.accepted_at,
        (${visibleTo("$3")} OR EXISTS (SELECT 1 FROM mesh.queue_message q WHERE q.mesh_id = h.mesh_id
           AND h.destination_kind = 'queue' AND q.queue = h.destination_ref AND q.history_id = h.history_id
           AND q.lease_holder = $3)) AS visible
      FROM (SELECT history_id FROM mesh.topic_message WHERE mesh_id = $1 AND id = $2
-       UNION ALL SELECT history_id FROM mesh.message_queue WHERE mesh_id = $1 AND id = $2) AS place
-     JOIN mesh.message_history h ON h.mesh_id = $1 AND h.history_id = place.history_id`,
+       UNION ALL SELECT history_id FROM mesh.message_queue WHERE mesh_id = $1 AND id = $2) AS message
+     JOIN mesh.message_history h ON h.mesh_id = $1 AND h.history_id = message.history_id`,
     [meshId, brokerMessageId, reader],
   );
   return row;
@@ -54,7 +54,7 @@ async function selectPlace(db: Reading, query: MessageStateQuery): Promise<Store
 async function selectQueued(
   db: Reading,
   meshId: string,
-  { destination_kind: kind, destination_ref: ref, history_id: historyId }: StoredPlace,
+  { destination_kind: kind, destination_ref: ref, history_id: historyId }: StoredHistoryRow,
   nowMs: number,
 ): Promise<QueuedState | undefined> {
   const row = kind === "queue" ? await selectQueueMessage(db, meshId, ref, historyId) : undefined;

@@ -29,7 +29,7 @@ import {
   reviveMessages,
   selectMaxDeliveries,
   selectParkedPage,
-  writeRunOut,
+  writeExpired,
 } from "./queues.ts";
 import { createCountNext } from "./rate-counters.ts";
 import { hasStaleMesh, indexNext, selectFound } from "./search.ts";
@@ -158,15 +158,16 @@ function createQueueStore({ queueing, common }: MessagesPools, committed: Readin
     parked: async (query, nowMs) => {
       for (;;) {
         const page = await selectParkedPage(committed, query, nowMs);
-        if (page !== "crowded") return page;
-        await common.transaction((tx) => writeRunOut(tx, query, nowMs));
+        if (page.type === "queue_not_found") return undefined;
+        if (page.type === "page") return { items: page.items, nextAfter: page.nextAfter };
+        await common.transaction((tx) => writeExpired(tx, query, nowMs));
       }
     },
     revive: (request, nowMs) => common.transaction((tx) => reviveMessages(tx, request, nowMs)),
   };
 }
 
-/** Looking first leaves everything alone while there is nothing to do. */
+/** Checks first, so that nothing is locked while there is nothing to do. */
 function createWebhookStore({ accepting, common }: MessagesPools, committed: Reading): WebhookStore {
   return {
     create: (webhook, nowMs, perMeshMax) =>

@@ -11,7 +11,7 @@ const dialect: Dialect = {
   ...postgresDialect,
   isFalse: (expression) => `(NOT ${expression})`,
   historyOfDedupe: "h.broker_message_id = r.broker_message_id",
-  // Most messages have no meta at all, and what there is need not be read to see that it mentions nobody.
+  // Most messages have no meta at all, and what there is need not be read to see that it mentions no member.
   mentionsOfMessage: `json_array_elements_text(CASE WHEN r.meta LIKE '%"mentions"%'
     THEN coalesce(r.meta::json -> 'mentions', '[]') ELSE '[]' END) AS j (value)`,
   now: "$2::timestamptz",

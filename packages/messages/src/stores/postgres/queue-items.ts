@@ -1,7 +1,7 @@
-// What a queue can hand out on PostgreSQL, each row with its message, in history order and a few at a time.
+// What is available in a queue on PostgreSQL, each row with its message, in history order and a few at a time.
 //
-// For connections whose plans are generic: they may have been made while the tables were empty, so every message is looked up
-// by a subquery that can use nothing but its whole key.
+// The statements run on connections whose plans are generic. Such a plan may have been made while the tables were empty, so
+// every message is looked up by a subquery that can use nothing but its whole key.
 import type { HistoryItem } from "@claudemesh/protocol/wire/history-item";
 import type { StoredItem } from "../../core/stored-item.ts";
 import { toHistoryItem } from "../../core/stored-item.ts";
@@ -9,15 +9,15 @@ import { byHistory, type QueueRow, type StoredQueueMessage, toQueueRow } from ".
 import { type QueueRef, queueColumns } from "./queue-rows.ts";
 import type { Reading } from "./stored-accepts.ts";
 
-/** Undefined: retention has removed the message. */
+/** A row with its message, which is undefined where retention has removed it. */
 export type RowWithItem<Row extends QueueRow = QueueRow> = readonly [row: Row, item: HistoryItem | undefined];
 
-/** Bodies in the memory at once, beside those of the answers. */
+/** Bodies in memory at once, beside those of the answers. */
 const itemsPerRead = 64;
 
 type StoredMessage = Omit<StoredItem, "history_id" | "broker_message_id">;
 
-// A message was accepted when it was written: its history has nothing to add.
+// A message is created when it is accepted, so that history has nothing to add to these columns.
 const messageColumns = `client_message_id, destination_kind, destination_ref, sender_pubkey, created_at AS accepted_at,
   envelope_version, body, meta, priority, reply_to_id`;
 
@@ -30,7 +30,7 @@ const readyStatement = `
   ) AS m ON true
   ORDER BY q.history_id`;
 
-/** What is ready after that place in history, as much as is read at once. */
+/** What is ready after that history id, as much as is read at once. */
 export async function selectReady(
   db: Reading,
   { meshId, queue }: QueueRef,
@@ -46,8 +46,8 @@ export async function selectReady(
 }
 
 /**
- * The first `limit` of what is ready and what may be handed out again. `firstReady` was read with that limit; what of the
- * rest is not asked for is not read.
+ * The first `limit` of the messages that are ready and of those whose expired lease lets them be leased again. `firstReady`
+ * was read with that limit. Later pages are read only when the caller asks for them.
  */
 export async function* inHistoryOrder(
   db: Reading,
@@ -71,7 +71,7 @@ export async function* inHistoryOrder(
   }
 }
 
-/** Each with its message, of which those that are not known are read. `name` is for connections whose plans are generic. */
+/** Each row with its message; messages that are not in `known` are read. `name` is for connections whose plans are generic. */
 export async function* withItems<Row extends QueueRow>(
   db: Reading,
   meshId: string,

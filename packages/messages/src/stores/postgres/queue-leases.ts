@@ -1,37 +1,34 @@
-// Leasing from a queue on PostgreSQL, for all who ask at once: one transaction, in which they come one after the other as
-// they would in transactions of their own. Everything that has to be read for all of them is asked for in one go.
+// Leasing from a queue on PostgreSQL, for all calls of one batch. They share a transaction, in which they are decided one after
+// the other, as they would be in transactions of their own. Whatever has to be read is read once for all of them.
 import assert from "node:assert/strict";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import { expiredPerScan, type LeaseAttempt, movesOf, splitExpired } from "../../core/expired-leases.ts";
 import { PageRoom } from "../../core/page-room.ts";
-import { expireMessage, handOut, messageAt } from "../../core/queue-message.ts";
-import { movesOf, runOutPerLook, sortRunOut } from "../../core/run-out-leases.ts";
+import { expireMessage, grantLease, messageAt } from "../../core/queue-message.ts";
 import type { QueueMove } from "../../core/stored-queue-message.ts";
 import type { LeasedItem, LeaseOutcome, LeaseRequest } from "../../ports/queues.ts";
+import { checkedAtCommit } from "./checked-at-commit.ts";
 import { inHistoryOrder, type RowWithItem, selectReady, withItems } from "./queue-items.ts";
-import { heldKey, moveMessages, type QueueRef, selectHeldUnder, selectRunOut } from "./queue-rows.ts";
+import { heldKey, moveMessages, type QueueRef, selectExpired, selectHeldUnder } from "./queue-rows.ts";
 import { openQueue, refusalOf } from "./queues.ts";
-import { unawaited } from "./unawaited.ts";
 
-export type AskedLease = { readonly request: LeaseRequest; readonly nowMs: number };
+export type LeaseCall = { readonly request: LeaseRequest; readonly nowMs: number };
 
-/** One lease as it fills. */
-type Hand = { readonly asked: AskedLease; readonly items: LeasedItem[]; readonly room: PageRoom };
+/** A lease that is being filled with messages, for the call that asked for it. */
+type LeaseDraft = { readonly call: LeaseCall; readonly items: LeasedItem[]; readonly room: PageRoom };
 
-/**
- * One outcome for each, in their order. Undefined: what it found was parked, or has lost its bodies to retention. That is
- * written now, and there may be more: it has to look again.
- */
+/** One outcome for each call, in their order. */
 export async function leaseMessages(
   tx: PostgresTransaction,
   at: QueueRef,
-  asked: readonly AskedLease[],
-): Promise<(LeaseOutcome | undefined)[]> {
-  // By the clock of whoever asked first, what has run out has run out for the others too.
-  const nowMs = Math.min(...asked.map((each) => each.nowMs));
-  const most = asked.reduce((sum, { request }) => sum + request.max, 0);
-  const requests = asked.map(({ request }) => request);
-  // All on their way at once: the queue is locked before the others look.
-  const [opened, made, ready, ended] = await Promise.all([
+  calls: readonly LeaseCall[],
+): Promise<LeaseAttempt[]> {
+  // A lease that has expired by the earliest clock of the batch has expired for every call of it.
+  const nowMs = Math.min(...calls.map((call) => call.nowMs));
+  const most = calls.reduce((sum, { request }) => sum + request.max, 0);
+  const requests = calls.map(({ request }) => request);
+  // All are sent at once, and PostgreSQL runs them in this order: the queue is locked before the others read.
+  const [opened, existing, ready, expiredRows] = await Promise.all([
     openQueue(
       tx,
       at,
@@ -40,89 +37,89 @@ export async function leaseMessages(
     ),
     selectLeases(tx, at, requests),
     selectReady(tx, at, 0, most),
-    selectRunOut(tx, at, nowMs, runOutPerLook, "queue_run_out"),
+    selectExpired(tx, at, nowMs, expiredPerScan, "queue_run_out"),
   ]);
   const { maxDeliveries } = opened;
   if (maxDeliveries === undefined) return requests.map(({ holder }) => refusalOf(opened, holder));
 
-  // Two tries of one request that come together have one hand.
-  const hands = new Map<string, Hand>();
-  for (const each of asked) {
-    const key = keyOf(each.request);
-    const isNew = !made.has(key) && !hands.has(key) && opened.live.has(each.request.holder);
-    if (isNew) hands.set(key, { asked: each, items: [], room: new PageRoom() });
+  // A request and its retry in the same batch share one draft.
+  const drafts = new Map<string, LeaseDraft>();
+  for (const call of calls) {
+    const key = keyOf(call.request);
+    const isNew = !existing.has(key) && !drafts.has(key) && opened.live.has(call.request.holder);
+    if (isNew) drafts.set(key, { call, items: [], room: new PageRoom() });
   }
-  const runOut = sortRunOut(ended, maxDeliveries, nowMs);
-  const available = inHistoryOrder(tx, at, ready, runOut.deliverable, most);
-  const dealt = await deal(maxDeliveries, available, [...hands.values()]);
-  const nothing = dealt.lost || runOut.isFull ? undefined : ({ type: "empty" } as const);
+  const expired = splitExpired(expiredRows, maxDeliveries, nowMs);
+  const available = inHistoryOrder(tx, at, ready, expired.deliverable, most);
+  const filling = await fillLeases(maxDeliveries, available, [...drafts.values()]);
+  const nothing: LeaseAttempt = { type: filling.lostMessages || expired.isFull ? "retry" : "empty" };
   const outcomes = await Promise.all(
-    asked.map((each): LeaseOutcome | undefined | Promise<LeaseOutcome> => {
-      const key = keyOf(each.request);
-      const lease = made.get(key);
-      if (!opened.live.has(each.request.holder)) return refusalOf(opened, each.request.holder);
-      if (lease !== undefined) return repeatLease(tx, each, lease);
-      const hand = hands.get(key);
-      if (hand === undefined || hand.items.length === 0) return nothing;
-      return isSame(each.request, hand.asked.request) ? handedOut(hand) : { type: "different" };
+    calls.map((call): LeaseAttempt | Promise<LeaseAttempt> => {
+      const key = keyOf(call.request);
+      const lease = existing.get(key);
+      if (!opened.live.has(call.request.holder)) return refusalOf(opened, call.request.holder);
+      if (lease !== undefined) return repeatLease(tx, call, lease);
+      const draft = drafts.get(key);
+      if (draft === undefined || draft.items.length === 0) return nothing;
+      return isSame(call.request, draft.call.request) ? outcomeOf(draft) : { type: "different" };
     }),
   );
-  const filled = [...hands.values()].filter(({ items }) => items.length > 0);
-  const moves = hands.size === 0 ? [] : movesOf(runOut, dealt.moves, maxDeliveries, nowMs);
-  // COMMIT travels behind them, and whoever commits hears of a failure from it.
-  void unawaited(moveMessages(tx, moves, "queue_move"));
-  void unawaited(insertLeases(tx, at, filled));
+  const filled = [...drafts.values()].filter(({ items }) => items.length > 0);
+  const moves = drafts.size === 0 ? [] : movesOf(expired, filling.moves, maxDeliveries, nowMs);
+  // COMMIT is sent right behind these two, and fails if one of them does.
+  void checkedAtCommit(moveMessages(tx, moves, "queue_move"));
+  void checkedAtCommit(insertLeases(tx, at, filled));
   return outcomes;
 }
 
 type Terms = Pick<LeaseRequest, "max" | "leaseSeconds">;
 const isSame = (a: Terms, b: Terms) => a.max === b.max && a.leaseSeconds === b.leaseSeconds;
 
-function handedOut({ asked, items }: Hand): LeaseOutcome {
-  return { type: "leased", items, leaseToken: asked.request.leaseToken, expiresAtMs: endOf(asked) };
+function outcomeOf({ call, items }: LeaseDraft): LeaseOutcome {
+  return { type: "leased", items, leaseToken: call.request.leaseToken, expiresAtMs: endOf(call) };
 }
 
-/** In history order, to one after the other. */
-async function deal(
+/** Fills one draft after the other, in history order. `lostMessages`: retention had removed some of the messages. */
+async function fillLeases(
   maxDeliveries: number,
   available: AsyncIterable<RowWithItem>,
-  hands: readonly Hand[],
-): Promise<{ readonly moves: QueueMove[]; readonly lost: boolean }> {
+  drafts: readonly LeaseDraft[],
+): Promise<{ readonly moves: QueueMove[]; readonly lostMessages: boolean }> {
   const moves: QueueMove[] = [];
-  let lost = false;
+  let lostMessages = false;
   let next = 0;
-  if (hands.length === 0) return { moves, lost };
+  if (drafts.length === 0) return { moves, lostMessages };
   for await (const [from, item] of available) {
     if (item === undefined) {
-      const { nowMs } = (hands[next] as Hand).asked;
+      const { nowMs } = (drafts[next] as LeaseDraft).call;
       moves.push({ from, to: expireMessage(messageAt(from.message, maxDeliveries, nowMs), nowMs) });
-      lost = true;
+      lostMessages = true;
       continue;
     }
-    for (let taken = false; !taken && next < hands.length; ) {
-      const hand = hands[next] as Hand;
-      const { request, nowMs } = hand.asked;
+    for (let fits = false; !fits && next < drafts.length; ) {
+      const draft = drafts[next] as LeaseDraft;
+      const { request, nowMs } = draft.call;
       const message = messageAt(from.message, maxDeliveries, nowMs);
-      assert(message.state === "ready", "a message that is not available was found to be");
-      const leased = handOut(message, {
+      assert(message.state === "ready", "a message that is not available was selected");
+      const leased = grantLease(message, {
         holder: request.holder,
         leaseToken: request.leaseToken,
-        expiresAtMs: endOf(hand.asked),
+        expiresAtMs: endOf(draft.call),
       });
       const leasedItem = { ...item, deliveries: leased.deliveries };
-      taken = hand.room.take(leasedItem);
-      if (taken) {
+      fits = draft.room.take(leasedItem);
+      if (fits) {
         moves.push({ from, to: leased });
-        hand.items.push(leasedItem);
+        draft.items.push(leasedItem);
       }
-      if (!taken || hand.items.length === request.max) next += 1;
+      if (!fits || draft.items.length === request.max) next += 1;
     }
-    if (next >= hands.length) break;
+    if (next >= drafts.length) break;
   }
-  return { moves, lost };
+  return { moves, lostMessages };
 }
 
-const endOf = ({ request, nowMs }: AskedLease) => nowMs + request.leaseSeconds * 1000;
+const endOf = ({ request, nowMs }: LeaseCall) => nowMs + request.leaseSeconds * 1000;
 const keyOf = ({ holder, leaseRequestId }: Pick<LeaseRequest, "holder" | "leaseRequestId">) =>
   `${holder}/${leaseRequestId}`;
 
@@ -135,7 +132,7 @@ type LeaseRow = {
   expires_at: Date;
 };
 
-/** Those that were made already, by holder and request. */
+/** The leases that these requests have made already, by holder and request. */
 async function selectLeases(
   tx: PostgresTransaction,
   { meshId, queue }: QueueRef,
@@ -153,9 +150,13 @@ async function selectLeases(
   return new Map(rows.map((row) => [keyOf({ holder: row.holder_pubkey, leaseRequestId: row.lease_request_id }), row]));
 }
 
-function insertLeases(tx: PostgresTransaction, { meshId, queue }: QueueRef, hands: readonly Hand[]): Promise<unknown> {
-  if (hands.length === 0) return Promise.resolve();
-  const asked = hands.map((hand) => hand.asked);
+function insertLeases(
+  tx: PostgresTransaction,
+  { meshId, queue }: QueueRef,
+  drafts: readonly LeaseDraft[],
+): Promise<unknown> {
+  if (drafts.length === 0) return Promise.resolve();
+  const calls = drafts.map(({ call }) => call);
   return tx.execute(
     `INSERT INTO mesh.queue_lease (mesh_id, queue, holder_pubkey, lease_request_id, lease_token, max_messages,
        lease_seconds, leased_at, expires_at)
@@ -164,33 +165,33 @@ function insertLeases(tx: PostgresTransaction, { meshId, queue }: QueueRef, hand
     [
       meshId,
       queue,
-      asked.map(({ request }) => request.holder),
-      asked.map(({ request }) => request.leaseRequestId),
-      asked.map(({ request }) => request.leaseToken),
-      asked.map(({ request }) => request.max),
-      asked.map(({ request }) => request.leaseSeconds),
-      asked.map(({ nowMs }) => new Date(nowMs)),
-      asked.map((each) => new Date(endOf(each))),
+      calls.map(({ request }) => request.holder),
+      calls.map(({ request }) => request.leaseRequestId),
+      calls.map(({ request }) => request.leaseToken),
+      calls.map(({ request }) => request.max),
+      calls.map(({ request }) => request.leaseSeconds),
+      calls.map(({ nowMs }) => new Date(nowMs)),
+      calls.map((call) => new Date(endOf(call))),
     ],
     "insert_queue_leases",
   );
 }
 
-/** The answer of a lease request that has made its lease. */
+/** The answer to a request whose lease exists already. */
 async function repeatLease(
   tx: PostgresTransaction,
-  { request, nowMs }: AskedLease,
-  made: LeaseRow,
+  { request, nowMs }: LeaseCall,
+  existing: LeaseRow,
 ): Promise<LeaseOutcome> {
-  const terms = { max: made.max_messages, leaseSeconds: made.lease_seconds };
+  const terms = { max: existing.max_messages, leaseSeconds: existing.lease_seconds };
   if (!isSame(request, terms)) return { type: "different" };
-  const expiresAtMs = made.expires_at.getTime();
+  const expiresAtMs = existing.expires_at.getTime();
   if (expiresAtMs <= nowMs) return { type: "lease_lost" };
-  const lease = { holder: request.holder, leaseToken: made.lease_token };
+  const lease = { holder: request.holder, leaseToken: existing.lease_token };
   const held = (await selectHeldUnder(tx, request.meshId, [lease])).get(heldKey(lease)) ?? [];
   const items: LeasedItem[] = [];
   for await (const [{ message }, item] of withItems(tx, request.meshId, held, { name: "queue_items" })) {
     if (item !== undefined) items.push({ ...item, deliveries: message.deliveries });
   }
-  return { type: "leased", items, leaseToken: made.lease_token, expiresAtMs };
+  return { type: "leased", items, leaseToken: existing.lease_token, expiresAtMs };
 }

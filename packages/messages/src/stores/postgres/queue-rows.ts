@@ -1,5 +1,5 @@
 // Rows of queue_message on PostgreSQL: finding them by what they are, and moving many of them from a state to the next
-// at once. What the next state is, is decided in core/queue-message.ts.
+// at once. core/queue-message.ts decides what the next state is.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { isUuid } from "@claudemesh/storage/postgres-text";
 import type { Leased } from "../../core/queue-message.ts";
@@ -19,22 +19,23 @@ export type QueueRef = { readonly meshId: string; readonly queue: string };
 export const queueColumns = `q.mesh_id, q.queue, q.history_id, q.broker_message_id, q.state, q.deliveries, q.lease_holder,
   q.lease_token, q.lease_expires_at, q.parked_at, q.settled_at`;
 
-// Each row is found by its whole key and updated where it stands: planned while the table was empty, a join with it might
-// read all of it for each. COMMIT may travel behind this statement, so that nobody here would see the number of rows in time:
-// it fails by itself, and nothing is committed, unless every row was still as it was read. The text is no number.
+// Each row is looked up by its whole key and updated by its ctid: a join that was planned while the table was empty might read
+// the whole table for each row. COMMIT may be sent behind this statement before its answer is here, so the statement itself
+// has to fail, and with it the transaction, unless every row was still as it was read. It does so by casting a text that is
+// no number.
 const moveStatement = `
   WITH moved AS (
     UPDATE mesh.queue_message q SET state = m.state, deliveries = m.deliveries, lease_holder = m.holder,
       lease_token = m.token, lease_expires_at = m.expires_at, parked_at = m.parked_at, settled_at = m.settled_at
     FROM (
       SELECT m.*, (SELECT f.ctid FROM mesh.queue_message f
-        WHERE f.mesh_id = m.mesh_id AND f.queue = m.queue AND f.history_id = m.history_id) AS place
+        WHERE f.mesh_id = m.mesh_id AND f.queue = m.queue AND f.history_id = m.history_id) AS row_ctid
       FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::text[], $5::int[], $6::text[], $7::text[], $8::int[],
         $9::text[], $10::text[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[])
         AS m (mesh_id, queue, history_id, was_state, was_deliveries, was_token, state, deliveries, holder, token,
           expires_at, parked_at, settled_at)
       OFFSET 0) AS m
-    WHERE q.ctid = m.place AND q.state = m.was_state AND q.deliveries = m.was_deliveries
+    WHERE q.ctid = m.row_ctid AND q.state = m.was_state AND q.deliveries = m.was_deliveries
       AND q.lease_token IS NOT DISTINCT FROM m.was_token
     RETURNING 1)
   SELECT CASE WHEN count(*) = $14::bigint THEN 0
@@ -74,8 +75,8 @@ export function moveMessages(tx: PostgresTransaction, moves: readonly QueueMove[
   );
 }
 
-/** What is written as leased though its lease has ended, first what ended first. */
-export function selectRunOut(
+/** What is stored as leased though its lease has expired, first what expired first. */
+export function selectExpired(
   db: Reading,
   { meshId, queue }: QueueRef,
   nowMs: number,
@@ -110,7 +111,7 @@ type HeldLease = { readonly holder: string; readonly leaseToken: string };
 
 export const heldKey = ({ holder, leaseToken }: HeldLease) => `${holder}/${leaseToken}`;
 
-/** What is written as leased under these tokens, live or not, by `heldKey`, each in history order. */
+/** What is stored as leased under these tokens, live or not, by `heldKey`, each in history order. */
 export async function selectHeldUnder(
   db: Reading,
   meshId: string,
@@ -129,7 +130,7 @@ export async function selectHeldUnder(
   return Map.groupBy(held, ({ message }) => heldKey(message));
 }
 
-/** What is written as leased by this member, under any token. */
+/** What is stored as leased by this member, under any token. */
 export async function selectHeldBy(
   db: Reading,
   meshId: string,
@@ -145,7 +146,7 @@ export async function selectHeldBy(
   return rows.filter(isLeased);
 }
 
-/** Messages of one queue by their ids; what has another form than an id of ours is none. */
+/** Messages of one queue by their ids. A text that is no UUID is no id of a message. */
 export async function selectByIds(
   db: Reading,
   meshId: string,

@@ -1,25 +1,26 @@
-// Settling what was leased on PostgreSQL, for all who ask at once: one transaction, in which they come one after the other.
+// Settling what was leased on PostgreSQL, for all calls of one batch: one transaction, in which they are decided one after
+// the other.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import { isUuid } from "@claudemesh/storage/postgres-text";
 import { decideSettle } from "../../core/settle-decision.ts";
 import type { QueueMove } from "../../core/stored-queue-message.ts";
 import type { Settlement, SettleOutcome, SettleRequest } from "../../ports/queues.ts";
+import { checkedAtCommit } from "./checked-at-commit.ts";
 import { heldKey, moveMessages, type QueueRef, selectHeldUnder } from "./queue-rows.ts";
 import { openQueue, refusalOf } from "./queues.ts";
-import { unawaited } from "./unawaited.ts";
 
-export type AskedSettle = { readonly request: SettleRequest; readonly nowMs: number };
+export type SettleCall = { readonly request: SettleRequest; readonly nowMs: number };
 
-type Decided = { readonly asked: AskedSettle; readonly moves: readonly QueueMove[] };
+type SettledCall = { readonly call: SettleCall; readonly moves: readonly QueueMove[] };
 
-/** One outcome for each, in their order. */
+/** One outcome for each call, in their order. */
 export async function settleMessages(
   tx: PostgresTransaction,
   at: QueueRef,
-  asked: readonly AskedSettle[],
+  calls: readonly SettleCall[],
 ): Promise<SettleOutcome[]> {
-  const requests = asked.map(({ request }) => request);
-  // All on their way at once: the queue is locked before the others look.
+  const requests = calls.map(({ request }) => request);
+  // All are sent at once, and PostgreSQL runs them in this order: the queue is locked before the others read.
   const [opened, held, before] = await Promise.all([
     openQueue(
       tx,
@@ -32,24 +33,24 @@ export async function settleMessages(
   ]);
   const { maxDeliveries } = opened;
   if (maxDeliveries === undefined) return requests.map(({ holder }) => refusalOf(opened, holder));
-  const decided: Decided[] = [];
-  const outcomes = asked.map((each): SettleOutcome => {
-    const { request, nowMs } = each;
+  const settled: SettledCall[] = [];
+  const outcomes = calls.map((call): SettleOutcome => {
+    const { request, nowMs } = call;
     const key = heldKey(request);
     if (!opened.live.has(request.holder)) return refusalOf(opened, request.holder);
     const settledBefore = before.get(key) ?? new Map<string, Settlement>();
     const moment = { ...at, maxDeliveries, nowMs };
     const decision = decideSettle(request, held.get(key) ?? [], settledBefore, moment);
     if (decision.type === "lease_lost") return decision;
-    decided.push({ asked: each, moves: decision.moves });
-    // Whoever comes behind it with the same token finds them settled.
+    settled.push({ call, moves: decision.moves });
+    // A later call of this batch with the same token finds them settled.
     before.set(key, new Map([...settledBefore, ...decision.settlements]));
     return { type: "settled", settlements: decision.settlements };
   });
-  const moves = decided.flatMap((each) => each.moves);
-  // COMMIT travels behind them, and whoever commits hears of a failure from it.
-  void unawaited(moveMessages(tx, moves, "queue_move"));
-  void unawaited(insertSettlements(tx, at, decided));
+  const moves = settled.flatMap((each) => each.moves);
+  // COMMIT is sent right behind these two, and fails if one of them does.
+  void checkedAtCommit(moveMessages(tx, moves, "queue_move"));
+  void checkedAtCommit(insertSettlements(tx, at, settled));
   return outcomes;
 }
 
@@ -89,9 +90,9 @@ async function selectSettlements(
 function insertSettlements(
   tx: PostgresTransaction,
   { meshId, queue }: QueueRef,
-  decided: readonly Decided[],
+  settled: readonly SettledCall[],
 ): Promise<unknown> {
-  const rows = decided.flatMap(({ asked, moves }) => moves.map(({ from }) => ({ ...asked, from })));
+  const rows = settled.flatMap(({ call, moves }) => moves.map(({ from }) => ({ ...call, from })));
   if (rows.length === 0) return Promise.resolve();
   return tx.execute(
     `INSERT INTO mesh.queue_settlement

@@ -1,5 +1,5 @@
-// What is particular to queues on PostgreSQL: how often a consumer waits for the server, and that COMMIT, which waits for
-// nobody, commits all of it or nothing.
+// What is particular to queues on PostgreSQL: how often a consumer waits for the server, and that COMMIT, which waits for no
+// answer, commits all of it or nothing.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../../../../../tests/support/services.ts";
 import { PostgresHarness } from "./testing/postgres-harness.ts";
@@ -29,13 +29,13 @@ describe.skipIf(database === undefined)("queues on PostgreSQL", () => {
     expect(rig.queueing).toMatchObject({ waits: 2, underway: 2 });
   });
 
-  test("what is handed out is read a few at a time where it is much, and none of it is missed", async () => {
+  test("what is leased is read a few at a time where it is much, and none of it is missed", async () => {
     await rig.addMessages(1, 300, "ready");
     expect(new Set(await rig.take("r1", 150)).size).toBe(150);
     expect(new Set([...(await rig.take("r2", 150)), ...(await rig.take("r1", 150))]).size).toBe(300);
   });
 
-  test("nothing is committed where a message is no longer as it was read, though nobody looks before COMMIT", async () => {
+  test("nothing is committed where a message is no longer as it was read, though no caller checks before COMMIT", async () => {
     await rig.addMessages(1, 3, "ready");
     await harness.query(
       `CREATE FUNCTION public.pass_over() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`,

@@ -1,14 +1,15 @@
-// Queues on PostgreSQL. Whoever leases, settles or revives holds the queue's row, so that competing consumers come one
-// after the other, and the caller's membership, so that a revocation waits for him or is seen. Accepts wait for neither.
+// Queues on PostgreSQL. A transaction that leases, settles or revives locks the queue's row, so that competing consumers come
+// one after the other, and the row of the caller's membership, so that a revocation either waits for the transaction or is
+// seen by it. Accepts wait for neither.
 import { limits } from "@claudemesh/protocol/messages/limits";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
+import { expiredPerScan, movesOf, splitExpired } from "../../core/expired-leases.ts";
 import { PageRoom } from "../../core/page-room.ts";
 import { giveBack, messageAt, revive } from "../../core/queue-message.ts";
-import { movesOf, runOutPerLook, sortRunOut } from "../../core/run-out-leases.ts";
 import { byHistory, type QueueMove } from "../../core/stored-queue-message.ts";
-import type { ParkedItem, ParkedPage, QueueRefusal, ReviveOutcome } from "../../ports/queues.ts";
+import type { ParkedItem, ParkedPageOutcome, QueueRefusal, ReviveOutcome } from "../../ports/queues.ts";
 import { withItems } from "./queue-items.ts";
-import { moveMessages, type QueueRef, selectByIds, selectHeldBy, selectParked, selectRunOut } from "./queue-rows.ts";
+import { moveMessages, type QueueRef, selectByIds, selectExpired, selectHeldBy, selectParked } from "./queue-rows.ts";
 import type { Reading } from "./stored-accepts.ts";
 
 export async function insertQueue(
@@ -33,7 +34,7 @@ export async function countQueues(db: Reading, meshId: string, upTo: number): Pr
   return row?.n ?? 0;
 }
 
-/** Undefined: no such queue. */
+/** Undefined where there is no such queue. */
 export async function selectMaxDeliveries(
   db: Reading,
   meshId: string,
@@ -49,8 +50,8 @@ export async function selectMaxDeliveries(
 }
 
 /**
- * Who among the members is one, and the queue's bound where it exists: both are held until the transaction ends. `name` is for
- * connections whose plans are generic.
+ * Which of these are live members, and the bound on deliveries where the queue exists. Both stay locked until the transaction
+ * ends. `name` is for connections whose plans are generic.
  */
 export async function openQueue(
   tx: PostgresTransaction,
@@ -59,7 +60,7 @@ export async function openQueue(
   name?: string,
 ): Promise<{ readonly live: ReadonlySet<string>; readonly maxDeliveries: number | undefined }> {
   const [live, maxDeliveries] = await Promise.all([
-    // In one order, so that two who wait for a revocation do not wait for each other.
+    // In one order, so that two transactions that wait for a revocation do not wait for each other.
     tx.query<{ pubkey: string }>(
       `SELECT m.pubkey FROM unnest($2::text[]) AS a (pubkey)
        CROSS JOIN LATERAL (
@@ -72,23 +73,22 @@ export async function openQueue(
   return { live: new Set(live.map(({ pubkey }) => pubkey)), maxDeliveries };
 }
 
-/** Why a member may do nothing here, where he is none or there is no such queue. */
+/** Why a caller may do nothing here: it is no live member, or there is no such queue. */
 export function refusalOf({ live }: { readonly live: ReadonlySet<string> }, member: string): QueueRefusal {
   return { type: live.has(member) ? "queue_not_found" : "not_a_member" };
 }
 
-/** `crowded`: so many leases ran out that they have to be written down first. Undefined: no such queue. */
 export async function selectParkedPage(
   db: Reading,
   query: { meshId: string; queue: string; after: number; limit: number },
   nowMs: number,
-): Promise<ParkedPage | "crowded" | undefined> {
+): Promise<ParkedPageOutcome> {
   const { meshId, queue, after, limit } = query;
   const maxDeliveries = await selectMaxDeliveries(db, meshId, queue);
-  if (maxDeliveries === undefined) return undefined;
-  const runOut = sortRunOut(await selectRunOut(db, query, nowMs, runOutPerLook), maxDeliveries, nowMs);
-  if (runOut.isFull) return "crowded";
-  const unwritten = runOut.parked.map(({ from }) => from).filter(({ historyId }) => historyId > after);
+  if (maxDeliveries === undefined) return { type: "queue_not_found" };
+  const expired = splitExpired(await selectExpired(db, query, nowMs, expiredPerScan), maxDeliveries, nowMs);
+  if (expired.isFull) return { type: "too_many_expired" };
+  const unwritten = expired.parked.map(({ from }) => from).filter(({ historyId }) => historyId > after);
   const rows = [...(await selectParked(db, meshId, queue, after, limit)), ...unwritten].sort(byHistory);
   const items: ParkedItem[] = [];
   const room = new PageRoom();
@@ -97,20 +97,20 @@ export async function selectParkedPage(
     const message = messageAt(row.message, maxDeliveries, nowMs);
     if (message.state === "parked" && item !== undefined) {
       const parkedItem = { ...item, deliveries: message.deliveries, parked_at: message.parkedAtMs };
-      if (!room.take(parkedItem)) return { items, nextAfter: readUpTo };
+      if (!room.take(parkedItem)) return { type: "page", items, nextAfter: readUpTo };
       items.push(parkedItem);
     }
     readUpTo = row.historyId;
   }
-  return { items, nextAfter: rows.length >= limit ? readUpTo : undefined };
+  return { type: "page", items, nextAfter: rows.length >= limit ? readUpTo : undefined };
 }
 
-/** Writes down what became of leases that ran out, of as many as one look deals with. */
-export async function writeRunOut(tx: PostgresTransaction, { meshId, queue }: QueueRef, nowMs: number): Promise<void> {
+/** Writes down what became of expired leases, of as many as one scan reads. */
+export async function writeExpired(tx: PostgresTransaction, { meshId, queue }: QueueRef, nowMs: number): Promise<void> {
   const maxDeliveries = await selectMaxDeliveries(tx, meshId, queue, "FOR NO KEY UPDATE");
   if (maxDeliveries === undefined) return;
-  const rows = await selectRunOut(tx, { meshId, queue }, nowMs, runOutPerLook);
-  await moveMessages(tx, movesOf(sortRunOut(rows, maxDeliveries, nowMs), [], maxDeliveries, nowMs));
+  const rows = await selectExpired(tx, { meshId, queue }, nowMs, expiredPerScan);
+  await moveMessages(tx, movesOf(splitExpired(rows, maxDeliveries, nowMs), [], maxDeliveries, nowMs));
 }
 
 export async function reviveMessages(
@@ -144,7 +144,7 @@ export async function endLeases(
 ): Promise<number> {
   const queues = new Set((await selectHeldBy(tx, meshId, holder, limit)).map((row) => row.queue));
   const maxDeliveries = new Map<string, number>();
-  // In one order, so that two who end the same memberships never wait for each other.
+  // In one order, so that two transactions that end the same memberships never wait for each other.
   for (const queue of [...queues].sort()) {
     const max = await selectMaxDeliveries(tx, meshId, queue, "FOR NO KEY UPDATE");
     maxDeliveries.set(queue, max ?? limits.maxDeliveriesDefault);

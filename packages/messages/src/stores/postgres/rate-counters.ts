@@ -1,5 +1,5 @@
-// How many messages each member sent in each hour and each topic has had, on PostgreSQL: counted from committed history beside the accepts. The
-// cursor moves in the same transaction and is held meanwhile, so that a message is counted once.
+// How many messages each member sent in each hour and each topic has had, on PostgreSQL: counted from committed history beside
+// the accepts. The cursor is locked and moves in the same transaction, so that a message is counted once.
 import type { Postgres, PostgresTransaction } from "@claudemesh/storage/postgres";
 import { ratesKeptFromMs, rateWindowStartMs } from "../../core/rate-window.ts";
 import type { SweepTally } from "../sweep-tally.ts";
@@ -7,7 +7,7 @@ import type { Reading } from "./stored-accepts.ts";
 
 const rowsPerStep = 1_000;
 
-/** Counts one step at each call; false: nothing was left to count. Meshes take turns, so that a busy one starves none. */
+/** Counts one step at each call; false where nothing was left to count. Meshes take turns, so that a busy one starves none. */
 export function createCountNext(postgres: Postgres): () => Promise<boolean> {
   let lastMeshId: string | undefined;
   return async () => {
@@ -17,7 +17,7 @@ export function createCountNext(postgres: Postgres): () => Promise<boolean> {
   };
 }
 
-/** Looking first leaves everything alone while there is nothing to do. */
+/** Checks first, so that nothing is locked while there is nothing to do. */
 async function hasUncounted(db: Reading): Promise<boolean> {
   const rows = await db.query(
     `SELECT 1 FROM mesh.mesh_history_counter c LEFT JOIN mesh.rate_limit_counter_cursor r ON r.mesh_id = c.mesh_id
@@ -26,7 +26,7 @@ async function hasUncounted(db: Reading): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Returns whose messages were counted; undefined: there was nothing left, or what is left is in other hands. */
+/** Returns the mesh whose messages were counted; undefined where nothing was left, or other brokers have locked what is left. */
 async function countNext(tx: PostgresTransaction, after: string | undefined): Promise<string | undefined> {
   await tx.execute(
     `INSERT INTO mesh.rate_limit_counter_cursor (mesh_id, counted_up_to)

@@ -14,7 +14,7 @@ const messagesPerStep = 500;
 /** Of those messages together; a message with more recipients takes several steps. */
 const deliveriesPerStep = 2_000;
 
-/** Returns how far it came; undefined: nothing went. */
+/** Returns how far it came; undefined where nothing was removed. */
 export async function removeMessages(
   tx: PostgresTransaction,
   meshId: string,
@@ -26,7 +26,7 @@ export async function removeMessages(
   const old = rows.slice(0, countRemovable(rows, beforeMs, nowMs));
   if (old.length === 0) return undefined;
   if (old.length === messagesPerStep) tally.setMore();
-  // Whoever indexes the mesh has read these messages and is about to write of them, or will not find them.
+  // A transaction that indexes the mesh either has read these messages and is about to write them, or will not find them.
   await holdIndex(tx, meshId);
   await expireQueued(tx, meshId, old, nowMs, tally);
   tally.addUpTo("expired_deliveries", await expireDeliveries(tx, meshId, old, nowMs), deliveriesPerStep);
@@ -35,7 +35,7 @@ export async function removeMessages(
   const forgotten = settled.filter((row) => !known.has(row.brokerMessageId));
   const left = await deleteDeliveries(tx, meshId, historyIdsOf(forgotten), deliveriesPerStep, tally);
   const removable = upToFirst(settled, left);
-  // Whatever was in the way is soon over, and whoever sweeps to the end must not take this for it.
+  // Locks of other transactions are soon gone; a caller that sweeps to the end must not take this step for the end.
   if (removable.length < old.length) tally.setMore();
   await deleteMessages(tx, meshId, removable, tally);
   await deleteHistory(tx, meshId, historyIdsOf(removable.filter((row) => !known.has(row.brokerMessageId))), tally);
@@ -61,7 +61,7 @@ function selectNext(tx: PostgresTransaction, meshId: string, after: number): Pro
   );
 }
 
-/** Queues are held in one order and before any delivery, as by those who end memberships. */
+/** Queues are locked in one order and before any delivery, as where a membership is ended. */
 async function expireQueued(
   tx: PostgresTransaction,
   meshId: string,
@@ -82,7 +82,7 @@ async function expireQueued(
   }
 }
 
-/** What is being settled just now is left alone, and its message for the next step. */
+/** Deliveries that are being settled just now are left alone, and their message is left for the next step. */
 function expireDeliveries(
   tx: PostgresTransaction,
   meshId: string,

@@ -1,9 +1,9 @@
 // Text as the search index of PostgreSQL knows it: words without case and accents, each marked with its mesh, because
-// one index serves all meshes. Built here, so that no server's dictionary has a say in what is found.
+// one index serves all meshes. It is built here, so that what is found does not depend on a server's dictionaries.
 
 /** Up to 500 characters, of four bytes at most: with its mark a word fits the server's 2,046. A longer one is several. */
 const wordPattern = /[\p{L}\p{N}]{1,500}/gu;
-/** Positions above it are all one to the server. */
+/** The server does not distinguish positions above this one. */
 const positionMax = 16_383;
 /** Of one word, the server keeps so many. */
 const positionsPerWord = 255;
@@ -22,24 +22,24 @@ function wordsOf(text: string): string[] {
   return folded.match(wordPattern) ?? [];
 }
 
-/** Unlike the beginning of a mesh's id, which is a time, its end tells meshes apart. */
+/** The end of a mesh's id distinguishes meshes; its beginning is a time. */
 function markOf(meshId: string): string {
   return meshId.slice(-8);
 }
 
-/** Says of a text that the server does not know all places of its words. No word is empty. */
-const placesUnknown = "";
+/** Marks a text of which the server does not keep all positions. It cannot be taken for a word, since no word is empty. */
+const positionsUnknown = "";
 
 /** The text of a tsvector. */
 export function toVector(meshId: string, text: string): string {
   const mark = markOf(meshId);
   const words = wordsOf(text);
   const lexemes = words.map((word, index) => `'${mark}:${word}':${Math.min(index + 1, positionMax)}`);
-  if (!areAllPlacesKept(words)) lexemes.push(`'${mark}:${placesUnknown}'`);
+  if (!areAllPositionsKept(words)) lexemes.push(`'${mark}:${positionsUnknown}'`);
   return lexemes.join(" ");
 }
 
-function areAllPlacesKept(words: readonly string[]): boolean {
+function areAllPositionsKept(words: readonly string[]): boolean {
   if (words.length <= positionsPerWord) return true;
   if (words.length >= positionMax) return false;
   const counts = new Map<string, number>();
@@ -60,7 +60,7 @@ export function toQuery(meshId: string, terms: readonly string[]): string {
     .map((words) =>
       words.length === 1
         ? words.join()
-        : `((${words.join(" <-> ")}) | (${[...words, quote(placesUnknown)].join(" & ")}))`,
+        : `((${words.join(" <-> ")}) | (${[...words, quote(positionsUnknown)].join(" & ")}))`,
     )
     .join(" & ");
 }

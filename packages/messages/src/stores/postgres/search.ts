@@ -11,7 +11,7 @@ import { selectVisiblePage } from "./visible-page.ts";
 const rowsPerStep = 100;
 const bytesPerStep = 131_072;
 
-/** Looking first leaves everything alone while there is nothing to do. */
+/** Checks first, so that nothing is locked while there is nothing to do. */
 export async function hasStaleMesh(db: Reading): Promise<boolean> {
   const rows = await db.query(
     `SELECT 1 FROM mesh.mesh_history_counter c LEFT JOIN mesh.message_search_cursor s ON s.mesh_id = c.mesh_id
@@ -20,7 +20,7 @@ export async function hasStaleMesh(db: Reading): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** False: there was nothing left, or what is left is in other hands. */
+/** False where nothing was left, or other brokers have locked what is left. */
 export async function indexNext(tx: PostgresTransaction, nowMs: number): Promise<boolean> {
   await tx.execute(
     `INSERT INTO mesh.message_search_cursor (mesh_id, indexed_up_to, stepped_at)
@@ -76,7 +76,7 @@ async function indexStretch(tx: PostgresTransaction, meshId: string, after: numb
   return indexedUpTo;
 }
 
-/** Nobody indexes the mesh until this transaction ends. */
+/** No other transaction indexes the mesh until this one ends. */
 export async function holdIndex(tx: PostgresTransaction, meshId: string): Promise<void> {
   await tx.execute(
     `INSERT INTO mesh.message_search_cursor (mesh_id, indexed_up_to, stepped_at) VALUES ($1, 0, to_timestamp(0))

@@ -38,7 +38,7 @@ const selectStatement = `
     WHERE d.mesh_id = k.mesh_id AND d.client_message_id = k.client_message_id OFFSET 0
   ) AS s`;
 
-/** One entry per key, in their order; undefined: the id is free. */
+/** One entry per key, in their order; undefined where the id is free. */
 export async function selectAccepted(
   db: Reading,
   keys: readonly ClientKey[],

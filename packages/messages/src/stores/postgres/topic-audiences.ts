@@ -1,5 +1,5 @@
 // How many each topic's last message went to, so that sends which have yet to be written can be weighed: the readers of a topic are
-// known under the mesh's lock and not before. A guess: nothing is decided by it but how many sends share a transaction.
+// known under the mesh's lock and not before. This is an estimate, which decides only how many sends share a transaction.
 import type { SendToAccept } from "../../ports.ts";
 
 const topicsMax = 1_024;

@@ -51,7 +51,7 @@ export async function countTopics(db: Reading, meshId: string, upTo: number): Pr
   return row?.n ?? 0;
 }
 
-/** In one statement: what a page may count at most follows from it and `countedMax`. */
+/** One statement: what a page may count at most follows from its number of topics and `countedMax`. */
 const topicsPerStep = 10;
 
 export async function measureTopics(
@@ -64,11 +64,11 @@ export async function measureTopics(
   for (let from = 0; from < topics.length; from += topicsPerStep) {
     const rows = await db.query<{ topic: string; subscribers: number; messages: number; last_message_at: Date | null }>(
       `SELECT t.topic, s.n AS subscribers, coalesce(c.messages, 0)::float8 AS messages, c.last_message_at
-       FROM unnest($2::text[]) WITH ORDINALITY AS t (topic, place)
+       FROM unnest($2::text[]) WITH ORDINALITY AS t (topic, ordinal)
        CROSS JOIN LATERAL (SELECT count(*)::int AS n FROM
          (SELECT 1 FROM mesh.topic_subscription WHERE mesh_id = $1 AND topic = t.topic LIMIT $3) AS l) AS s
        LEFT JOIN mesh.topic_counter c ON c.mesh_id = $1 AND c.topic = t.topic
-       ORDER BY t.place`,
+       ORDER BY t.ordinal`,
       [meshId, topics.slice(from, from + topicsPerStep), countedMax],
     );
     for (const { topic, subscribers, messages, last_message_at } of rows) {
@@ -79,7 +79,7 @@ export async function measureTopics(
   return counts;
 }
 
-/** False: no such topic. It is held against deletion while the subscription is written. */
+/** False where there is no such topic. The topic is locked against deletion while the subscription is written. */
 async function holdTopic(tx: PostgresTransaction, meshId: string, topic: string): Promise<boolean> {
   const rows = await tx.query("SELECT 1 FROM mesh.topic WHERE mesh_id = $1 AND name = $2 FOR KEY SHARE", [
     meshId,
@@ -119,10 +119,10 @@ export async function deleteSubscription(
   return true;
 }
 
-/** Under the mesh's lock, as whatever an accept depends on. */
+/** Under the mesh's lock, like every change that an accept depends on. */
 export async function deleteTopic(tx: PostgresTransaction, meshId: string, topic: string): Promise<void> {
   await lockMesh(tx, meshId);
-  // The topic first: whoever is subscribing to it holds it, and is waited for.
+  // The topic is deleted first: this waits for transactions that are subscribing to it, because they have locked it.
   await tx.execute("DELETE FROM mesh.topic WHERE mesh_id = $1 AND name = $2", [meshId, topic]);
   await tx.execute("DELETE FROM mesh.topic_subscription WHERE mesh_id = $1 AND topic = $2", [meshId, topic]);
 }

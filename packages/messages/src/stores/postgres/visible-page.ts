@@ -7,7 +7,7 @@ import type { FoundPage } from "../../ports/reading.ts";
 import type { Reading } from "./stored-accepts.ts";
 import { hasMessage, itemColumns, joinMessages, visibleTo } from "./stored-items.ts";
 
-/** Bodies in the memory at once, beside those of the answer. */
+/** Bodies in memory at once, beside those of the answer. */
 const itemsPerRead = 100;
 
 type PageQuery = {
@@ -51,7 +51,7 @@ export async function selectVisiblePage(db: Reading, query: PageQuery, picked: P
 }
 
 /**
- * One more than the page holds, where there is one. Each row is looked at by itself: left to itself the planner reads
+ * One more than the page holds, where there is one. Each row is looked at by itself: on its own the planner reads
  * through all of the reader's deliveries, however long ago they were.
  */
 async function selectVisibleIds(db: Reading, query: PageQuery, picked: Picked, end: number): Promise<number[]> {

@@ -1,6 +1,6 @@
 // Deliveries of webhooks on PostgreSQL: written from committed history, settled, forgotten; claims are in
 // webhook-claims.ts. Writing moves the webhook's written_up_to in the same transaction, so that a crash repeats nothing and
-// forgets nothing; rows that another broker holds are left to it. Whoever changes both locks the webhook first.
+// forgets nothing; rows that another broker has locked are left to it. A transaction that changes both locks the webhook first.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { JudgedTry } from "../../core/webhook-delivery.ts";
 import type { WebhookStore } from "../../ports/webhooks.ts";
@@ -18,14 +18,14 @@ type Behind = {
   last_history_id: number;
 };
 
-/** With history before them and room for deliveries. */
+/** Webhooks that have history left to read and room for deliveries. */
 const behind = `mesh.webhook w JOIN mesh.mesh_history_counter c ON c.mesh_id = w.mesh_id
   WHERE w.deleted_at IS NULL AND c.last_history_id > w.written_up_to AND ${createdByOwner}
     AND NOT EXISTS (SELECT 1 FROM mesh.webhook_delivery d
       WHERE d.mesh_id = w.mesh_id AND d.incarnation = w.incarnation AND d.state = 'pending'
       LIMIT 1 OFFSET ${openDeliveriesMax - 1})`;
 
-/** Looking first leaves everything alone while there is nothing to do. */
+/** Checks first, so that nothing is locked while there is nothing to do. */
 export async function isBehind(db: Reading): Promise<boolean> {
   return (await db.query(`SELECT 1 FROM ${behind} LIMIT 1`)).length > 0;
 }
@@ -39,7 +39,7 @@ export async function writeNextDeliveries(tx: PostgresTransaction, nowMs: number
   const { mesh_id: meshId, incarnation, written_up_to: after } = next;
   const upTo = Math.min(next.last_history_id, after + rowsPerStep);
   const now = new Date(nowMs);
-  // Rows are there already only where history is gone through again.
+  // Rows exist already only where history is gone through again.
   const written = await tx.execute(
     `INSERT INTO mesh.webhook_delivery AS d
        (mesh_id, incarnation, history_id, broker_message_id, state, attempts, due_at)

@@ -15,8 +15,8 @@ export const createdByOwner = `EXISTS (SELECT 1 FROM mesh.member m
   WHERE m.mesh_id = w.mesh_id AND m.pubkey = w.created_by AND m.role = 'owner' AND m.revoked_at IS NULL)`;
 
 /**
- * For whoever makes a delivery due, before it does: its webhook's turn is then, if it was not to come earlier. The lock
- * that this takes keeps a claim from setting the turn by what it cannot see yet.
+ * Called before a delivery becomes due: moves its webhook's turn to that time, unless the turn comes earlier. The lock
+ * that this takes keeps a claim from setting the turn without the delivery, which it cannot see yet.
  */
 export async function bringTurnForward(
   tx: PostgresTransaction,
@@ -31,7 +31,7 @@ export async function bringTurnForward(
 
 type Found = { incarnation: string; fingerprint: Uint8Array; created_at: Date };
 
-/** Undefined: no such webhook. */
+/** Undefined where there is no such webhook. */
 export async function selectWebhook(db: Reading, meshId: string, id: string): Promise<Found | undefined> {
   const [row] = await db.query<Found>(
     `SELECT incarnation, fingerprint, created_at FROM mesh.webhook
@@ -41,7 +41,7 @@ export async function selectWebhook(db: Reading, meshId: string, id: string): Pr
   return row;
 }
 
-/** Under the mesh's lock, so that no more are made at once than there may be. */
+/** Under the mesh's lock, so that two at once cannot pass the limit. */
 export async function insertWebhook(
   tx: PostgresTransaction,
   webhook: NewWebhook,
@@ -150,7 +150,7 @@ export async function selectDeliveries(
   };
 }
 
-/** Due from then on, with all tries before it. */
+/** Due from then on, with all its tries available again. */
 export const asNew = (dueAt: string) =>
   `state = 'pending', attempts = 0, due_at = ${dueAt}, held_until = NULL, settled_at = NULL`;
 
@@ -179,7 +179,7 @@ export async function replayDeliveries(
   );
 }
 
-/** What is parked, and behind it what waits for its next try. */
+/** What is parked, followed by what waits for its next try. */
 async function selectStuck(
   tx: PostgresTransaction,
   meshId: string,

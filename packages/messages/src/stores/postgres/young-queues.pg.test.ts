@@ -45,7 +45,7 @@ describe.skipIf(database === undefined)("on a connection that planned while the 
         WHERE t.schemaname = 'mesh' AND (t.relname LIKE 'queue%' OR t.relname IN ('member', 'message_queue'))`);
       // Ten leases, repetitions among them, and three settlements each hold the member and the queue.
       if (rows.find(({ name }) => name === "queue")?.read !== 13) return false;
-      // A row that moved is met as it was, too, until somebody has cleaned up.
+      // The old version of a row that moved is read, too, until it is cleaned up.
       for (const { name, read } of rows) expect(read, `rows of ${name}`).toBeLessThan(settled / 10);
       expect(rows).toHaveLength(6);
       return true;

@@ -4,8 +4,8 @@ import { type CommandParser, defineScript } from "redis";
 
 // KEYS: the ids that this window covers, and those of the window before the last. ARGV: the limit, how many seconds a
 // window's ids live at least, the ids. What the budget has spent is how many there are. A spent window records nothing, so
-// that memory is bounded by the limit. Nobody asks for the window before the last any more: it is freed aside, where an
-// expiry would free hundreds of thousands of ids while everybody waits.
+// that memory is bounded by the limit. The window before the last is not read any more: it is freed in the background,
+// where an expiry would free hundreds of thousands of ids while every caller waits.
 const source = `
 local spent = redis.call('SCARD', KEYS[1])
 local room = tonumber(ARGV[1]) - spent

@@ -58,7 +58,7 @@ describe.skipIf(redis === undefined)("the limiter on Redis", () => {
   });
   afterAll(() => admin.destroy());
 
-  test("covers an id once per window, whoever offers it and however often, and denies what is over the limit", async () => {
+  test("covers an id once per window, whichever broker offers it and however often, and denies what is over the limit", async () => {
     const mesh = randomUUID();
     const [one, two] = [await openLimiter(url), await openLimiter(url)];
     const offers = await Promise.all(
@@ -103,7 +103,7 @@ describe.skipIf(redis === undefined)("the limiter on Redis", () => {
     }
   });
 
-  test("frees what a mesh in use spent in the window before the last, and keeps the last for whoever's clock is late", async () => {
+  test("frees what a mesh in use spent in the window before the last, and keeps the last for a broker whose clock is late", async () => {
     const mesh = randomUUID();
     const { limiter } = await openLimiter(url);
     for (const window of [0, 1, 2]) await limiter.consume(mesh, `m${window}`, nowMs + window * 60_000);

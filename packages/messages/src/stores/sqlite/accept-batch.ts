@@ -1,12 +1,12 @@
-// What accepts that follow each other in one transaction have in common: who is a member, what a topic is and who reads
-// it, where history stands. Read once and kept for as long as nothing else writes in between, which is one batch.
+// What the accepts of one transaction have in common: which members are live, which topics and subscriptions exist, and the last
+// history id. It is read once and stays valid for as long as no other job writes in between, which is one batch.
 // Why: docs/tuning-log.md#accepts-share-a-turn.
 import { isLiveMember } from "@claudemesh/members/sqlite";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { PostPolicy } from "../../ports.ts";
 import { DeliveryBatch } from "./delivery-batch.ts";
 
-/** `subscribers`: those whose membership stands. */
+/** `subscribers` are the live members among a topic's subscribers. */
 export class TopicSnapshot {
   readonly postPolicy: PostPolicy;
   readonly #subscribers: readonly string[];
@@ -21,7 +21,7 @@ export class TopicSnapshot {
     return this.#subscribers.includes(pubkey);
   }
 
-  /** Every subscriber but the sender: the same list each time. */
+  /** Every subscriber but the sender. Returns the same list each time. */
   recipientsOf(sender: string): readonly string[] {
     let others = this.#others.get(sender);
     if (others === undefined) {
@@ -49,7 +49,7 @@ export class AcceptBatch {
     return mesh;
   }
 
-  /** Writes the deliveries, and how far history has come. Belongs into the same transaction, behind the last accept. */
+  /** Writes the deliveries and the last history id. Must run in the same transaction, after the last accept. */
   finish(): void {
     for (const mesh of this.#meshes.values()) mesh.finish();
   }
@@ -63,7 +63,7 @@ export class MeshSnapshot {
   readonly #fencing = new Map<string, boolean>();
   readonly #topics = new Map<string, TopicSnapshot | undefined>();
   readonly #queues = new Map<string, boolean>();
-  /** Undefined: not read yet, or none stored. */
+  /** Undefined before it is read, and where the mesh has no counter row yet. */
   #stored: number | undefined;
   #last: number | undefined;
 
@@ -90,7 +90,7 @@ export class MeshSnapshot {
     return this.#readOnce(this.#topics, name, selectTopic);
   }
 
-  /** The one that the next accept has, if it gets so far. */
+  /** The history id of the next send that is accepted. */
   nextHistoryId(): number {
     if (this.#last === undefined) {
       this.#stored = selectLastHistoryId(this.#tx, this.#meshId);
@@ -121,9 +121,9 @@ export class MeshSnapshot {
   #readOnce<T>(known: Map<string, T>, key: string, read: (tx: Sqlite, meshId: string, key: string) => T): T {
     const value = known.get(key);
     if (value !== undefined || known.has(key)) return value as T;
-    const found = read(this.#tx, this.#meshId, key);
-    known.set(key, found);
-    return found;
+    const fresh = read(this.#tx, this.#meshId, key);
+    known.set(key, fresh);
+    return fresh;
   }
 }
 

@@ -1,4 +1,4 @@
-// Claim, B2 and B3 on SQLite, inside a transaction that the caller opened with BEGIN IMMEDIATE. That one write lock
+// Claims, judges and writes a send on SQLite, inside a transaction that the caller opened with BEGIN IMMEDIATE. That one write lock
 // is the mesh's lock: fences, revocations and history ids are all read and written under it. No limiter, no batching.
 // Why: docs/decisions/0005.
 import type { AcceptRefusal } from "@claudemesh/protocol/messages/accept-result";
@@ -10,10 +10,10 @@ import { writeMentions } from "../mention-failure.ts";
 import type { AcceptBatch, MeshSnapshot } from "./accept-batch.ts";
 import { insertQueueMessage } from "./queue-rows.ts";
 
-/** The answer of an id that is consumed; undefined: this send is the first. */
+/** The answer of a consumed id; undefined where this send is the first. */
 export function answerClaimed(tx: Sqlite, send: SendToAccept): CommittedAccept | undefined {
-  const known = answerFromStored(findAccepted(tx, send.meshId, send.clientMessageId), send);
-  return known && { result: known, recipients: [] };
+  const result = answerFromStored(findAccepted(tx, send.meshId, send.clientMessageId), send);
+  return result && { result, recipients: [] };
 }
 
 /**
@@ -53,7 +53,7 @@ function insertEffects(tx: Sqlite, mesh: MeshSnapshot, send: SendToAccept, histo
   return { result: { type: "accepted", brokerMessageId, clientMessageId, historyId }, recipients };
 }
 
-/** The fingerprint as text, which the driver hands over for half the price of bytes. */
+/** The fingerprint as text, which the driver returns at half the cost of bytes. */
 type DedupeRow = [
   brokerMessageId: string,
   historyId: number,
@@ -82,7 +82,7 @@ export function findAccepted(db: Sqlite, meshId: string, clientMessageId: string
   };
 }
 
-/** B2. A sender whose membership ended while the send was on its way is refused here, under the lock. */
+/** Judges the sender and the destination. A sender whose membership ended meanwhile is refused here, under the lock. */
 function refuseDestination(mesh: MeshSnapshot, send: SendToAccept): AcceptRefusal | undefined {
   if (!mesh.isLive(send.senderPubkey)) return "unauthorized";
   const { kind, ref } = send.envelope.destination;
@@ -94,7 +94,7 @@ function refuseDestination(mesh: MeshSnapshot, send: SendToAccept): AcceptRefusa
   return "not_subscribed";
 }
 
-/** False: the id is consumed. */
+/** False where the id is consumed. */
 function insertDedupe(tx: Sqlite, send: SendToAccept, historyId: number): boolean {
   const { kind, ref } = send.envelope.destination;
   const { changes } = tx

@@ -1,4 +1,4 @@
-// What a send to a destination would meet, on SQLite: the checks of an accept's B2, asked beforehand.
+// What a send to a destination would meet, on SQLite: the judgement of an accept, made beforehand.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { stateOfPresence, stateOfTopic } from "../../core/destination-state.ts";
 import type { DestinationQuery, DestinationState } from "../../ports/reading.ts";

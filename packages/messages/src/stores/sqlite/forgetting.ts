@@ -1,4 +1,4 @@
-// Forgetting ids whose time is over, on SQLite, with what was kept for their sake: fences, places in history, deliveries,
+// Forgetting ids whose time is over, on SQLite, with the rows that were kept because of them: fences, history rows, deliveries,
 // leases and settlements. Inside the caller's transaction, a bounded number of each.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { SweepTally } from "../sweep-tally.ts";
@@ -27,7 +27,7 @@ export function selectExpiredIds(
   return { ids, next: rows.length === idsPerLook ? rows.at(-1)?.id : undefined };
 }
 
-/** A row leaves at its expires_at or later, with its place in history where no message needs that. */
+/** A row leaves at its expires_at or later, with its history row where no message needs that. */
 export function forgetIds(
   tx: Sqlite,
   meshId: string,
@@ -89,7 +89,7 @@ export function forgetLeases(tx: Sqlite, meshId: string, beforeMs: number, tally
   tally.addUpTo("queue_leases", changes, rowsPerStep);
 }
 
-/** What has lost its last delivery goes in the same step: there is no place in history without what it promises. */
+/** What has lost its last delivery goes in the same step: a history row always has its deliveries. */
 export function hasDeliveries(tx: Sqlite, meshId: string, historyId: number): boolean {
   const row = tx
     .sql("SELECT 1 FROM delivery_queue WHERE mesh_id = ? AND history_id = ? LIMIT 1")
@@ -127,7 +127,7 @@ function selectDestination(tx: Sqlite, meshId: string, historyId: number): Desti
     .get(meshId, historyId);
 }
 
-/** The place in history of a message that is gone, after its deliveries. */
+/** The history row of a message that is gone, after its deliveries. */
 export function deleteHistory(
   tx: Sqlite,
   meshId: string,

@@ -16,7 +16,7 @@ export function selectUnsettled(
 ): HistoryItem[] {
   const rows = db
     .sql<StoredItem>(
-      // Left to itself the planner takes the primary key for the order, and walks through everybody's deliveries.
+      // On its own the planner takes the primary key for the order, and walks through the deliveries of all members.
       `SELECT ${itemColumns} FROM delivery_queue d INDEXED BY delivery_queue_unsettled
        JOIN message_history h ON h.mesh_id = d.mesh_id AND h.history_id = d.history_id
        ${joinMessages}

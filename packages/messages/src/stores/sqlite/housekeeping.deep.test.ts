@@ -1,4 +1,4 @@
-// Every rule of the orphan check, broken by hand on SQLite, and a large sweep under load.
+// Every rule of the orphan check, broken on purpose on SQLite, and a large sweep under load.
 import { afterAll, afterEach, beforeEach, describe } from "vitest";
 import { describeBreaking } from "../suites/orphans.suite.ts";
 import { describeSweepUnderLoad } from "../suites/sweep-under-load.suite.ts";

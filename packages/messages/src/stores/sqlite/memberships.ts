@@ -16,7 +16,7 @@ export function endMembership(tx: Sqlite, former: FormerMember, nowMs: number, l
   return webhooks + leases + expireDeliveries(tx, former, nowMs, limit - leases);
 }
 
-/** Undefined: no member any more. */
+/** Undefined where it is no live member. */
 function selectRole(tx: Sqlite, { meshId, pubkey }: FormerMember): string | undefined {
   return tx
     .sql<{ role: string }>("SELECT role FROM member WHERE mesh_id = ? AND pubkey = ? AND revoked_at IS NULL")

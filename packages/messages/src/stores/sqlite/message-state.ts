@@ -1,10 +1,10 @@
-// What became of one message, on SQLite: its deliveries, or its place in a queue.
+// What became of one message, on SQLite: its deliveries, or its state in a queue.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import {
   countQueued,
   fullState,
   type StoredDelivery,
-  type StoredPlace,
+  type StoredHistoryRow,
   toDeliveryState,
   toQueuedState,
 } from "../../core/message-state.ts";
@@ -21,16 +21,19 @@ import { visibleTo } from "./stored-items.ts";
 
 export function selectMessageState(db: Sqlite, query: MessageStateQuery, nowMs: number): MessageState | undefined {
   const { meshId } = query;
-  const place = selectPlace(db, query);
-  if (place === undefined || !(place.visible || query.readerIsOwner)) return undefined;
-  const queued = selectQueued(db, meshId, place, nowMs);
-  const counts = queued === undefined ? countDeliveries(db, meshId, place.history_id) : countQueued(queued);
-  if (!place.visible) return { sight: "counts", acceptedAtMs: Number(place.accepted_at), counts };
-  return fullState(place, counts, selectDeliveries(db, query, place.history_id), queued, query);
+  const historyRow = selectHistoryRow(db, query);
+  if (historyRow === undefined || !(historyRow.visible || query.readerIsOwner)) return undefined;
+  const queued = selectQueued(db, meshId, historyRow, nowMs);
+  const counts = queued === undefined ? countDeliveries(db, meshId, historyRow.history_id) : countQueued(queued);
+  if (!historyRow.visible) return { sight: "counts", acceptedAtMs: Number(historyRow.accepted_at), counts };
+  return fullState(historyRow, counts, selectDeliveries(db, query, historyRow.history_id), queued, query);
 }
 
-/** By the message, which knows its place; one that retention removed has no state any more. */
-function selectPlace(db: Sqlite, { meshId, brokerMessageId, reader }: MessageStateQuery): StoredPlace | undefined {
+/** Found through the message, which has the history id. A message that retention removed has no state any more. */
+function selectHistoryRow(
+  db: Sqlite,
+  { meshId, brokerMessageId, reader }: MessageStateQuery,
+): StoredHistoryRow | undefined {
   const message = db
     .sql<{ history_id: number }>(
       `SELECT history_id FROM topic_message WHERE mesh_id = ?1 AND id = ?2
@@ -39,7 +42,7 @@ function selectPlace(db: Sqlite, { meshId, brokerMessageId, reader }: MessageSta
     .get(meshId, brokerMessageId);
   if (message === undefined) return undefined;
   return db
-    .sql<StoredPlace>(
+    .sql<StoredHistoryRow>(
       `SELECT h.history_id, h.client_message_id, h.destination_kind, h.destination_ref, h.sender_pubkey, h.accepted_at,
          (${visibleTo("?3")} OR EXISTS (SELECT 1 FROM queue_message q WHERE q.mesh_id = h.mesh_id
             AND h.destination_kind = 'queue' AND q.queue = h.destination_ref AND q.history_id = h.history_id
@@ -52,7 +55,7 @@ function selectPlace(db: Sqlite, { meshId, brokerMessageId, reader }: MessageSta
 function selectQueued(
   db: Sqlite,
   meshId: string,
-  { destination_kind: kind, destination_ref: ref, history_id: historyId }: StoredPlace,
+  { destination_kind: kind, destination_ref: ref, history_id: historyId }: StoredHistoryRow,
   nowMs: number,
 ): QueuedState | undefined {
   const row = kind === "queue" ? selectQueueMessage(db, meshId, ref, historyId) : undefined;

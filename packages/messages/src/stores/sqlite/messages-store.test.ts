@@ -54,7 +54,7 @@ describe("a retry of a committed send", () => {
   });
 });
 
-/** Past B0, so that what is submitted in one turn is known to share one transaction, in this order. */
+/** Past the look-up, so that what is submitted in one turn is known to share one transaction, in this order. */
 function offer(world: World, sender: string, request: AcceptRequest): Promise<CommittedAccept> {
   const { clientMessageId, envelope, mentions } = readAcceptRequest(request);
   return world.store.accepts.accept({
@@ -75,7 +75,7 @@ const ends = async (accepts: readonly Promise<CommittedAccept>[]) =>
   (await Promise.all(accepts)).map(({ result }) => (result.type === "refused" ? result.code : result.type));
 
 describe("sends of one transaction", () => {
-  test("are cut by the deliveries that they have, so that nobody waits for a crowded topic's", async () => {
+  test("are cut by the deliveries that they have, so that no send waits for those of a crowded topic", async () => {
     const { world, db } = await startWatched();
     const [alice] = await world.threeMembers();
     await world.addTopic("crowded");
@@ -152,7 +152,7 @@ describe("sends of one transaction", () => {
     await world.close();
   });
 
-  test("each have one delivery for each of their own recipients, whoever stands beside them", async () => {
+  test("each have one delivery for each of their own recipients, whichever sends share the batch", async () => {
     const { world } = await startWatched();
     const [alice, bob, carol] = await world.threeMembers();
     await world.addTopic("news", [alice, bob, carol]);

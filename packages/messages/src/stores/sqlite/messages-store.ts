@@ -2,8 +2,8 @@
 import type { FirstOnes, GroupCommit } from "@claudemesh/storage/group-commit";
 import { loadMigrations, type Migration } from "@claudemesh/storage/migrations";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
+import { leaseWithRetries } from "../../core/expired-leases.ts";
 import { type RateLimit, retryAfterSeconds } from "../../core/rate-limit.ts";
-import { lookForMessages } from "../../core/run-out-leases.ts";
 import { fateFromStored, isAnsweredByClaim } from "../../core/stored-accept.ts";
 import type { PresenceStore } from "../../ports/presence.ts";
 import type { QueueStore } from "../../ports/queues.ts";
@@ -31,7 +31,7 @@ import {
   selectMaxDeliveries,
   selectParkedPage,
   settleMessages,
-  writeRunOut,
+  writeExpired,
 } from "./queues.ts";
 import { createCountNext } from "./rate-counters.ts";
 import { indexNext, selectFound, selectStaleMesh } from "./search.ts";
@@ -114,7 +114,7 @@ export function createSqliteMessagesStore(db: Sqlite, commit: GroupCommit, rate:
     mentions: { read: async (query) => selectMentions(db, query) },
     search: {
       find: async (query) => selectFound(db, query),
-      // Looking first leaves the write lock alone while there is nothing to do.
+      // Checks first, so that the write lock is not taken while there is nothing to do.
       indexNext: async (nowMs) =>
         selectStaleMesh(db) !== undefined && (await commit.submit((tx) => indexNext(tx, nowMs))),
     },
@@ -150,22 +150,23 @@ function createQueueStore(db: Sqlite, commit: GroupCommit): QueueStore {
     create: (meshId, queue, nowMs) => commit.submit((tx) => insertQueue(tx, meshId, queue, nowMs)),
     exists: async (meshId, queue) => selectMaxDeliveries(db, meshId, queue) !== undefined,
     count: async (meshId, upTo) => countQueues(db, meshId, upTo),
-    lease: (request, nowMs) => lookForMessages(() => commit.submit((tx) => leaseMessages(tx, request, nowMs))),
+    lease: (request, nowMs) => leaseWithRetries(() => commit.submit((tx) => leaseMessages(tx, request, nowMs))),
     settle: (request, nowMs) => commit.submit((tx) => settleMessages(tx, request, nowMs)),
     list: async (query, nowMs) => selectQueues(db, query, nowMs),
     countParked: async (meshId, limit) => countParked(db, meshId, limit),
     parked: async (query, nowMs) => {
       for (;;) {
         const page = selectParkedPage(db, query, nowMs);
-        if (page !== "crowded") return page;
-        await commit.submit((tx) => writeRunOut(tx, query, nowMs));
+        if (page.type === "queue_not_found") return undefined;
+        if (page.type === "page") return { items: page.items, nextAfter: page.nextAfter };
+        await commit.submit((tx) => writeExpired(tx, query, nowMs));
       }
     },
     revive: (request, nowMs) => commit.submit((tx) => reviveMessages(tx, request, nowMs)),
   };
 }
 
-/** Looking first leaves the write lock alone while there is nothing to do. */
+/** Checks first, so that the write lock is not taken while there is nothing to do. */
 function createWebhookStore(db: Sqlite, commit: GroupCommit): WebhookStore {
   return {
     create: (webhook, nowMs, perMeshMax) => commit.submit((tx) => insertWebhook(tx, webhook, nowMs, perMeshMax)),

@@ -1,4 +1,4 @@
-// A database that was in use before: what it holds is there afterwards, in its place.
+// A database that was in use before: what it holds is there afterwards, in the columns where it belongs.
 import { membersMigrations } from "@claudemesh/members/sqlite";
 import { GroupCommit } from "@claudemesh/storage/group-commit";
 import { openSqlite } from "@claudemesh/storage/sqlite";
@@ -74,7 +74,7 @@ test("webhooks that had deliveries open before come to their turn", async () => 
   await migrateSqlite(db, [...membersMigrations(), ...messagesMigrations()]);
   const commit = new GroupCommit(db);
   const { webhooks } = createSqliteMessagesStore(db, commit, ampleRate);
-  const terms = { hands: 32, perWebhook: 8, inHand: new Map(), failingInHand: 0, leaseMs: 10 };
+  const terms = { slots: 32, perWebhook: 8, slotsInUse: new Map(), failingSlotsInUse: 0, leaseMs: 10 };
   expect(await webhooks.claim(terms, 19)).toEqual({ claimed: [], expired: 0 });
   expect(await webhooks.claim(terms, 20)).toMatchObject({
     claimed: [{ webhook: "ci", attempt: 4, item: { history_id: 1 } }],

@@ -8,7 +8,7 @@ import type { Dialect } from "../orphan-rule.ts";
 
 const dayMs = 86_400_000;
 
-/** Of one mesh; a search row's number holds its mesh and its place in history, see the table. */
+/** Of one mesh; a search row's number holds its mesh and its history row, see the table. */
 const searchBase = "(SELECT c.mesh_number FROM message_search_cursor c WHERE c.mesh_id = ?1) * 1099511627776";
 const searchRows = (
   after: string,

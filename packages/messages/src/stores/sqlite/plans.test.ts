@@ -80,7 +80,10 @@ describe("what is in one state is found by the index of that state, however much
       await store.webhooks.deliveries({ meshId, id: "ci", state, after: 0, limit: 10 });
     }
     await store.webhooks.writeNext(nowMs);
-    await store.webhooks.claim({ hands: 1, perWebhook: 1, inHand: new Map(), failingInHand: 0, leaseMs: 1 }, nowMs);
+    await store.webhooks.claim(
+      { slots: 1, perWebhook: 1, slotsInUse: new Map(), failingSlotsInUse: 0, leaseMs: 1 },
+      nowMs,
+    );
     db = openSqlite({ path: harness.path });
   });
   afterAll(async () => {

@@ -1,5 +1,5 @@
 // Rows of queue_message on SQLite: finding them by what they are, and moving them from a state to the next.
-// What the next state is, is decided in core/queue-message.ts.
+// core/queue-message.ts decides what the next state is.
 // Why: docs/decisions/0095.
 import assert from "node:assert/strict";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
@@ -14,8 +14,8 @@ import {
   toQueueRow,
 } from "../../core/stored-queue-message.ts";
 
-// Left to itself the planner takes the primary key for the order of history, and walks through everything that was ever
-// settled: so what is ready, parked or run out is looked for where nothing else is.
+// On its own the planner takes the primary key for the order of history, and walks through everything that was ever
+// settled. So messages that are ready, parked or whose lease has expired are selected by an index of nothing else.
 const columns = `mesh_id, queue, history_id, broker_message_id, state, deliveries, lease_holder, lease_token,
   lease_expires_at, parked_at, settled_at`;
 
@@ -60,8 +60,8 @@ export function selectReady(tx: Sqlite, meshId: string, queue: string, limit: nu
     .map(toQueueRow);
 }
 
-/** What is written as leased though its lease has ended, first what ended first. */
-export function selectRunOut(
+/** What is stored as leased though its lease has expired, first what expired first. */
+export function selectExpired(
   db: Sqlite,
   { meshId, queue, nowMs }: Pick<QueueMoment, "meshId" | "queue" | "nowMs">,
   limit: number,
@@ -86,7 +86,7 @@ export function selectParked(db: Sqlite, meshId: string, queue: string, after: n
     .map(toQueueRow);
 }
 
-/** What is written as leased under this token, live or not, in history order. */
+/** What is stored as leased under this token, live or not, in history order. */
 export function selectHeld(tx: Sqlite, meshId: string, holder: string, leaseToken: string): QueueRow<Leased>[] {
   return tx
     .sql<StoredQueueMessage>(
@@ -98,7 +98,7 @@ export function selectHeld(tx: Sqlite, meshId: string, holder: string, leaseToke
     .filter(isLeased);
 }
 
-/** What is written as leased by this member, under any token. */
+/** What is stored as leased by this member, under any token. */
 export function selectHeldBy(tx: Sqlite, meshId: string, holder: string, limit: number): QueueRow<Leased>[] {
   return tx
     .sql<StoredQueueMessage>(

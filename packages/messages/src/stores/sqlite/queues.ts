@@ -1,12 +1,12 @@
 // Queues on SQLite: creating, leasing, settling, parking and reviving. Everything that changes something runs in a
-// transaction of the group commit, whose write lock makes leases of competing consumers serial.
+// transaction of the group commit, whose write lock lets competing consumers lease one after the other.
 import assert from "node:assert/strict";
 import { isLiveMember } from "@claudemesh/members/sqlite";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import type { Sqlite } from "@claudemesh/storage/sqlite";
+import { expiredPerScan, type LeaseAttempt, movesOf, splitExpired } from "../../core/expired-leases.ts";
 import { PageRoom } from "../../core/page-room.ts";
-import { expireMessage, giveBack, handOut, type LeaseTerms, messageAt, revive } from "../../core/queue-message.ts";
-import { movesOf, runOutPerLook, sortRunOut } from "../../core/run-out-leases.ts";
+import { expireMessage, giveBack, grantLease, type LeaseTerms, messageAt, revive } from "../../core/queue-message.ts";
 import { decideSettle } from "../../core/settle-decision.ts";
 import { byHistory, type QueueMoment, type QueueMove, type QueueRow } from "../../core/stored-queue-message.ts";
 import type {
@@ -14,7 +14,7 @@ import type {
   LeaseOutcome,
   LeaseRequest,
   ParkedItem,
-  ParkedPage,
+  ParkedPageOutcome,
   QueueRefusal,
   ReviveOutcome,
   Settlement,
@@ -23,12 +23,12 @@ import type {
 } from "../../ports/queues.ts";
 import {
   moveMessages,
+  selectExpired,
   selectHeld,
   selectHeldBy,
   selectParked,
   selectQueueMessage,
   selectReady,
-  selectRunOut,
 } from "./queue-rows.ts";
 import { selectItem } from "./stored-items.ts";
 
@@ -50,7 +50,7 @@ export function insertQueue(
   return "created";
 }
 
-/** Undefined: no such queue. */
+/** Undefined where there is no such queue. */
 export function selectMaxDeliveries(db: Sqlite, meshId: string, queue: string): number | undefined {
   return db
     .sql<{ max_deliveries: number }>("SELECT max_deliveries FROM queue WHERE mesh_id = ? AND id = ?")
@@ -68,57 +68,57 @@ function openQueue(tx: Sqlite, meshId: string, queue: string, member: string): n
   return selectMaxDeliveries(tx, meshId, queue) ?? { type: "queue_not_found" };
 }
 
-/**
- * Undefined: what it found was parked, or has lost its bodies to retention. That is written now, and there may be more: it has
- * to look again.
- */
-export function leaseMessages(tx: Sqlite, request: LeaseRequest, nowMs: number): LeaseOutcome | undefined {
+export function leaseMessages(tx: Sqlite, request: LeaseRequest, nowMs: number): LeaseAttempt {
   const { meshId, queue, holder, leaseToken } = request;
   const maxDeliveries = openQueue(tx, meshId, queue, holder);
   if (typeof maxDeliveries !== "number") return maxDeliveries;
-  const made = selectLease(tx, request);
-  if (made !== undefined) return repeatLease(tx, request, made, nowMs);
+  const existing = selectLease(tx, request);
+  if (existing !== undefined) return repeatLease(tx, request, existing, nowMs);
 
   const terms = { holder, leaseToken, expiresAtMs: nowMs + request.leaseSeconds * 1000 };
-  const items = handOutNext(tx, { meshId, queue, maxDeliveries, nowMs }, request.max, terms);
-  if (items === undefined) return undefined;
-  if (items.length === 0) return { type: "empty" };
+  const { items, mayFindMore } = leaseNext(tx, { meshId, queue, maxDeliveries, nowMs }, request.max, terms);
+  if (items.length === 0) return { type: mayFindMore ? "retry" : "empty" };
   insertLease(tx, request, nowMs, terms.expiresAtMs);
   return { type: "leased", items, leaseToken, expiresAtMs: terms.expiresAtMs };
 }
 
-/** Undefined: look again. */
-function handOutNext(tx: Sqlite, at: QueueMoment, max: number, terms: LeaseTerms): LeasedItem[] | undefined {
+/** `mayFindMore`: another scan may find messages that this one did not reach. */
+function leaseNext(
+  tx: Sqlite,
+  at: QueueMoment,
+  max: number,
+  terms: LeaseTerms,
+): { readonly items: LeasedItem[]; readonly mayFindMore: boolean } {
   const { meshId, queue, maxDeliveries, nowMs } = at;
-  const runOut = sortRunOut(selectRunOut(tx, at, runOutPerLook), maxDeliveries, nowMs);
-  const available = [...selectReady(tx, meshId, queue, max), ...runOut.deliverable].sort(byHistory);
+  const expired = splitExpired(selectExpired(tx, at, expiredPerScan), maxDeliveries, nowMs);
+  const available = [...selectReady(tx, meshId, queue, max), ...expired.deliverable].sort(byHistory);
   const items: LeasedItem[] = [];
-  const dealt: QueueMove[] = [];
+  const moves: QueueMove[] = [];
   const room = new PageRoom();
   for (const from of available.slice(0, max)) {
     const message = messageAt(from.message, maxDeliveries, nowMs);
-    assert(message.state === "ready", "a message that is not available was found to be");
+    assert(message.state === "ready", "a message that is not available was selected");
     const item = selectItem(tx, meshId, from.historyId);
     if (item === undefined) {
-      dealt.push({ from, to: expireMessage(message, nowMs) });
+      moves.push({ from, to: expireMessage(message, nowMs) });
       continue;
     }
-    const leased = handOut(message, terms);
+    const leased = grantLease(message, terms);
     const leasedItem = { ...item, deliveries: leased.deliveries };
     if (!room.take(leasedItem)) break;
-    dealt.push({ from, to: leased });
+    moves.push({ from, to: leased });
     items.push(leasedItem);
   }
-  moveMessages(tx, movesOf(runOut, dealt, maxDeliveries, nowMs));
-  return items.length === 0 && (available.length > 0 || runOut.isFull) ? undefined : items;
+  moveMessages(tx, movesOf(expired, moves, maxDeliveries, nowMs));
+  return { items, mayFindMore: available.length > 0 || expired.isFull };
 }
 
-/** Writes down what became of leases that ran out, of as many as one look deals with. */
-export function writeRunOut(tx: Sqlite, { meshId, queue }: { meshId: string; queue: string }, nowMs: number): void {
+/** Writes down what became of expired leases, of as many as one scan reads. */
+export function writeExpired(tx: Sqlite, { meshId, queue }: { meshId: string; queue: string }, nowMs: number): void {
   const maxDeliveries = selectMaxDeliveries(tx, meshId, queue);
   if (maxDeliveries === undefined) return;
-  const rows = selectRunOut(tx, { meshId, queue, nowMs }, runOutPerLook);
-  moveMessages(tx, movesOf(sortRunOut(rows, maxDeliveries, nowMs), [], maxDeliveries, nowMs));
+  const rows = selectExpired(tx, { meshId, queue, nowMs }, expiredPerScan);
+  moveMessages(tx, movesOf(splitExpired(rows, maxDeliveries, nowMs), [], maxDeliveries, nowMs));
 }
 
 type LeaseRow = { lease_token: string; max_messages: number; lease_seconds: number; expires_at: number };
@@ -150,16 +150,17 @@ function insertLease(tx: Sqlite, request: LeaseRequest, nowMs: number, expiresAt
   );
 }
 
-/** The answer of a lease request that has made its lease. */
-function repeatLease(tx: Sqlite, request: LeaseRequest, made: LeaseRow, nowMs: number): LeaseOutcome {
-  if (made.max_messages !== request.max || made.lease_seconds !== request.leaseSeconds) return { type: "different" };
-  if (made.expires_at <= nowMs) return { type: "lease_lost" };
-  const held = selectHeld(tx, request.meshId, request.holder, made.lease_token);
+/** The answer to a request whose lease exists already. */
+function repeatLease(tx: Sqlite, request: LeaseRequest, existing: LeaseRow, nowMs: number): LeaseOutcome {
+  if (existing.max_messages !== request.max || existing.lease_seconds !== request.leaseSeconds)
+    return { type: "different" };
+  if (existing.expires_at <= nowMs) return { type: "lease_lost" };
+  const held = selectHeld(tx, request.meshId, request.holder, existing.lease_token);
   const items = held.flatMap(({ historyId, message }): LeasedItem[] => {
     const item = selectItem(tx, request.meshId, historyId);
     return item === undefined ? [] : [{ ...item, deliveries: message.deliveries }];
   });
-  return { type: "leased", items, leaseToken: made.lease_token, expiresAtMs: made.expires_at };
+  return { type: "leased", items, leaseToken: existing.lease_token, expiresAtMs: existing.expires_at };
 }
 
 export function settleMessages(tx: Sqlite, request: SettleRequest, nowMs: number): SettleOutcome {
@@ -197,18 +198,17 @@ function insertSettlement(tx: Sqlite, request: SettleRequest, row: QueueRow, now
   ).run(meshId, queue, leaseToken, row.brokerMessageId, holder, settlement, nowMs, row.historyId);
 }
 
-/** `crowded`: so many leases ran out that they have to be written down first. Undefined: no such queue. */
 export function selectParkedPage(
   db: Sqlite,
   query: { meshId: string; queue: string; after: number; limit: number },
   nowMs: number,
-): ParkedPage | "crowded" | undefined {
+): ParkedPageOutcome {
   const { meshId, queue, after, limit } = query;
   const maxDeliveries = selectMaxDeliveries(db, meshId, queue);
-  if (maxDeliveries === undefined) return undefined;
-  const runOut = sortRunOut(selectRunOut(db, { meshId, queue, nowMs }, runOutPerLook), maxDeliveries, nowMs);
-  if (runOut.isFull) return "crowded";
-  const unwritten = runOut.parked.map(({ from }) => from).filter(({ historyId }) => historyId > after);
+  if (maxDeliveries === undefined) return { type: "queue_not_found" };
+  const expired = splitExpired(selectExpired(db, { meshId, queue, nowMs }, expiredPerScan), maxDeliveries, nowMs);
+  if (expired.isFull) return { type: "too_many_expired" };
+  const unwritten = expired.parked.map(({ from }) => from).filter(({ historyId }) => historyId > after);
   const rows = [...selectParked(db, meshId, queue, after, limit), ...unwritten].sort(byHistory);
   const items: ParkedItem[] = [];
   const room = new PageRoom();
@@ -218,12 +218,12 @@ export function selectParkedPage(
     const item = selectItem(db, meshId, row.historyId);
     if (message.state === "parked" && item !== undefined) {
       const parkedItem = { ...item, deliveries: message.deliveries, parked_at: message.parkedAtMs };
-      if (!room.take(parkedItem)) return { items, nextAfter: readUpTo };
+      if (!room.take(parkedItem)) return { type: "page", items, nextAfter: readUpTo };
       items.push(parkedItem);
     }
     readUpTo = row.historyId;
   }
-  return { items, nextAfter: rows.length >= limit ? readUpTo : undefined };
+  return { type: "page", items, nextAfter: rows.length >= limit ? readUpTo : undefined };
 }
 
 export function reviveMessages(

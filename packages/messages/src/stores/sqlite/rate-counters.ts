@@ -11,7 +11,7 @@ const rowsPerStep = 256;
 export function createCountNext(db: Sqlite, commit: GroupCommit): () => Promise<boolean> {
   let lastMeshId = "";
   return async () => {
-    // Looking first leaves the write lock alone while there is nothing to do.
+    // Checks first, so that the write lock is not taken while there is nothing to do.
     const isBehind = selectUncounted(db, lastMeshId) !== undefined;
     const counted = isBehind ? await commit.submit((tx) => countNext(tx, lastMeshId)) : undefined;
     lastMeshId = counted ?? "";

@@ -1,5 +1,5 @@
 // Removing messages that are older than they have to be, on SQLite: one bounded piece of a mesh's history at a time,
-// inside the caller's transaction, whose write lock keeps everybody else out.
+// inside the caller's transaction, whose write lock keeps all other writers out.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import { expireMessage } from "../../core/queue-message.ts";
 import { type AgedRow, countRemovable } from "../../core/retention.ts";
@@ -30,7 +30,7 @@ export function removeMessages(
     tally.add("expired_deliveries", expired);
     room -= expired;
     if (hasUnsettled(tx, meshId, row.historyId)) break;
-    // The id may be forgotten already: then nothing needs this row's place in history any more.
+    // The id may be forgotten already: then nothing needs this row's history row any more.
     const isLast = !markUnavailable(tx, meshId, row);
     if (isLast) room -= deleteDeliveries(tx, meshId, row.historyId, room, tally);
     if (isLast && hasDeliveries(tx, meshId, row.historyId)) break;

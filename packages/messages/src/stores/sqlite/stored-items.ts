@@ -29,7 +29,7 @@ export function visibleTo(reader: string): string {
           WHERE d.mesh_id = h.mesh_id AND d.history_id = h.history_id AND d.recipient_pubkey = ${reader}))`;
 }
 
-/** Undefined: retention has removed the message. */
+/** Undefined where retention has removed the message. */
 export function selectItem(db: Sqlite, meshId: string, historyId: number): HistoryItem | undefined {
   const row = db
     .sql<StoredItem>(

@@ -8,7 +8,7 @@ import { type StoredItem, toHistoryItem } from "../../core/stored-item.ts";
 import type { FoundPage } from "../../ports/reading.ts";
 import { hasMessage, itemColumns, joinMessages, visibleTo } from "./stored-items.ts";
 
-/** Between two of these everybody else has a turn. */
+/** Other work has a turn between two of these. */
 const rowsPerStep = 2_000;
 
 type Picked = {

@@ -17,7 +17,7 @@ type Behind = {
   last_history_id: number;
 };
 
-/** The webhook that has waited longest, of those with history before them and room for deliveries. */
+/** The webhook that has waited longest, of those that have history left to read and room for deliveries. */
 export function selectBehind(db: Sqlite): Behind | undefined {
   return db
     .sql<Behind>(
@@ -37,7 +37,7 @@ export function writeNextDeliveries(tx: Sqlite, nowMs: number): boolean {
   if (behind === undefined) return false;
   const { mesh_id: meshId, incarnation, topics, written_up_to: after } = behind;
   const upTo = Math.min(behind.last_history_id, after + rowsPerStep);
-  // Rows are there already only where history is gone through again.
+  // Rows exist already only where history is gone through again.
   const written = tx
     .sql(
       `INSERT INTO webhook_delivery (mesh_id, incarnation, history_id, broker_message_id, state, attempts, due_at)
@@ -130,7 +130,7 @@ function pruneDeleted(tx: Sqlite, limit: number): number {
   return changes + 1;
 }
 
-/** Whether pruning would find anything: looking first leaves the write lock alone. */
+/** Whether pruning would find anything. Checking first leaves the write lock alone. */
 export function hasPrunable(db: Sqlite, settledBeforeMs: number): boolean {
   const row = db
     .sql(

@@ -12,7 +12,7 @@ export type WebhookKey = { readonly meshId: string; readonly incarnation: string
 export const createdByOwner = `EXISTS (SELECT 1 FROM member m
   WHERE m.mesh_id = w.mesh_id AND m.pubkey = w.created_by AND m.role = 'owner' AND m.revoked_at IS NULL)`;
 
-/** For whoever makes a delivery due: its webhook's turn is then, if it was not to come earlier. */
+/** Called where a delivery becomes due: moves its webhook's turn to that time, unless the turn comes earlier. */
 export function bringTurnForward(tx: Sqlite, { meshId, incarnation }: WebhookKey, dueAtMs: number): void {
   tx.sql("UPDATE webhook SET turn_at = min(coalesce(turn_at, ?1), ?1) WHERE mesh_id = ?2 AND incarnation = ?3").run(
     dueAtMs,
@@ -23,7 +23,7 @@ export function bringTurnForward(tx: Sqlite, { meshId, incarnation }: WebhookKey
 
 type Found = { incarnation: string; fingerprint: Uint8Array; created_at: number };
 
-/** Undefined: no such webhook. */
+/** Undefined where there is no such webhook. */
 export function selectWebhook(db: Sqlite, meshId: string, id: string): Found | undefined {
   return db
     .sql<Found>(
@@ -132,7 +132,7 @@ export function selectDeliveries(
   };
 }
 
-/** Due from then on, with all tries before it. */
+/** Due from then on, with all its tries available again. */
 export const asNew = (dueAt: string) =>
   `state = 'pending', attempts = 0, due_at = ${dueAt}, held_until = NULL, settled_at = NULL`;
 
@@ -158,7 +158,7 @@ export function replayDeliveries(
   return wanted.reduce((n, historyId) => n + putBack.run(nowMs, meshId, webhook.incarnation, historyId).changes, 0);
 }
 
-/** What is parked, and behind it what waits for its next try. */
+/** What is parked, followed by what waits for its next try. */
 function selectStuck(tx: Sqlite, meshId: string, { incarnation }: Found, nowMs: number, limit: number): number[] {
   const parked = tx
     .sql<{ history_id: number }>(

@@ -1,4 +1,4 @@
-// Accepting: all effects or none, one accept per id whoever races for it, refusals that consume nothing, history in
+// Accepting: all effects or none, one accept per id whichever senders race for it, refusals that consume nothing, history in
 // commit order.
 import { StorageError } from "@claudemesh/storage/errors";
 import { describe, expect, test } from "vitest";
@@ -33,7 +33,7 @@ function describeEffects(world: () => World): void {
     expect(world().woken).toEqual([[bob], [alice]]);
   });
 
-  test("a queued message waits for a lease and is delivered to nobody", async () => {
+  test("a queued message waits for a lease and is delivered to no member", async () => {
     const [alice] = await world().threeMembers();
     await world().addQueue("jobs");
     expect(await world().accept(alice, send("m1", queue("jobs")))).toMatchObject({ type: "accepted" });
@@ -60,7 +60,7 @@ function describeEffects(world: () => World): void {
     ["mention_index", "topic"],
     ["mention_index", "dm"],
   ] as const)(
-    "when the insert into %s of a %s message fails, no effect remains and nobody is woken",
+    "when the insert into %s of a %s message fails, no effect remains and no recipient is woken",
     async (table, kind) => {
       const [alice, bob, carol] = await world().threeMembers();
       await world().addTopic("news", [bob, carol]);
@@ -80,7 +80,7 @@ function describeEffects(world: () => World): void {
     },
   );
 
-  test("sends that mention nobody are accepted while the mention index takes nothing", async () => {
+  test("sends without mentions are accepted while the mention index takes nothing", async () => {
     const [alice, bob] = await world().threeMembers();
     const heal = await world().failInserts("mention_index");
     const barrier = createBarrier(3);
@@ -152,7 +152,7 @@ function describeOneId(world: () => World): void {
     expect(await world().effects()).toMatchObject({ dedupe: 1, message: 1, history: 1 });
   });
 
-  test("of another member is his, whatever the content", async () => {
+  test("of another member stays that member's, whatever the content", async () => {
     const [alice, bob, carol] = await world().threeMembers();
     await world().accept(alice, send("m1", dm(carol)));
     for (const request of [send("m1", dm(carol)), send("m1", dm(alice), "other")]) {

@@ -103,7 +103,7 @@ function describeSearch(world: () => World): void {
     expect(await search(alice, "secret")).toEqual(["to-topic", "to-bob", "to-queue", "to-carol"]);
     await world().store.topics.subscribe(world().meshId, "inner", carol, world().nowMs);
     expect(await search(carol, "secret")).toEqual(["to-topic", "to-carol"]);
-    expect(await find(world(), "nobody", "secret")).toEqual({ items: [], nextAfter: undefined });
+    expect(await find(world(), "stranger", "secret")).toEqual({ items: [], nextAfter: undefined });
   });
 
   test("never finds what is sealed, or what is no text", async () => {

@@ -102,23 +102,26 @@ export function describeHiddenHits(world: () => World): void {
     ]);
   });
 
-  test.each(["search", "mentions"] as const)("or none of them, a call of %s ends at the same place", async (way) => {
-    const { bob, carol, hit, ways } = await start();
-    await hit("first", carol);
-    await skipTo(world(), 99_998);
-    await hit("h1", bob);
-    await hit("h2", bob);
-    await hit("h3", bob);
-    await skipTo(world(), 250_000);
-    await hit("last", carol);
-    await indexAll(world());
-    const read = ways[way];
-    expect(await readAll(read, carol, 100)).toEqual([
-      [["first"], 100_000],
-      [[], 200_000],
-      [["last"], undefined],
-    ]);
-    expect((await read(carol, 50)).nextAfter).toBe(100_050);
-    expect((await read(carol, Number.MAX_SAFE_INTEGER)).nextAfter).toBeUndefined();
-  });
+  test.each(["search", "mentions"] as const)(
+    "or none of them, a call of %s ends at the same history id",
+    async (way) => {
+      const { bob, carol, hit, ways } = await start();
+      await hit("first", carol);
+      await skipTo(world(), 99_998);
+      await hit("h1", bob);
+      await hit("h2", bob);
+      await hit("h3", bob);
+      await skipTo(world(), 250_000);
+      await hit("last", carol);
+      await indexAll(world());
+      const read = ways[way];
+      expect(await readAll(read, carol, 100)).toEqual([
+        [["first"], 100_000],
+        [[], 200_000],
+        [["last"], undefined],
+      ]);
+      expect((await read(carol, 50)).nextAfter).toBe(100_050);
+      expect((await read(carol, Number.MAX_SAFE_INTEGER)).nextAfter).toBeUndefined();
+    },
+  );
 }

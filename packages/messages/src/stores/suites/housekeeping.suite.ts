@@ -1,5 +1,5 @@
 // Housekeeping: messages that are older than they have to be go with all that speaks of them, ids are forgotten when
-// their time is over and never before, and whoever retries meanwhile gets a whole answer.
+// their time is over and never before, and a retry meanwhile gets a whole answer.
 import { describe, expect, test } from "vitest";
 import type { SweepCounts } from "../../ports/housekeeping.ts";
 import { sweepAll } from "../../services/sweep.ts";
@@ -78,7 +78,7 @@ function describeRetention(world: () => World, { sweepNow, count, pass }: Tools)
     expect(await world().fate(alice, second)).toMatchObject({ fate: "committed", historyAvailable: true });
   });
 
-  test("what nobody confirmed is settled as expired and holds up nobody; what was confirmed stays so", async () => {
+  test("deliveries that were not confirmed are settled as expired and hold up no other; confirmed ones stay so", async () => {
     const [alice, bob, carol] = await world().threeMembers();
     await world().addTopic("news", [bob, carol]);
     await world().accept(alice, send("m1", topic("news")));
@@ -207,7 +207,7 @@ function describeQueueRetention(world: () => World, { sweepNow, count, pass }: T
 function describeForgetting(world: () => World, { sweepNow, count, pass }: Tools): void {
   const week = { dedupeRetentionMs: 7 * dayMs };
 
-  test("an id stays until its time is over and is then free for anybody, for other content too", async () => {
+  test("an id stays until its time is over and is then free for any member, for other content too", async () => {
     const [alice, bob] = await world().threeMembers();
     await world().accept(alice, send("m1", dm(bob)), week);
     world().nowMs += 7 * dayMs - 1;
@@ -222,7 +222,7 @@ function describeForgetting(world: () => World, { sweepNow, count, pass }: Tools
     });
   });
 
-  test("the message of a forgotten id stays readable until retention removes it, with its place in history", async () => {
+  test("the message of a forgotten id stays readable until retention removes it, with its history row", async () => {
     const [alice, bob] = await world().threeMembers();
     await world().accept(alice, send("m1", dm(bob)), week);
     pass(7);
@@ -293,7 +293,7 @@ function describeForgetting(world: () => World, { sweepNow, count, pass }: Tools
     expect(await world().effects()).toMatchObject({ dedupe: 1, message: 2, history: 2, delivery: 2 });
   });
 
-  test("whoever retries an id while it is forgotten gets its first answer or is new, and nothing between", async () => {
+  test("a retry of an id that is being forgotten gets its first answer or is new, and nothing between", async () => {
     const [alice, bob] = await world().threeMembers();
     const ids = Array.from({ length: 60 }, (_, n) => `m${n}`);
     const first = await Promise.all(ids.map((id) => world().accept(alice, send(id, dm(bob)), week)));
@@ -327,7 +327,7 @@ function describeTogether(world: () => World, { sweepNow, count, pass }: Tools):
       Promise.all(Array.from({ length: 300 }, (_, n) => world().accept(bob, send(`new-${n}`, topic("news"))))),
     ]);
     expect(results.filter(({ type }) => type !== "accepted")).toEqual([]);
-    // Whoever found the others at work has left it to them; what is left now is left by all.
+    // A sweep that found others at work has left the mesh to them; what is left now is left by all.
     const rest = await sweepNow({ messageDays: 1, dedupeDays: 365 });
     const total = (kind: keyof SweepCounts) => [...removed, rest].reduce((sum, each) => sum + (each[kind] ?? 0), 0);
     expect([total("messages"), total("expired_deliveries"), total("deliveries")]).toEqual([300, 300, 300]);

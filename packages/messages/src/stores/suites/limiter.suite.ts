@@ -49,7 +49,7 @@ export function describeLimiter(world: () => World): void {
     expect([await offer("m2"), await offer("m3"), await offer("m4")]).toEqual(["accepted", "accepted", "rate_limited"]);
   });
 
-  test("whoever loses the race in a saturated window is a duplicate, not rate-limited", async () => {
+  test("a send that loses the race in a saturated window is a duplicate, not rate-limited", async () => {
     await offer("m1");
     await offer("m2");
     const barrier = createBarrier(2);

@@ -48,7 +48,7 @@ function describeQueueList(world: () => World): void {
     expect(await world().store.queues.countParked(world().meshId, 1_000)).toEqual([{ queue: "jobs", parked: 1 }]);
   });
 
-  test("counts as parked what ran out after its last delivery, though nobody has written that down", async () => {
+  test("counts as parked what expired after its last delivery, though that is not written down yet", async () => {
     const [alice] = await start(1);
     for (const round of ["r1", "r2", "r3"]) {
       await take(alice, round);

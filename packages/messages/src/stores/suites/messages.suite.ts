@@ -17,7 +17,7 @@ import { describeQueueModel } from "./queue-model.suite.ts";
 import { describeQueues } from "./queues.suite.ts";
 import { describeReading } from "./reading.suite.ts";
 import { describeWebhookReplays } from "./webhook-replays.suite.ts";
-import { describeSharedHands } from "./webhook-slots.suite.ts";
+import { describeSharedSlots } from "./webhook-slots.suite.ts";
 import { describeWebhooks } from "./webhooks.suite.ts";
 import { ampleRate, type MessagesHarness, World } from "./world.ts";
 
@@ -49,7 +49,7 @@ export const messagesSuites: readonly (readonly [name: string, describe: (world:
   ["orphans", describeOrphans],
   ["webhooks", describeWebhooks],
   ["a webhook's replay", describeWebhookReplays],
-  ["hands for webhooks", describeSharedHands],
+  ["delivery slots of webhooks", describeSharedSlots],
 ];
 
 export function describeMessagesSuite(harness: MessagesHarness): void {

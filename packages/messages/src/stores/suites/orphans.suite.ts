@@ -1,5 +1,5 @@
-// The orphan check: nothing is found in a store that has seen all kinds of traffic, and whatever somebody breaks in the
-// tables by hand is named.
+// The orphan check: nothing is found in a store that has seen all kinds of traffic, and every rule that a
+// statement breaks is named.
 import { describe, expect, test } from "vitest";
 import type { ForgetStep } from "../../ports/housekeeping.ts";
 import { checkAllOrphans, type OrphanReport, orphanCheckNames } from "../../services/check-orphans.ts";
@@ -58,7 +58,7 @@ const inTable =
     text.replaceAll(/\[(\w+)\]/g, (_, name: string) => world.table(name));
 const historyIdOf = (id: string) => `(SELECT history_id FROM [message_history] WHERE client_message_id = '${id}')`;
 
-/** What somebody does by hand, by the name of the rule that it breaks. */
+/** A statement that breaks a rule, by the name of that rule. */
 const breaks: Record<(typeof orphanCheckNames)[number] | "rows_without_mesh", Break> = {
   rows_without_mesh: inTable(`INSERT INTO [topic] (mesh_id, name, post_policy, created_by, created_at)
     VALUES ('mesh-lost', 'x', 'members', 'x', 1)`),
@@ -140,9 +140,9 @@ async function addSubscribers(world: World, name: string, count: number): Promis
 
 /** One world for each rule: this takes a while. */
 export function describeBreaking(world: () => World): void {
-  test.for(Object.entries(breaks))("names %s where somebody breaks it by hand", async ([name, byHand]) => {
+  test.for(Object.entries(breaks))("names %s where a statement has broken it", async ([name, breakRule]) => {
     const members = await fillWorld(world());
-    await world().query(byHand(world(), members));
+    await world().query(breakRule(world(), members));
     const report = await checkWorld(world());
     expect(named(report)).toContain(name);
     const finding = report.checks.find((each) => each.name === name);
@@ -187,7 +187,7 @@ export function describeOrphans(world: () => World): void {
       expect(named(await check())).toEqual([]);
     });
 
-    test("finds nothing where a webhook is told to go through history again, also through what retention removed", async () => {
+    test("finds nothing where a webhook goes through history again, also through what retention removed", async () => {
       await fillWorld(world());
       const { meshId, store, nowMs } = world();
       expect(await store.webhooks.replayFrom(meshId, "ci", 1)).toBe(true);

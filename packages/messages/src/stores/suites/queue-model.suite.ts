@@ -285,7 +285,7 @@ async function play(world: World, steps: readonly Step[], meet: (label: string) 
   await compareEnd(world, model, meet);
 }
 
-/** Whoever leased has written down what became of every lease that was over. */
+/** A lease request has written down what became of every expired lease. */
 async function countRunOut(world: World): Promise<number> {
   const rows = await world.query(`SELECT lease_expires_at FROM ${world.table("queue_message")}
     WHERE mesh_id = '${world.meshId}' AND state = 'leased'`);

@@ -1,11 +1,11 @@
 // Queues for competing consumers: one live lease per message, requests and settlements that can be repeated, leases
-// that run out by the clock alone, parking and reviving.
+// that expire by the clock alone, parking and reviving.
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { StorageError } from "@claudemesh/storage/errors";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { LeaseOutcome, Settlement } from "../../ports/queues.ts";
+import { describeExpiredLeases } from "./expired-leases.suite.ts";
 import { type Consumers, createConsumers } from "./queue-consumers.ts";
-import { describeRunOut } from "./run-out.suite.ts";
 import { noEffects, queue, send, type World } from "./world.ts";
 
 export function describeQueues(world: () => World): void {
@@ -14,7 +14,7 @@ export function describeQueues(world: () => World): void {
   describe("a lease", () => describeLeases(world, consumers));
   describe("settling", () => describeSettling(world, consumers));
   describe("parking", () => describeParking(world, consumers));
-  describe("leases that ran out", () => describeRunOut(world));
+  describe("leases that ran out", () => describeExpiredLeases(world));
 }
 
 function describeCreation(world: () => World, { start, take, lease }: Consumers): void {
@@ -73,7 +73,7 @@ function describeCreation(world: () => World, { start, take, lease }: Consumers)
 }
 
 function describeLeases(world: () => World, { start, take, lease, ack, nack }: Consumers): void {
-  test("hands out messages in history order, each as it was sent, up to its maximum", async () => {
+  test("leases messages in history order, each as it was sent, up to its maximum", async () => {
     const [alice, bob] = await start(3);
     const first = await take(bob, "r1", { max: 2, leaseSeconds: 30 });
     expect(first.clientIds).toEqual(["m1", "m2"]);
@@ -215,7 +215,7 @@ function describeLeases(world: () => World, { start, take, lease, ack, nack }: C
     expect((await take(bob, "r1")).clientIds).toEqual(["m1"]);
   });
 
-  test("that ran out frees its messages for others by the clock alone, in their old places", async () => {
+  test("that expired frees its messages for others by the clock alone, in their old order", async () => {
     const [, bob, carol] = await start(4);
     const first = await take(bob, "r1", { max: 2, leaseSeconds: 30 });
     expect((await take(carol, "r1", { max: 1, leaseSeconds: 300 })).clientIds).toEqual(["m3"]);
@@ -378,7 +378,7 @@ function describeParking(world: () => World, { start, take, lease, nack, parked,
     members = await start(2);
   });
 
-  test("comes after the last delivery: the message is listed and no longer handed out", async () => {
+  test("comes after the last delivery: the message is listed and no longer leased", async () => {
     const [, bob] = members;
     expect(await takeAndNack(bob, "r1")).toEqual([1, 1]);
     expect(await takeAndNack(bob, "r2")).toEqual([2, 2]);
@@ -394,7 +394,7 @@ function describeParking(world: () => World, { start, take, lease, nack, parked,
     expect(await lease(bob, "r4")).toEqual({ type: "empty" });
   });
 
-  test("comes with the end of the last lease too, before anybody has written it down", async () => {
+  test("comes with the end of the last lease too, before that is written down", async () => {
     const [, bob] = members;
     for (const request of ["r1", "r2", "r3"]) {
       await take(bob, request, { leaseSeconds: 30 });
@@ -427,7 +427,7 @@ function describeParking(world: () => World, { start, take, lease, nack, parked,
     expect([third.clientIds, third.nextAfter]).toEqual([["m5"], undefined]);
   });
 
-  test("ends with a revival: available at once, in its old place, with all deliveries before it", async () => {
+  test("ends with a revival: available at once, in its old order, with all deliveries available again", async () => {
     const [alice, bob] = members;
     for (const request of ["r1", "r2", "r3"]) {
       await take(bob, request);
@@ -452,9 +452,9 @@ function describeParking(world: () => World, { start, take, lease, nack, parked,
     const foreign = elsewhere.type === "accepted" ? elsewhere.brokerMessageId : "not accepted";
     for (const request of ["r1", "r2", "r3"]) await takeAndNack(bob, request);
     const [m1 = "", m2 = ""] = (await parked()).items.map((item) => item.broker_message_id);
-    expect(await revive(bob, [m1, foreign, "nobody's"])).toEqual({
+    expect(await revive(bob, [m1, foreign, "unknown"])).toEqual({
       type: "message_not_found",
-      unknown: [foreign, "nobody's"],
+      unknown: [foreign, "unknown"],
     });
     expect((await parked()).clientIds).toEqual(["m1", "m2"]);
     expect(await revive(bob, [m1, m1])).toEqual({ type: "revived", revived: 1 });

@@ -77,7 +77,7 @@ function describeDeliveries(world: () => World): void {
     expect(await unsettled(alice)).toEqual([]);
   });
 
-  test("come to each who asks at the same time as they would to him alone", async () => {
+  test("come to each of the readers that ask at the same time as they would to it alone", async () => {
     const [alice, bob, carol] = await world().threeMembers();
     await world().addTopic("news", [bob, carol]);
     for (const id of ["m1", "m2"]) await world().accept(alice, send(id, topic("news")));
@@ -122,7 +122,7 @@ function describeDeliveries(world: () => World): void {
     expect(clientIds(await unsettled(bob))).toEqual(["m3"]);
   });
 
-  test("are settled by their recipient alone; what was never his is passed over", async () => {
+  test("are settled by their recipient alone; deliveries of others are ignored", async () => {
     const [alice, bob, carol] = await world().threeMembers();
     await world().addTopic("news", [bob, carol]);
     await world().accept(alice, send("m1", topic("news")));

@@ -63,7 +63,7 @@ export function describeSweepUnderLoad(world: () => World): void {
     const brokers = [world().store, await world().openAnother(), await world().openAnother()];
     try {
       await Promise.all(brokers.map((store) => sweepAll({ ...retention, store })));
-      // Whoever met another broker at its work has left the mesh to it.
+      // A sweep that met another broker at work has left the mesh to it.
       await sweepAll({ ...retention, store: world().store });
     } finally {
       sweeping = false;

@@ -1,4 +1,4 @@
-// Receivers that answer when they are told to, and meshes with webhooks for them. No assertions.
+// Receivers that answer when the test lets them, and meshes with webhooks for them. No assertions.
 import type { WebhookTry } from "../../core/webhook-delivery.ts";
 import type { DeliverWebhooksPorts } from "../../services/deliver-webhooks.ts";
 import { send, topic, type World } from "./world.ts";

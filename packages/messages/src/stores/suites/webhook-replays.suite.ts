@@ -25,9 +25,9 @@ export function describeWebhookReplays(world: () => World): void {
     expect(await webhooks().replay(meshId, "none", { limit: 2 }, world().nowMs)).toBeUndefined();
   });
 
-  test("of named deliveries takes those of any end, and leaves alone what is due or in a broker's hands", async () => {
+  test("of named deliveries takes those of any end, and leaves alone what is due or claimed by a broker", async () => {
     const ids = await hooks.createWithDue(4);
-    const [one, two, three] = await hooks.claim({ hands: 3 });
+    const [one, two, three] = await hooks.claim({ slots: 3 });
     if (one === undefined || two === undefined || three === undefined) throw new Error("nothing was due");
     await hooks.settle(one, delivered);
     await hooks.settle(two, parked);
@@ -59,8 +59,8 @@ export function describeWebhookReplays(world: () => World): void {
 
   test("from a history id brings forward what waits, and leaves alone what a broker tries", async () => {
     const [waiting, tried] = await hooks.createWithDue(2);
-    const [first] = await hooks.claim({ hands: 1 });
-    const [second] = await hooks.claim({ hands: 1 });
+    const [first] = await hooks.claim({ slots: 1 });
+    const [second] = await hooks.claim({ slots: 1 });
     if (first === undefined || second === undefined) throw new Error("nothing was due");
     await hooks.settle(first, hooks.later(3_600_000));
     await webhooks().replayFrom(world().meshId, "ci", 1);

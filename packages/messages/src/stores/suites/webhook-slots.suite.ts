@@ -1,5 +1,5 @@
-// How webhooks share a broker's hands, with the store and the service together: receivers that do not answer, or fail,
-// hold up nobody else, however much they have waiting.
+// How webhooks share a broker's delivery slots, with the store and the service together: receivers that do not answer, or fail,
+// hold up no other receiver, however much they have waiting.
 import { beforeEach, expect, test } from "vitest";
 import type { WebhookTry } from "../../core/webhook-delivery.ts";
 import { WebhookDeliveries } from "../../services/deliver-webhooks.ts";
@@ -9,7 +9,7 @@ import type { World } from "./world.ts";
 const refused: WebhookTry = { type: "failed", reason: "ECONNREFUSED" };
 const taken: WebhookTry = { type: "answered", status: 200, retryAfterMs: 0 };
 
-export function describeSharedHands(world: () => World): void {
+export function describeSharedSlots(world: () => World): void {
   let receivers: Receivers;
   let deliveries: WebhookDeliveries;
 
@@ -37,7 +37,7 @@ export function describeSharedHands(world: () => World): void {
   };
   const openOf = (url: string) => receivers.openOf(url);
 
-  test("receivers that do not answer leave a hand for a message of any other webhook, at once", async () => {
+  test("receivers that do not answer leave a slot for a message of any other webhook, at once", async () => {
     await startAway(4, 20);
     const other = await world().startOther("mesh-2");
     const { hook, post } = await startHooks(other);
@@ -48,7 +48,7 @@ export function describeSharedHands(world: () => World): void {
     await other.close();
   });
 
-  test("receivers that fail have one hand each and half of all together, and others have their share", async () => {
+  test("receivers that fail have one slot each and half of all together, and others have their share", async () => {
     const { mesh, urls } = await startAway(20, 10);
     for (let round = 0; round < 3; round++) await answerAll(refused);
     expect(urls.map(openOf).toSorted()).toEqual([...Array(4).fill(0), ...Array(16).fill(1)]);
@@ -59,7 +59,7 @@ export function describeSharedHands(world: () => World): void {
     expect(urls.map(openOf).filter((open) => open > 0)).toHaveLength(16);
   });
 
-  test("receivers that fail come to their turns one after the other, whoever has waited longest first", async () => {
+  test("receivers that fail have their turns one after the other, those first that have waited longest", async () => {
     const { urls } = await startAway(20, 10);
     for (let round = 0; round < 3; round++) await answerAll(refused);
     const passedOver = urls.filter((url) => openOf(url) === 0);
@@ -98,7 +98,7 @@ export function describeSharedHands(world: () => World): void {
     expect(steps).toBeLessThan(40);
   });
 
-  test("what the broker itself broke off fails nobody", async () => {
+  test("a request that the broker itself broke off does not count as a failure of the receiver", async () => {
     await startAway(1, 10);
     await answerAll({ type: "interrupted" });
     expect(openOf("away-0")).toBe(8);

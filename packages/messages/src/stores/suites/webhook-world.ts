@@ -28,7 +28,7 @@ export async function createHooks(world: World) {
     createdBy: owner,
     ...overrides,
   });
-  const create = (given = webhook(), max = 100) => webhooks.create(given, world.nowMs, max);
+  const create = (hook = webhook(), max = 100) => webhooks.create(hook, world.nowMs, max);
   const post = async (name = "builds") => {
     sends += 1;
     const result = await world.accept(member, send(`m${sends}`, topic(name), `body ${sends}`));
@@ -39,10 +39,10 @@ export async function createHooks(world: World) {
     while (await webhooks.writeNext(world.nowMs));
   };
   const terms = (overrides: Partial<ClaimTerms> = {}): ClaimTerms => ({
-    hands: 100,
+    slots: 100,
     perWebhook: 100,
-    inHand: new Map(),
-    failingInHand: 0,
+    slotsInUse: new Map(),
+    failingSlotsInUse: 0,
     leaseMs: 10_000,
     ...overrides,
   });
@@ -56,7 +56,7 @@ export async function createHooks(world: World) {
     create,
     post,
     writeAll,
-    /** The webhook with so many deliveries that are due; their places in history. */
+    /** Creates the webhook with so many deliveries that are due, and returns their history ids. */
     createWithDue: async (count = 1) => {
       await create();
       const ids: number[] = [];

@@ -86,7 +86,7 @@ export function describeWebhooks(world: () => World): void {
       ]);
     });
 
-    test("happens once, whoever does it", async () => {
+    test("happens once, whichever broker does it", async () => {
       await hooks.create();
       for (let n = 0; n < 5; n++) await hooks.post();
       const other = await world().openAnother();
@@ -107,7 +107,7 @@ export function describeWebhooks(world: () => World): void {
       await world().query(`INSERT INTO ${world().table("webhook_delivery")} (${columns}) VALUES ${values.join(", ")}`);
       const next = await hooks.post();
       expect(await webhooks().writeNext(world().nowMs)).toBe(false);
-      const [one] = await hooks.claim({ hands: 1 });
+      const [one] = await hooks.claim({ slots: 1 });
       if (one === undefined) throw new Error("nothing was due");
       await hooks.settle(one, delivered);
       await hooks.writeAll();
@@ -118,7 +118,7 @@ export function describeWebhooks(world: () => World): void {
   describe("a claim", () => {
     test("gives all it takes to try, oldest first, and counts the try", async () => {
       const [historyId] = await hooks.createWithDue(2);
-      const [first, ...rest] = await hooks.claim({ hands: 1 });
+      const [first, ...rest] = await hooks.claim({ slots: 1 });
       expect(rest).toEqual([]);
       expect(first).toMatchObject({
         meshId: world().meshId,
@@ -131,7 +131,7 @@ export function describeWebhooks(world: () => World): void {
       });
     });
 
-    test("is nobody else's until its lease has run out", async () => {
+    test("is claimed by no other broker until its lease has expired", async () => {
       await hooks.createWithDue();
       const other = await world().openAnother();
       expect(await hooks.claim()).toHaveLength(1);
@@ -144,7 +144,7 @@ export function describeWebhooks(world: () => World): void {
     test("gives each delivery to one of many brokers that ask at once", async () => {
       await hooks.createWithDue(20);
       const stores = [webhooks(), (await world().openAnother()).webhooks, (await world().openAnother()).webhooks];
-      const claimed = await Promise.all(stores.map((store) => hooks.claim({ hands: 12 }, store)));
+      const claimed = await Promise.all(stores.map((store) => hooks.claim({ slots: 12 }, store)));
       const ids = claimed.flat().map(({ item }) => item.history_id);
       expect(new Set(ids).size).toBe(ids.length);
       expect(ids.length).toBeGreaterThan(7);
@@ -159,8 +159,8 @@ export function describeWebhooks(world: () => World): void {
       await hooks.writeAll();
       const first = await hooks.claim({ perWebhook: 2 });
       expect(first.map((delivery) => delivery.webhook).toSorted()).toEqual(["busy", "busy", "calm"]);
-      const inHand = new Map([["of-busy", 2]]);
-      expect(await hooks.claim({ perWebhook: 2, inHand })).toEqual([]);
+      const slotsInUse = new Map([["of-busy", 2]]);
+      expect(await hooks.claim({ perWebhook: 2, slotsInUse })).toEqual([]);
     });
 
     test("leaves a webhook's next turn at when its next delivery is due, wherever that comes from", async () => {
@@ -183,12 +183,12 @@ export function describeWebhooks(world: () => World): void {
       expect(await hooks.claim()).toMatchObject([{ attempt: 1, failing: true }]);
     });
 
-    test("finds messages that retention removed expired, tries none of them, and needs no hands for them", async () => {
+    test("finds messages that retention removed expired, tries none of them, and needs no slots for them", async () => {
       const ids = await hooks.createWithDue(3);
       await world().query(`DELETE FROM ${world().table("topic_message")}`);
       const kept = await hooks.post();
       await hooks.writeAll();
-      const claimed = await webhooks().claim(hooks.terms({ hands: 1 }), world().nowMs);
+      const claimed = await webhooks().claim(hooks.terms({ slots: 1 }), world().nowMs);
       expect(claimed).toMatchObject({ claimed: [{ item: { history_id: kept } }], expired: 3 });
       expect(await hooks.list()).toEqual([...ids.map((historyId) => [historyId, "expired"]), [kept, "pending"]]);
     });

@@ -129,13 +129,13 @@ export class World {
   }
 
   async addTopic(name: string, subscribers: readonly string[] = [], postPolicy: PostPolicy = "members"): Promise<void> {
-    await this.store.topics.create(this.meshId, { name, postPolicy, createdBy: "nobody" }, this.nowMs);
+    await this.store.topics.create(this.meshId, { name, postPolicy, createdBy: "former-member" }, this.nowMs);
     for (const pubkey of subscribers) await this.store.topics.subscribe(this.meshId, name, pubkey, this.nowMs);
   }
 
   async addQueue(id: string): Promise<void> {
     await this.query(`INSERT INTO ${this.table("queue")} (mesh_id, id, max_deliveries, created_by, created_at)
-      VALUES ('${this.meshId}', '${id}', 5, 'nobody', 1)`);
+      VALUES ('${this.meshId}', '${id}', 5, 'former-member', 1)`);
   }
 
   accept(sender: string, request: AcceptRequest, overrides: Partial<AcceptPorts> = {}): Promise<AcceptResult> {

@@ -1,5 +1,5 @@
 // The messages suites call meshes and messages by short names; on PostgreSQL both are uuids. The same name is the same
-// uuid everywhere, and whoever has made one can read it back.
+// uuid everywhere, and a test can read the name back.
 import { hash } from "node:crypto";
 
 const namePattern = /^(mesh|broker)-[\x21-\x7e]*$/;

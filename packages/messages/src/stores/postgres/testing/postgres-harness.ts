@@ -47,7 +47,7 @@ export class PostgresHarness implements MessagesHarness {
       CREATE CAST (bigint AS timestamptz) WITH FUNCTION public.time_of(bigint) AS ASSIGNMENT;
       CREATE CAST (integer AS timestamptz) WITH FUNCTION public.time_of(integer) AS ASSIGNMENT;
       CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql
-        AS $$ BEGIN RAISE EXCEPTION 'told to fail'; END $$`);
+        AS $$ BEGIN RAISE EXCEPTION 'made to fail'; END $$`);
     const migrations = [...postgresMembersMigrations(), ...postgresMessagesMigrations()];
     await migratePostgres(this.#pools.common, migrations);
   }

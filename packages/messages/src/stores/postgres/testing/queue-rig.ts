@@ -15,7 +15,7 @@ import type { PostgresHarness } from "./postgres-harness.ts";
 class WaitingPostgres extends Postgres {
   /** Of the last transaction, without that for COMMIT. */
   waits = 0;
-  /** Statements of the last transaction whose answers nobody had when COMMIT was sent. */
+  /** Statements of the last transaction whose answers had not arrived when COMMIT was sent. */
   underway = 0;
 
   override transaction<R>(body: (tx: PostgresTransaction) => Promise<R>, options?: TransactionOptions): Promise<R> {

@@ -40,7 +40,7 @@ export class SqliteHarness implements MessagesHarness {
   failingTrigger(name: string, table: string, condition: string): { create: string; drop: string } {
     return {
       create: `CREATE TRIGGER ${name} BEFORE INSERT ON ${table} WHEN ${condition}
-        BEGIN SELECT RAISE(ABORT, 'told to fail'); END`,
+        BEGIN SELECT RAISE(ABORT, 'made to fail'); END`,
       drop: `DROP TRIGGER ${name}`,
     };
   }

@@ -1,20 +1,20 @@
-// Leases that ran out in great numbers: how many of them one lease looks at, and what it leaves behind. Most are rows without
-// a message, which nobody has to be handed for that.
+// Leases that expired in great numbers: how many of them one lease request scans, and what it leaves behind. Most are rows
+// without a message, because no test here has to lease them.
 import { expect, test } from "vitest";
 import { createConsumers } from "./queue-consumers.ts";
 import type { World } from "./world.ts";
 
-/** In the order in which they ran out. */
-type Ended = { readonly historyId: number; readonly deliveries?: number };
+/** A row of a queue whose lease has expired. */
+type ExpiredRow = { readonly historyId: number; readonly deliveries?: number };
 
-const perLook = 1_000;
+const perScan = 1_000;
 
-export function describeRunOut(world: () => World): void {
+export function describeExpiredLeases(world: () => World): void {
   const { start, take, lease, parked } = createConsumers(world);
   const table = () => world().table("queue_message");
 
-  /** Leases that ended one after the other, the last of them just now. */
-  async function endLeases(ended: readonly Ended[]): Promise<void> {
+  /** Leases that expired one after the other, in the order of the rows, the last of them just now. */
+  async function expireLeases(ended: readonly ExpiredRow[]): Promise<void> {
     const { meshId, nowMs } = world();
     const rows = ended.map(({ historyId, deliveries = 1 }, index) => {
       const endedAtMs = nowMs - ended.length + index + 1;
@@ -28,20 +28,20 @@ export function describeRunOut(world: () => World): void {
       WHERE m.mesh_id = ${table()}.mesh_id AND m.history_id = ${table()}.history_id) WHERE history_id < 1000`);
   }
 
-  const withoutMessage = (count: number, deliveries = 1): Ended[] =>
+  const withoutMessage = (count: number, deliveries = 1): ExpiredRow[] =>
     Array.from({ length: count }, (_, index) => ({ historyId: 1_001 + index, deliveries }));
 
-  /** How many rows are written in each state; those whose lease is over count as run out. */
+  /** How many rows are stored in each state, apart from those whose lease has expired. */
   async function written(): Promise<Record<string, number>> {
     const rows = await world().query(`SELECT state, lease_expires_at FROM ${table()}`);
     const stateOf = ({ state, lease_expires_at }: (typeof rows)[number]) =>
-      state === "leased" && Number(lease_expires_at) <= world().nowMs ? "run_out" : String(state);
+      state === "leased" && Number(lease_expires_at) <= world().nowMs ? "lease_expired" : String(state);
     return Object.fromEntries([...Map.groupBy(rows, stateOf)].map(([state, some]) => [state, some.length]));
   }
 
-  test("are looked at once: what of them is not handed out is ready, and no later lease finds it among them", async () => {
+  test("are scanned once: what is not leased again is ready, and no later request finds it expired", async () => {
     const [alice] = await start(3);
-    await endLeases([{ historyId: 1 }, { historyId: 2 }, { historyId: 3 }, ...withoutMessage(900)]);
+    await expireLeases([{ historyId: 1 }, { historyId: 2 }, { historyId: 3 }, ...withoutMessage(900)]);
     const first = await take(alice, "r1", { max: 1 });
     expect(first.items).toMatchObject([{ client_message_id: "m1", deliveries: 2 }]);
     expect(await written()).toEqual({ leased: 1, ready: 902 });
@@ -49,27 +49,27 @@ export function describeRunOut(world: () => World): void {
     expect(await written()).toEqual({ leased: 2, ready: 901 });
   });
 
-  test("are looked at a thousand at a time, first those that ran out first; the others come with the next lease", async () => {
+  test("are scanned a thousand at a time, first those that expired first; the next request scans the others", async () => {
     const [alice] = await start(2);
-    await endLeases([{ historyId: 2 }, ...withoutMessage(perLook - 1), { historyId: 1 }]);
+    await expireLeases([{ historyId: 2 }, ...withoutMessage(perScan - 1), { historyId: 1 }]);
     expect((await take(alice, "r1", { max: 1 })).clientIds).toEqual(["m2"]);
-    expect(await written()).toEqual({ leased: 1, ready: perLook - 1, run_out: 1 });
+    expect(await written()).toEqual({ leased: 1, ready: perScan - 1, lease_expired: 1 });
     expect((await take(alice, "r2", { max: 1 })).clientIds).toEqual(["m1"]);
-    expect(await written()).toEqual({ leased: 2, ready: perLook - 1 });
+    expect(await written()).toEqual({ leased: 2, ready: perScan - 1 });
   });
 
-  test("after their last delivery hide nothing that may be handed out again, however many they are", async () => {
+  test("after their last delivery hide nothing that may be leased again, however many they are", async () => {
     const [alice] = await start(1);
-    await endLeases([...withoutMessage(2 * perLook, 3), { historyId: 1 }]);
+    await expireLeases([...withoutMessage(2 * perScan, 3), { historyId: 1 }]);
     expect((await take(alice, "r1", { max: 1 })).clientIds).toEqual(["m1"]);
-    expect(await written()).toEqual({ leased: 1, parked: 2 * perLook });
+    expect(await written()).toEqual({ leased: 1, parked: 2 * perScan });
     expect(await lease(alice, "r2")).toEqual({ type: "empty" });
   });
 
-  test("after their last delivery are listed as parked, however many ran out before them", async () => {
+  test("after their last delivery are listed as parked, however many expired before them", async () => {
     await start(2);
-    await endLeases([
-      ...withoutMessage(perLook + 500, 2),
+    await expireLeases([
+      ...withoutMessage(perScan + 500, 2),
       { historyId: 2, deliveries: 3 },
       { historyId: 1, deliveries: 3 },
     ]);
@@ -78,7 +78,7 @@ export function describeRunOut(world: () => World): void {
       { client_message_id: "m2", deliveries: 3, parked_at: world().nowMs - 1 },
     ]);
     expect((await parked(2, 1)).clientIds).toEqual([]);
-    // A listing writes down what it would have to read again each time, and leaves alone what it can hold.
-    expect(await written()).toEqual({ ready: perLook, run_out: 502 });
+    // A listing writes down expired leases only where there are more than one scan can read.
+    expect(await written()).toEqual({ ready: perScan, lease_expired: 502 });
   });
 }
