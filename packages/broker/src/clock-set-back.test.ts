@@ -12,7 +12,7 @@ import { WebhookReceiver } from "../../../tests/support/webhook-receiver.ts";
 
 const twoDaysMs = 2 * 86_400_000;
 
-/** Two clocks of one host, told by hand. */
+/** Two clocks of one host, which the test sets. */
 function hostTime(startMs = Date.now()) {
   let wallMs = startMs;
   let monotonicMs = 0;

@@ -1,4 +1,4 @@
-// Where a broker's settings come from, which one wins, and what a wrong one is told.
+// Where a broker's settings come from, which one wins, and the message for a wrong one.
 import { chmodSync, chownSync, lchownSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -202,16 +202,16 @@ describe("the settings file", () => {
   });
 
   test("is not obeyed in a folder where others could exchange it", () => {
-    const place = mkdtempSync(join(folder, "open-"));
-    const found = join(place, "broker.toml");
+    const folderOfConfig = mkdtempSync(join(folder, "open-"));
+    const found = join(folderOfConfig, "broker.toml");
     writeFileSync(found, 'listen = "127.0.0.1:0"', { mode: 0o600 });
     for (const mode of [0o777, 0o703]) {
-      chmodSync(place, mode);
+      chmodSync(folderOfConfig, mode);
       expect(refusalOf(() => chooseConfigFile(undefined, found))).toContain("others may put another file in its place");
       expect(chooseConfigFile(found)).toBe(found);
     }
     for (const mode of [0o1777, 0o775, 0o700]) {
-      chmodSync(place, mode);
+      chmodSync(folderOfConfig, mode);
       expect(chooseConfigFile(undefined, found)).toBe(found);
     }
   });

@@ -1,5 +1,5 @@
-// What a broker can be told, once: each option's flag, environment variable and broker.toml key, in that order of
-// precedence. Read in one place at start and passed down.
+// The options of a broker: each option's flag, environment variable and broker.toml key, in that order of precedence.
+// They are read here once at start and passed down.
 import { lstatSync, readFileSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import process from "node:process";
@@ -39,7 +39,7 @@ export type BrokerConfig = {
   readonly redisUrl: string | undefined;
   /** New sends pass while Redis is away, instead of being refused. */
   readonly limiterOpen: boolean;
-  /** Undefined: beside the SQLite file, or ./broker.admin-token. */
+  /** Where it is undefined: beside the SQLite file, or ./broker.admin-token. */
   readonly adminTokenFile: string | undefined;
   /** How often deliveries are looked for whose signal from another broker was lost; goes with PostgreSQL. */
   readonly deliverySweepSeconds: number | undefined;
@@ -48,7 +48,7 @@ export type BrokerConfig = {
   readonly commitRateLimit: RateLimit;
   readonly inlineBytes: number;
   readonly dedupe: DedupeParameters;
-  /** Undefined days: messages are kept for ever. */
+  /** Where days are undefined, messages are kept for ever. */
   readonly messageRetention: { readonly days: number | undefined };
   /** Minutes after midnight, UTC, from when on the store is looked through each night; undefined: never. */
   readonly nightlyCheck: { readonly minute: number | undefined };
@@ -83,7 +83,7 @@ type Option<T> = {
   readonly flag: string;
   readonly key: string;
   readonly env: string;
-  /** Undefined: the option may be absent. */
+  /** Undefined where the option may be absent. */
   readonly fallback: string | undefined;
   readonly expects: string;
   readonly parse: (text: string) => T | undefined;
@@ -397,7 +397,7 @@ function parsePublicUrl(text: string): string | undefined {
 function parseStore(text: string): StoreConfig | undefined {
   if (text.startsWith("sqlite:") && text.length > 7) return { kind: "sqlite", path: text.slice(7) };
   const url = parseUrl(text, ["postgres:", "postgresql:"]);
-  // The server would take the user's name for a database that is not named, which nobody means.
+  // The server would take the user's name for a database that is not named, which is never meant.
   return url === undefined || url.pathname.length < 2 ? undefined : { kind: "postgres", url: text };
 }
 
@@ -454,12 +454,12 @@ function parseNightlyCheck(text: string): BrokerConfig["nightlyCheck"] | undefin
 
 const dayMs = 86_400_000;
 
-/** Undefined: for ever. */
+/** Undefined means for ever. */
 export function dedupeRetentionMs({ dedupe }: Pick<BrokerConfig, "dedupe">): number | undefined {
   return dedupe.mode === "permanent" ? undefined : dedupe.dedupe_retention_days * dayMs;
 }
 
-/** Undefined: for ever. */
+/** Undefined means for ever. */
 export function messageRetentionMs({ messageRetention }: Pick<BrokerConfig, "messageRetention">): number | undefined {
   return messageRetention.days && messageRetention.days * dayMs;
 }

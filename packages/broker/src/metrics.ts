@@ -28,13 +28,13 @@ export type BrokerMetrics = {
   readonly committed: (verdict: string) => void;
   /** A sync frame was pushed, with the state of so many entities. */
   readonly synced: (entities: number) => void;
-  /** A connection was told that its session is another's. */
+  /** A connection was notified that another connection holds its session. */
   readonly sessionRevoked: () => void;
   readonly contentType: string;
   readonly render: () => Promise<string>;
 };
 
-/** What is asked when somebody looks. */
+/** Read when the metrics are scraped. */
 export type MetricSources = {
   readonly counts: () => BackendCounts;
   /** Members' connections to this broker. */

@@ -1,4 +1,4 @@
-// A secret that homes rely on is on disk before anybody hears of it.
+// A secret that homes rely on is on disk before it is used.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// Where clients are told to find a broker. A broker that listens on every address of its host must not say so: 0.0.0.0
+// The address at which clients find a broker. A broker that listens on every address of its host must not say so: 0.0.0.0
 // means another host to each that reads it.
 import { networkInterfaces } from "node:os";
 

@@ -31,8 +31,8 @@ describe.skipIf(redis === undefined)("brokers on one PostgreSQL", () => {
     const peer = await alice.connect("client");
     expect((await alice.call("GET", "/health")).body.brokers).toEqual([one]);
     const second = await start(two);
-    const told = await peer.next((frame) => frame.type === "brokers_changed");
-    expect(told).toEqual({ type: "brokers_changed", brokers: [one, two] });
+    const pushed = await peer.next((frame) => frame.type === "brokers_changed");
+    expect(pushed).toEqual({ type: "brokers_changed", brokers: [one, two] });
     const other = await alice.connect("client");
     expect((await other.request("mesh.health")).body.brokers).toEqual([one, two]);
     await second.stop();

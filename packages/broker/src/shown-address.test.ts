@@ -1,4 +1,4 @@
-// What of an address may be seen by whoever reads a log, a terminal or the output of a script.
+// What of an address may appear in a log, a terminal or the output of a script.
 import { createServer } from "node:net";
 import { RedisConnection } from "@claudemesh/messages/redis";
 import { describe, expect, onTestFinished, test } from "vitest";

@@ -1,9 +1,9 @@
 // Addresses of servers as they may be shown, in the log, in the ready line and in errors: a password can stand in more
-// than one place of them.
+// than one part of them.
 
 /**
- * Scheme, host and database of an address; what is no address and has no place for a secret as it is. Undefined where
- * it cannot be told which part is which: a password with unencoded characters reads as a host, a port or a path.
+ * Scheme, host and database of an address; what is no address and has no part for a secret as it is. Undefined where
+ * the parts cannot be distinguished: a password with unencoded characters reads as a host, a port or a path.
  */
 export function withoutSecret(text: string): string | undefined {
   const isAddress = text.includes("://");

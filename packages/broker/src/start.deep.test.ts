@@ -28,7 +28,7 @@ afterEach(() => {
 });
 
 describe("a start", () => {
-  test("says where it serves, and serves health and readiness to anybody", async () => {
+  test("says where it serves, and serves health and readiness to any caller", async () => {
     const broker = await startTestBroker();
     expect(broker.url).toMatch(/^http:\/\/127\.0\.0\.1:[1-9][0-9]*$/);
     expect(await callBroker(broker.url, "GET", "/healthz")).toMatchObject({ status: 200, body: { status: "ok" } });
@@ -137,7 +137,7 @@ describe("a stop", () => {
 
   test("closes also sockets that have not said hello", async () => {
     const broker = await startTestBroker();
-    const { socket, heard } = await upgradeByHand(broker.url);
+    const { socket, heard } = await upgradeRawSocket(broker.url);
     await heard("101 Switching Protocols");
     const stopped = broker.stop();
     await heard("stopping");
@@ -147,7 +147,7 @@ describe("a stop", () => {
 
   test("does not wait for a peer that never answers the close", async () => {
     const broker = await startTestBroker();
-    const { socket, heard } = await upgradeByHand(broker.url);
+    const { socket, heard } = await upgradeRawSocket(broker.url);
     await heard("101 Switching Protocols");
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const stopped = broker.stop();
@@ -258,7 +258,7 @@ describe("a kill", () => {
       status: 200,
       body: { duplicate: true, history_available: true, history_id: 1, broker_message_id: stored?.broker_message_id },
     });
-    // Nobody was told, and still it is delivered.
+    // No connection was woken, and still it is delivered.
     const pushed = await (await bob.connect()).nextPush();
     expect(pushed).toMatchObject({ client_message_id: "m1", broker_message_id: stored?.broker_message_id });
   });
@@ -300,7 +300,7 @@ describe("a kill", () => {
 });
 
 describe("a store that fails", () => {
-  test("before the commit: unavailable and worth a retry, nothing consumed, nobody pushed to", async () => {
+  test("before the commit: unavailable and worth a retry, nothing consumed, nothing pushed", async () => {
     const broker = await startTestBroker({ env: { CLAUDEMESH_FAILPOINTS: "accept.before_commit@1=error" } });
     const alice = await createTestMesh(broker);
     const peer = await alice.connect();
@@ -335,8 +335,8 @@ function topicSend(clientMessageId: string, topic: string) {
   return { client_message_id: clientMessageId, destination: { kind: "topic", ref: topic }, body: "to all" };
 }
 
-/** A WebSocket by hand: it hears everything and never answers, not even a close. */
-async function upgradeByHand(url: string) {
+/** A WebSocket without a library: it hears everything and never answers, not even a close. */
+async function upgradeRawSocket(url: string) {
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   onTestFinished(() => void socket.destroy());
   let text = "";

@@ -44,7 +44,7 @@ import { registerDescription } from "./transport/openapi.ts";
 import { attachSocketServer } from "./transport/socket-server.ts";
 
 export type RunningBroker = {
-  /** http://host:port or https://host:port; WebSockets connect to the same place. */
+  /** http://host:port or https://host:port; WebSockets connect to the same address. */
   readonly url: string;
   /** What invites say: `--public-url`, else the address above, or one of this host that others can reach. */
   readonly publicUrl: string;
@@ -69,7 +69,7 @@ const connectionsWaitingMax = 4_096;
 const limiterSweepIntervalMs = 10_000;
 const limiterSweepRows = 5_000;
 const stopGraceMs = 8_000;
-/** Between looks for commits that nobody was told of, where no other broker can have made them. */
+/** Between checks for commits whose notice was lost, where no other broker can have made them. */
 const lookIntervalMs = 5_000;
 
 /** How often a broker says that it lives: to the others on its store, or to its own next start. */
@@ -79,7 +79,7 @@ const announceAloneMs = 30_000;
 export type StartBrokerOptions = {
   /** How long a stop leaves HTTP connections open for what is on its way to them. */
   readonly lingerMs?: number;
-  /** What time is told from, where the store is this broker's alone; the system's own where absent. */
+  /** The clocks to use, where the store is this broker's alone; the system's own where absent. */
   readonly time?: TimeSources;
 };
 
@@ -93,7 +93,7 @@ export async function startBroker(config: BrokerConfig, options: StartBrokerOpti
   let registrar: BrokerRegistrar | undefined;
   let directory: BrokerDirectory | undefined;
   try {
-    const { adminTokenFile, place } = backend;
+    const { adminTokenFile, location } = backend;
     const key = brokerKeyOf(backend.brokerSeed);
     const { nowMs } = backend;
     const nextId = createUuidV7Generator({ nowMs, randomBytes });
@@ -132,7 +132,7 @@ export async function startBroker(config: BrokerConfig, options: StartBrokerOpti
       brokerUrls: announced.urls,
     });
     await announced.start();
-    const { url, reloadTls, stop } = await serve(broker, { place, lingerMs, strangers });
+    const { url, reloadTls, stop } = await serve(broker, { location, lingerMs, strangers });
     broker.watchers.start(backend.sideBySide?.sweepIntervalMs ?? lookIntervalMs);
     const { leave } = joined;
     return {
@@ -140,7 +140,7 @@ export async function startBroker(config: BrokerConfig, options: StartBrokerOpti
       publicUrl: broker.publicUrl(),
       adminTokenFile,
       brokerKey: key.publicKey,
-      storePath: place,
+      storePath: location,
       reloadTls,
       hasMesh: async (meshId) => (await broker.members.findMesh(meshId))?.id === meshId,
       stop: async () => {
@@ -290,9 +290,9 @@ function createContext(
 
 type Serving = Pick<RunningBroker, "url" | "reloadTls" | "stop">;
 
-type ServingOptions = { readonly place: string; readonly lingerMs: number; readonly strangers: Strangers };
+type ServingOptions = { readonly location: string; readonly lingerMs: number; readonly strangers: Strangers };
 
-async function serve(broker: WiredBroker, { place, lingerMs, strangers }: ServingOptions): Promise<Serving> {
+async function serve(broker: WiredBroker, { location, lingerMs, strangers }: ServingOptions): Promise<Serving> {
   const { log, config } = broker;
   const tls = readTlsIdentity(config);
   if (tls !== undefined) broker.setTls(tls);
@@ -328,7 +328,7 @@ async function serve(broker: WiredBroker, { place, lingerMs, strangers }: Servin
   broker.setUrl(url);
   sayWhatInvitesSay(broker);
   const { publicKey: broker_key } = broker.key;
-  log.info({ event: "listening", url, store: place, config: config.configFile, broker_key }, "the broker serves");
+  log.info({ event: "listening", url, store: location, config: config.configFile, broker_key }, "the broker serves");
   warnOfClearText(broker);
   const background = startBackgroundWork(broker);
   const sweep = setInterval(() => {
@@ -367,7 +367,7 @@ function explainListening(error: unknown, { listen }: BrokerConfig): unknown {
   if (problem === undefined) return error;
   const advice = "Choose another with --listen; port 0 picks a free one.";
   const message = `Cannot listen on ${listen.host}:${listen.port}: ${problem}. ${advice}`;
-  // The code stays: whoever starts a broker where nobody named a port tries another one.
+  // The code stays: a caller that starts a broker on a port of its own choice tries another one.
   return Object.assign(new Error(message, { cause: error }), { code });
 }
 
@@ -388,11 +388,11 @@ function sayWhatInvitesSay({ config, log, publicUrl }: BrokerContext): void {
   log.warn({ event: "no_public_url", public_url: publicUrl() }, advice);
 }
 
-/** Members prove themselves all the same; what they say then, tokens and invites are anybody's to read. */
+/** Members prove themselves all the same; but what they say then, tokens and invites can be read on the way. */
 function warnOfClearText({ log, publicUrl }: BrokerContext): void {
   if (!isInClear(publicUrl())) return;
   const advice =
-    "whoever is on the way reads and changes what members say; give --tls-cert, or put TLS in front and name it in --public-url";
+    "others on the network can read and change what members say; give --tls-cert, or put TLS in front and name it in --public-url";
   log.warn({ event: "no_tls", public_url: publicUrl() }, advice);
 }
 

@@ -1,6 +1,6 @@
 // Failures of the store as callers see them. A full disk and a store that is away are worth retrying; nothing was
-// consumed unless the commit had returned. A store that is there and refuses a row or a statement is a fault of ours, or of
-// whoever changed its tables, and is not called away.
+// consumed unless the commit had returned. A store that is there and refuses a row or a statement is a fault of this
+// program, or of a change to its tables, and is not reported as being away.
 import { asMeshError } from "@claudemesh/http/server";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { isRefusal, StorageError } from "@claudemesh/storage/errors";

@@ -1,4 +1,4 @@
-// A broker with a certificate: clients that trust it come in over HTTPS and WSS, and it shows a new one when told to.
+// A broker with a certificate: clients that trust it come in over HTTPS and WSS, and it shows a new one after a reload.
 import { once } from "node:events";
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
@@ -48,7 +48,7 @@ function suiteWith(url: string, suite: string): Promise<string | undefined> {
 }
 
 describe("a broker with --tls-cert and --tls-key", () => {
-  test("serves HTTPS and WSS to who trusts its certificate, and to nobody in clear", async () => {
+  test("serves HTTPS and WSS to clients that trust its certificate, and to none in clear", async () => {
     const folder = makeTemporaryFolder();
     const { cert, key } = makeCertificate(folder, "first");
     const broker = await startTestBroker({ folder, flags: { "tls-cert": cert, "tls-key": key } });

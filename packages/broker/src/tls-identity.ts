@@ -6,7 +6,7 @@ import { createSecureContext } from "node:tls";
 import type { TlsIdentity } from "@claudemesh/http/server";
 import { type BrokerConfig, BrokerConfigError } from "./config.ts";
 
-/** Undefined: plain HTTP. */
+/** Undefined where the broker serves plain HTTP. */
 export function readTlsIdentity({ tlsCert, tlsKey }: BrokerConfig): TlsIdentity | undefined {
   if (tlsCert === undefined && tlsKey === undefined) return undefined;
   if (tlsCert === undefined || tlsKey === undefined) {

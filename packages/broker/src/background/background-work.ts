@@ -1,6 +1,6 @@
-// What goes on beside requests in every broker: the full-text index and the rate counters follow history, webhooks are
-// told of it, what a revocation or a registration left unfinished is finished, what is old goes, and each night the
-// store is looked through. Safe on any number of brokers at once.
+// What goes on beside requests in every broker: the full-text index and the rate counters follow history, webhooks
+// are sent its messages, unfinished revocations and registrations are finished, what is old is removed, and each night the
+// store is checked. Safe on any number of brokers at once.
 import { endUnfinishedMemberships } from "@claudemesh/messages/services/end-membership";
 import type { BrokerContext } from "../context.ts";
 import { startNightly } from "./nightly.ts";

@@ -1,4 +1,4 @@
-// A broker's row among those of its store: renewed, read, told of when the list changes, and withdrawn.
+// A broker's row among those of its store: renewed, read, announced when the list changes, and withdrawn.
 import { brokersListedMax } from "@claudemesh/members/ports/brokers";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { BrokerDirectory } from "./broker-directory.ts";
@@ -62,7 +62,7 @@ test("the row is a lease that outlives two renewals that fail", async () => {
   await brokers.stop();
 });
 
-test("a change of the list is told once, and a stop takes the row back", async () => {
+test("a change of the list is announced once, and a stop removes the row", async () => {
   const { brokers, changes, set, withdrawn, announced } = directory();
   await brokers.start();
   expect([brokers.urls(), changes]).toEqual([["https://a"], []]);

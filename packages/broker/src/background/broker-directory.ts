@@ -1,5 +1,5 @@
 // This broker's row among the brokers of its store: renewed at intervals, so that it ends with the broker, and read together
-// with those of the others. Who is told of a change of the list is decided by the caller.
+// with those of the others. The caller decides who is notified when the list changes.
 // Why: docs/decisions/0143.
 import type { BrokersStore } from "@claudemesh/members/ports/brokers";
 

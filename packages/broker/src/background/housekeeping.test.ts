@@ -114,20 +114,20 @@ test("a pass that fails is over, and the next one begins anew", async () => {
     housekeeping: {
       ...store.housekeeping,
       sweepMesh: (...given) => {
-        if (failing) return Promise.reject(new Error("told to fail"));
+        if (failing) return Promise.reject(new Error("made to fail"));
         return store.housekeeping.sweepMesh(...given);
       },
     },
   });
   await withHousekeeping(async ({ housekeeping }) => {
-    await expect(passOnce(housekeeping)).rejects.toThrow("told to fail");
-    await expect(passOnce(housekeeping)).rejects.toThrow("told to fail");
+    await expect(passOnce(housekeeping)).rejects.toThrow("made to fail");
+    await expect(passOnce(housekeeping)).rejects.toThrow("made to fail");
     failing = false;
     await passOnce(housekeeping);
   }, faulty);
 });
 
-test("whoever asks while a check or a sweep runs gets what that one finds", async () => {
+test("a caller that asks while a check or a sweep runs gets what that one finds", async () => {
   await withHousekeeping(async ({ housekeeping, metrics }) => {
     const [first, second] = await Promise.all([housekeeping.checkNow(), housekeeping.checkNow()]);
     expect(second).toBe(first);
@@ -139,7 +139,7 @@ test("whoever asks while a check or a sweep runs gets what that one finds", asyn
   });
 });
 
-test("a stop ends a check that somebody waits for, after its next step", async () => {
+test("a stop ends a check that a caller waits for, after its next step", async () => {
   await withHousekeeping(async ({ housekeeping }) => {
     const asked = housekeeping.checkNow();
     housekeeping.stop();

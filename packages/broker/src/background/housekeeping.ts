@@ -1,5 +1,5 @@
 // Keeping this broker's store in order: sweeping and looking for orphans, at a rest beside the accepts or at once for
-// whoever asks. What goes and what fits is decided in the packages whose tables they are.
+// callers. What goes and what fits is decided in the packages whose tables they are.
 
 import type { MessagesStore } from "@claudemesh/messages/ports";
 import { checkOrphans, type OrphanReport } from "@claudemesh/messages/services/check-orphans";
@@ -11,7 +11,7 @@ import type { BrokerMetrics } from "../metrics.ts";
 import { type Pace, runPaced } from "./run-paced.ts";
 import { addSwept, type SweepEverythingPorts, type Swept, sweepEverything } from "./sweep-everything.ts";
 
-/** Beside the accepts, and for somebody who waits. */
+/** Runs beside the accepts, while a caller waits for it. */
 const restPartsBeside = 9;
 const restPartsAsked = 1;
 /** Who has looked at a mesh within this time has done so in the same night. */
@@ -67,7 +67,7 @@ export class Housekeeping {
     return sweepEverything(this.#sweepPorts(), { forgetting });
   }
 
-  /** From beginning to end. Whoever asks while one runs gets what that one finds. */
+  /** From beginning to end. A caller that asks while a check runs gets what that check finds. */
   sweepNow(): Promise<Swept> {
     this.#sweeping ??= this.#sweepAll().finally(() => {
       this.#sweeping = undefined;
@@ -84,7 +84,7 @@ export class Housekeeping {
     return total;
   }
 
-  /** All meshes, from beginning to end. Whoever asks while one runs gets what that one finds. */
+  /** All meshes, from beginning to end. A caller that asks while a sweep runs gets what that sweep finds. */
   checkNow(): Promise<OrphanReport> {
     this.#checking ??= this.#check(restPartsAsked).finally(() => {
       this.#checking = undefined;

@@ -27,7 +27,7 @@ test("it runs once each night within the hour, goes on after a failure, and ends
     random: () => 0.5,
     run: async () => {
       began.push((Date.now() - midnight) / hourMs);
-      if (began.length === 1) throw new Error("told to fail");
+      if (began.length === 1) throw new Error("made to fail");
     },
     onFailure: (error) => failures.push(error),
   });
@@ -37,7 +37,7 @@ test("it runs once each night within the hour, goes on after a failure, and ends
     expect(hour - night * 24).toBeGreaterThanOrEqual(3.5);
     expect(hour - night * 24).toBeLessThan(4);
   }
-  expect(failures).toEqual([new Error("told to fail")]);
+  expect(failures).toEqual([new Error("made to fail")]);
   await nightly.stop();
   await vi.advanceTimersByTimeAsync(3 * 24 * hourMs);
   expect(began).toHaveLength(3);

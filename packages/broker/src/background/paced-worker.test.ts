@@ -57,14 +57,14 @@ test("a long step is followed by a longer rest, up to a second", async () => {
   await stopping;
 });
 
-test("a failure is told, and the worker tries again later", async () => {
+test("a failure is reported, and the worker tries again later", async () => {
   const step = vi
     .fn<() => Promise<boolean>>()
-    .mockRejectedValueOnce(new Error("told to fail"))
+    .mockRejectedValueOnce(new Error("made to fail"))
     .mockResolvedValue(false);
   const { worker, failures } = startWorker(step);
   await vi.advanceTimersByTimeAsync(1_000);
-  expect(failures).toEqual([new Error("told to fail")]);
+  expect(failures).toEqual([new Error("made to fail")]);
   expect(step).toHaveBeenCalledTimes(1);
   await vi.advanceTimersByTimeAsync(5_000);
   expect(step).toHaveBeenCalledTimes(2);

@@ -24,7 +24,7 @@ export async function runPaced<Step, Result>(
     if (done === true) return value;
     onStep(value);
     const restMs = restAfterMs(performance.now() - startedAtMs, pace.restParts);
-    // Also without a rest, whoever waits for this thread comes first.
+    // Also without a rest, other work that waits for this thread comes first.
     await (pace.restParts === 0 ? nextTurn() : sleep(restMs, undefined, { ref: false }));
   }
 }

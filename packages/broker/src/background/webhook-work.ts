@@ -1,5 +1,5 @@
-// Webhooks in a running broker: paces their delivery, forgets what is long settled, and hands a stop on to what is under
-// way. What to deliver and what becomes of it is decided in the messages package.
+// Webhooks in a running broker: paces their delivery, forgets what was settled long ago, and passes a stop on to requests
+// that are under way. The messages package decides what to deliver and what becomes of it.
 import { WebhookDeliveries } from "@claudemesh/messages/services/deliver-webhooks";
 import type { BrokerContext } from "../context.ts";
 import { postWebhook } from "../webhooks/post-webhook.ts";
@@ -13,7 +13,7 @@ const prunedPerStep = 1_000;
 const settledKeptMs = 7 * 86_400_000;
 /** Between the end of a try and its settlement being written, at the very most. */
 const settlingMs = 5_000;
-/** How long a request may go on after the broker was told to stop. */
+/** How long a request may go on after a stop of the broker has begun. */
 const stopGraceMs = 5_000;
 
 export function startWebhooks(broker: BrokerContext): { readonly stop: () => Promise<void> } {

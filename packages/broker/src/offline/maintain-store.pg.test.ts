@@ -34,7 +34,7 @@ describe.skipIf(database === undefined)("a PostgreSQL store", () => {
     expect(report.checks.filter(({ found }) => found > 0)).toMatchObject([{ name: "fence_without_member", found: 1 }]);
   });
 
-  test("is backed up with pg_dump into a private file: the command is told, without the password", async () => {
+  test("is backed up with pg_dump into a private file: the command is reported, without the password", async () => {
     const secret = {
       kind: "postgres",
       url: "postgres://mesh:pass'word@db:5433/mesh?sslmode=require&password=hunter2",

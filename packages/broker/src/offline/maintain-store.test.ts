@@ -118,7 +118,7 @@ test("a backup is one moment of the store in a private file, which a broker can 
   expect((await alice.send("m1", bob)).body).toMatchObject({ duplicate: true, history_id: 1 });
 });
 
-test("what a migration would do is told without doing it, and is done once", async () => {
+test("what a migration would do is reported without doing it, and is done once", async () => {
   const store = { kind: "sqlite", path: join(makeTemporaryFolder(), "new", "broker.db") } as const;
   const planned = await migrateStore(store, { dryRun: true });
   expect(planned.map(({ package: name, number }) => `${name}/${number}`)).toContain("messages/3");

@@ -40,7 +40,7 @@ export async function proveStore(store: StoreConfig): Promise<SurfaceProof> {
 export function sweepStore(config: Pick<BrokerConfig, "store" | "dedupe" | "messageRetention">): Promise<Swept> {
   return withOfflineStore(config.store, "change", async ({ messages, spaces }) => {
     const ports = {
-      // A limiter's window may be longer than anybody knows here, and its broker sweeps it every few seconds.
+      // A limiter's window may be longer than is known here, and its broker sweeps it every few seconds.
       store: { ...messages, sweepLimiter: async () => 0 },
       nowMs: Date.now,
       messageRetentionMs: messageRetentionMs(config),
@@ -125,6 +125,6 @@ function pgDumpCommand(url: string, target: string): string {
   for (const name of ["password", "sslpassword"]) shown.searchParams.delete(name);
   const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
   const schemas = "--schema=mesh --schema=claudemesh";
-  // The dump holds bodies and webhooks' secrets, and pg_dump makes files that everybody can read.
+  // The dump holds bodies and webhooks' secrets, and pg_dump makes files that all users can read.
   return `(umask 077; pg_dump --format=custom ${schemas} --file=${quote(target)} ${quote(shown.href)})`;
 }

@@ -1,5 +1,5 @@
 // A broker's store without a broker, for commands that look after it. A SQLite file can be read while a broker serves on
-// it, and is changed only by whoever holds its lock; PostgreSQL takes any number of either.
+// it, and is changed only by the process that holds its lock; PostgreSQL takes any number of either.
 // Why: docs/decisions/0033.
 import type { MembersStore } from "@claudemesh/members/ports";
 import { createPostgresMembersStore } from "@claudemesh/members/postgres";
@@ -96,7 +96,7 @@ function openExisting(path: string): Sqlite {
   }
 }
 
-/** Nobody else changes the file meanwhile. */
+/** No other process changes the file meanwhile. */
 export async function withLock<T>(path: string, use: () => Promise<T>): Promise<T> {
   refuseForeignFile(path);
   let lock: InstanceLock;

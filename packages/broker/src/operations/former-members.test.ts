@@ -1,4 +1,4 @@
-// A member that was revoked where this broker was not told, as through another broker while no signal passes: its
+// A member that was revoked where this broker was not notified, as through another broker while no signal passes: its
 // connections are open, and nothing that it writes is taken.
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";

@@ -127,8 +127,8 @@ export const handlers: { readonly [Name in OperationName]: Handler<Name> } = {
 
   "topic.subscribe": async (broker, { member }, input: TopicInput) => {
     const name = checkName(input.name, "name");
-    const found = await broker.messages.topics.subscribe(member.meshId, name, member.pubkey, broker.nowMs());
-    if (!found) throw topicNotFound(name);
+    const exists = await broker.messages.topics.subscribe(member.meshId, name, member.pubkey, broker.nowMs());
+    if (!exists) throw topicNotFound(name);
     return ok({ name, subscribed: true });
   },
 

@@ -1,4 +1,4 @@
-// What of a mesh needs somebody to look at it, as this broker knows: bounded numbers, and the first names of each.
+// What in a mesh needs attention from a person, as far as this broker knows: bounded numbers, and the first names of each.
 
 import { onceStateAt } from "@claudemesh/protocol/registrar/once-state";
 import type { EmptyInput } from "@claudemesh/protocol/wire/operations";

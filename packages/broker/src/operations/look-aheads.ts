@@ -10,10 +10,10 @@ import type { Caller } from "./handler.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Undefined: there is nothing that a store could be asked for. The input is not validated yet. Never throws. */
+/** Undefined where there is nothing to read ahead. The input is not validated yet. Never throws. */
 export type LookAhead = (meshId: string, input: Fields) => Pick<Caller, "lookUp"> | undefined;
 
-/** Undefined: the operation begins nothing early. */
+/** Undefined where the operation reads nothing ahead. */
 export function lookAheadOf(
   { messages, nowMs }: Pick<BrokerContext, "messages" | "nowMs">,
   name: OperationName,

@@ -16,7 +16,7 @@ async function start(env: Record<string, string> = {}): Promise<Record<"alice" |
 const revoke = (owner: TestMember, { pubkey }: TestMember) => owner.call("DELETE", `/members/${pubkey}`);
 
 describe("revoking a member", () => {
-  test("is for owners, once; again it is done already; nobody is not found; the last owner stays", async () => {
+  test("is for owners, once; again it is done already; an unknown member is not found; the last owner stays", async () => {
     const { alice, bob, carol } = await start();
     expect(await revoke(carol, bob)).toMatchObject({ status: 403, body: { error: "forbidden" } });
     const revoked = { status: 200, body: { pubkey: bob.pubkey, revoked: true } };
@@ -49,7 +49,7 @@ describe("revoking a member", () => {
     expect((await bystander.request("topic.list")).status).toBe(200);
     const gone = await bystander.next((frame) => frame.type === "destination_gone");
     expect(gone).toEqual({ type: "destination_gone", kind: "dm", ref: bob.pubkey });
-    // Who does not hold the key is told no more than before.
+    // A caller that does not hold the key learns no more than before.
     const stranger = await RawPeer.dial(bob.url);
     const forged = { ...stranger.helloOf(bob, "daemon"), signature: "00".repeat(64) };
     expect((await stranger.request("hello", forged)).body).not.toHaveProperty("membership");
@@ -191,7 +191,7 @@ describe("invites", () => {
     for (const limit of [0, 1001]) expect((await alice.call("GET", `/invites?limit=${limit}`)).status).toBe(400);
   });
 
-  test("that are revoked let nobody in; again nothing more happens; for owners alone", async () => {
+  test("that are revoked let no member in; again nothing more happens; for owners alone", async () => {
     const { alice, bob } = await start();
     const { id, text } = await invite(alice);
     expect(await bob.call("DELETE", `/invites/${id}`)).toMatchObject({ status: 403, body: { error: "forbidden" } });
@@ -207,7 +207,7 @@ describe("invites", () => {
     });
   });
 
-  test("that were used say so when they are revoked, and whoever came by them stays", async () => {
+  test("that were used say so when they are revoked, and members that joined with them stay", async () => {
     const { alice } = await start();
     const { id, text } = await invite(alice);
     const { member_pubkey } = (await join(alice.url, text)).body;

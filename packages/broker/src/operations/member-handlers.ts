@@ -55,8 +55,13 @@ export const memberHandlers = {
     const brokers = urls.length > 1 ? { brokers: urls.slice(0, inviteBrokersMax) } : {};
     const pinned = broker.pinnedCertificate();
     const certificate = pinned === undefined ? {} : { cert_sha256: pinned };
-    const place = { broker: broker.publicUrl(), mesh: mesh.name, mesh_id: mesh.id, broker_key: broker.key.publicKey };
-    const invite = encodeInvite({ ...place, secret, ...named, ...brokers, ...certificate });
+    const destination = {
+      broker: broker.publicUrl(),
+      mesh: mesh.name,
+      mesh_id: mesh.id,
+      broker_key: broker.key.publicKey,
+    };
+    const invite = encodeInvite({ ...destination, secret, ...named, ...brokers, ...certificate });
     return { status: 201, body: { invite, invite_id: id, expires_at: expiresAt, ...named } };
   },
 

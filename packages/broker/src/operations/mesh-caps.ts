@@ -1,5 +1,5 @@
-// How many things of each kind a mesh may have. Whoever creates something new spends a unit of the mesh's budget and has to
-// find room under the limit that holds for the mesh. The count is remembered for a moment and grows with what is created
+// How many things of each kind a mesh may have. Creating something new spends a unit of the mesh's budget and has to
+// stay under the limit of the mesh. The count is remembered for a moment and grows with what is created
 // here, so that creating stays cheap in a mesh with many; brokers side by side may pass a limit by what the others created
 // in that moment.
 // Why: docs/decisions/0130.
@@ -12,10 +12,10 @@ import type { SpacesStore } from "@claudemesh/spaces/ports";
 
 export type CountedThing = "topics" | "queues" | "spaces" | "sessions" | "tokens" | "invites";
 
-/** A count that leaves more than half of the limit free is believed for longer. */
+/** A count that leaves more than half of the limit free is used for longer. */
 const rememberedMs = 1_000;
 const rememberedWithRoomMs = 30_000;
-/** Counting again, to refuse nobody wrongly, waits until the last count is this old for each thing that it found. */
+/** Things are counted again before a refusal, but not before the last count is this old for each thing that it found. */
 const recountMsPerThing = 0.01;
 const rememberedMax = 4_096;
 
@@ -27,7 +27,7 @@ type Stores = {
 
 type Surroundings = Stores & { readonly settings: Pick<MeshSettingsService, "of">; readonly nowMs: () => number };
 
-/** Things that were allowed here since the count are in it. */
+/** Includes the things that were allowed here since they were counted. */
 type Count = { things: number; readonly atMs: number };
 
 export class MeshCaps {
@@ -39,7 +39,7 @@ export class MeshCaps {
     this.#surroundings = surroundings;
   }
 
-  /** Why the mesh may not have one more; undefined: it may, and that one counts from now on. */
+  /** Why the mesh may not have one more. Undefined where it may; that one counts from now on. */
   async refusalOf(meshId: string, what: CountedThing): Promise<MeshError | undefined> {
     const { settings, nowMs } = this.#surroundings;
     const key: MeshCountKey = `max_${what}`;
@@ -53,7 +53,7 @@ export class MeshCaps {
     return take(await this.#countOnce(meshId, what, limit), limit) ? undefined : meshLimitReached(key, limit);
   }
 
-  /** Those who come while things are counted share the reading: with one each, all of them would find the same room. */
+  /** Requests that come while things are counted share the count: with one count each, all of them would find the same room. */
   #countOnce(meshId: string, what: CountedThing, limit: number): Promise<Count> {
     const key = keyOf(meshId, what);
     const counting =

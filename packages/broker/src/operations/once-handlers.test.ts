@@ -190,7 +190,7 @@ describe("a resolve", () => {
 });
 
 describe("looking at a key", () => {
-  test("that nobody has claimed is 200 absent", async () => {
+  test("that no caller has claimed is 200 absent", async () => {
     const { alice } = await start();
     const { status, body } = await alice.call("GET", "/once/k");
     expect([status, body]).toEqual([200, { key: "k", state: "absent", epoch: null, epochs: [] }]);
@@ -247,7 +247,7 @@ describe("the mesh's budget", () => {
       body: { error: "rate_limited", retryable: true, retry_after_s: expect.any(Number) },
     });
     expect(await alice.call("GET", "/once/third")).toMatchObject({ body: { state: "absent" } });
-    // What exists goes on: retries, renewals, records, and whoever asks what came of it.
+    // What exists goes on: retries, renewals, records, and questions about the outcome.
     expect((await claim(alice, "c1", {}, "second")).status).toBe(201);
     expect((await alice.call("POST", "/once/first/renew", { epoch: 1 })).status).toBe(200);
     expect((await alice.call("POST", "/once/first/record", { epoch: 1, result: 7 })).status).toBe(200);

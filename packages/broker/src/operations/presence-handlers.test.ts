@@ -1,4 +1,4 @@
-// Presence over the wire, against a real broker: who is listed, who is told of whom, and profiles.
+// Presence over the wire, against a real broker: which members are listed, which are notified of which, and profiles.
 import { describe, expect, test } from "vitest";
 import { startTestPair, type TestMember } from "../../../../tests/support/broker-harness.ts";
 import type { RawPeer } from "../../../../tests/support/raw-peer.ts";
@@ -56,7 +56,7 @@ describe("peers", () => {
     expect(items.find(({ pubkey }) => pubkey === bob.pubkey)).toMatchObject({ ...profile, capabilities: ["review"] });
   });
 
-  test("that make themselves invisible leave, and are listed to nobody but themselves", async () => {
+  test("that make themselves invisible leave, and are listed to themselves alone", async () => {
     const { alice, bob } = await startTestPair();
     const watcher = await alice.connect();
     const daemon = await bob.connect();
@@ -88,7 +88,7 @@ describe("peers", () => {
     const newer = await bob.connect();
     expect((await older.closed).code).toBe(4003);
     await newer.drop();
-    // The next thing that is told of bob is that he left, with his last connection.
+    // The next notice about bob is that it left, with its last connection.
     const next = await watcher.next(({ pubkey }) => pubkey === bob.pubkey);
     expect(next.type).toBe("peer_leave");
   });

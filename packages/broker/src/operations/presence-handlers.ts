@@ -1,4 +1,4 @@
-// Who is connected, and what members say of themselves.
+// Which members are connected, and what members say of themselves.
 import type { PageInput, ProfileInput } from "@claudemesh/protocol/wire/operations";
 import { toPeerItem } from "../transport/peer-item.ts";
 import { type Handlers, ok, pageLimit } from "./handler.ts";
@@ -14,7 +14,7 @@ export const presenceHandlers = {
   "profile.set": async (broker, { member }, input: ProfileInput) => {
     const { meshId, pubkey } = member;
     const profile = await broker.messages.presence.setProfile(meshId, pubkey, input, broker.nowMs());
-    // Whoever became visible or invisible has come or gone, as others see it.
+    // A member that became visible or invisible has come or gone, as others see it.
     if (input.visible !== undefined) broker.connections.presenceChanged(meshId);
     return ok({ pubkey, ...profile });
   },

@@ -55,7 +55,7 @@ describe("search", () => {
 });
 
 describe("the state of a message", () => {
-  test("is told to sender and recipient per delivery, to owners in counts, to others not at all", async () => {
+  test("is shown to sender and recipient per delivery, to owners in counts, to others not at all", async () => {
     const { alice, bob, carol } = await start();
     const id = await post(bob, "m1", { kind: "dm", ref: carol.pubkey });
     const state = (member: TestMember) => member.call("GET", `/messages/${id}`);
@@ -85,7 +85,7 @@ describe("the state of a message", () => {
     expect(await state(dave)).toMatchObject({ status: 404, body: { error: "not_found" } });
   });
 
-  test("of a queue's message is its place in the queue", async () => {
+  test("of a queue's message is its state in the queue", async () => {
     const { alice, bob } = await start();
     await alice.call("POST", "/queues", { id: "jobs" });
     const id = await post(alice, "m1", { kind: "queue", ref: "jobs" });
@@ -103,7 +103,7 @@ describe("the state of a message", () => {
 });
 
 describe("the state of a destination", () => {
-  test("is told to any member, over HTTP and in frames, and changes with topics, queues and members", async () => {
+  test("is shown to any member, over HTTP and in frames, and changes with topics, queues and members", async () => {
     const { alice, bob, carol } = await start();
     const state = (kind: string, ref: string) => bob.call("GET", `/destinations/${kind}/${ref}`);
     const missing = (kind: string, ref: string) => ({

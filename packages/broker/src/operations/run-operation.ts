@@ -1,5 +1,5 @@
 // The one way in to an operation: check the input against its schema, run the handler, turn every failure into an
-// answer. A transport hands over what it parsed and sends back what it gets.
+// answer. A transport passes what it has parsed and sends the answer.
 import { createSchemaCompiler, type Validator } from "@claudemesh/http/validation";
 import { isMentionFailure } from "@claudemesh/messages/mention-failure";
 import { errorCatalogue } from "@claudemesh/protocol/error-catalogue";
@@ -44,9 +44,9 @@ function turnOf({ watchers }: BrokerContext, { member: { meshId, pubkey } }: Cal
 }
 
 /**
- * A connection outlives a role and, where another broker revoked it, a membership: whoever changes something, or asks for
+ * A connection outlives a role and, where another broker revoked it, a membership: an operation that changes something, or asks for
  * what depends on a role, is looked up again, so that an owner that stepped down may no more than a member from its next
- * request on, and a former member nothing, whatever the brokers have told each other.
+ * request on, and a former member nothing, whichever signals have passed between brokers.
  */
 async function dispatch(broker: BrokerContext, name: OperationName, caller: Caller, input: never): Promise<Answer> {
   const handler: AnyHandler = handlers[name];

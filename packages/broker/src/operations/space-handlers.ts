@@ -110,23 +110,23 @@ export const spaceHandlers = {
   },
 
   "space.log": async (broker, caller, input: LogInput) => {
-    const place = readLogPlace(input);
+    const start = readLogPlace(input);
     const { items, nextAfter, prevBefore } = await readLog(
       portsOf(broker, caller),
       spaceOf(caller, input),
-      place,
+      start,
       pageLimit(input),
     );
     const forward = { items, nextAfter: nextAfter ?? null };
-    // Only who asks from the end is told what is before a page.
-    return ok("after" in place ? forward : { ...forward, prevBefore: prevBefore ?? null });
+    // Only a request that begins at the end gets a cursor to the page before.
+    return ok("after" in start ? forward : { ...forward, prevBefore: prevBefore ?? null });
   },
 
   "space.invocation": async (broker, caller, input: InvocationInput) => {
     const space = spaceOf(caller, input);
-    const found = await findInvocation(broker.spaces, space, input.ref);
-    if (found === undefined) throw new MeshError("not_found", "Nothing signed has this reference in this space.");
-    return ok({ ref: found.hash, content: found.content });
+    const invocation = await findInvocation(broker.spaces, space, input.ref);
+    if (invocation === undefined) throw new MeshError("not_found", "Nothing signed has this reference in this space.");
+    return ok({ ref: invocation.hash, content: invocation.content });
   },
 
   "space.branch.create": async (broker, caller, input: BranchCreateInput) => {
@@ -199,7 +199,7 @@ async function answerVerdict(
   return verdictAnswer(verdict);
 }
 
-/** The same for the commit, its retry, and whoever asks later. */
+/** The same for the commit, its retry, and a later request for the verdict. */
 function verdictAnswer(verdict: Verdict): Answer {
   if (verdict.type === "rejected") return answerError(verdict.error);
   const { seq, resolvedPendingReads, replayed } = verdict;

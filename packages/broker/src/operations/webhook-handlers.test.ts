@@ -234,7 +234,7 @@ describe("a message to a topic", () => {
     expect(new Set(ids)).toEqual(new Set([accepted.body.broker_message_id]));
   });
 
-  test("that waits for its next try is tried at once when somebody asks for it, by its id or with all that waits", async () => {
+  test("that waits for its next try is tried at once when an owner asks for it, by its id or with all that waits", async () => {
     const patient = { ...quick, "webhook-backoff-min-ms": "3600000", "webhook-backoff-max-ms": "3600000" };
     const owner = await startMesh(patient);
     receiver.answerWith(() => 500);

@@ -25,24 +25,24 @@ const replayedPerStep = 1_000;
 export const webhookHandlers = {
   "webhook.create": async (broker, { member }, input: WebhookCreateInput) => {
     requireOwner(member, "create a webhook");
-    const asked = readWebhook(input);
+    const wanted = readWebhook(input);
     // What exists is answered first: a setting that has changed since must not turn a retry into a refusal.
-    const known = await answerExisting(broker, member, asked);
-    if (known !== undefined) return known;
-    if (!broker.config.webhookAllowPrivate && isPlainlyPrivate(new URL(asked.url))) {
+    const existing = await answerExisting(broker, member, wanted);
+    if (existing !== undefined) return existing;
+    if (!broker.config.webhookAllowPrivate && isPlainlyPrivate(new URL(wanted.url))) {
       throw new MeshError("webhook_address_refused", undefined, { field: "url" });
     }
-    await broker.admitNew(member.meshId, `webhook/${asked.id}`);
-    const secret = asked.secret ?? mintSecret("cmw");
+    await broker.admitNew(member.meshId, `webhook/${wanted.id}`);
+    const secret = wanted.secret ?? mintSecret("cmw");
     const nowMs = broker.nowMs();
-    const { id, url, topics, fingerprint } = asked;
+    const { id, url, topics, fingerprint } = wanted;
     const head = { meshId: member.meshId, id, incarnation: broker.nextId() };
     const webhook = { ...head, url, topics, secret, fingerprint, createdBy: member.pubkey };
     const { max_webhooks: most } = await broker.settings.of(member.meshId);
     const outcome = await broker.messages.webhooks.create(webhook, nowMs, most);
     if (outcome === "full") throw meshLimitReached("max_webhooks", most);
-    if (outcome === "created") return { status: 201, body: { ...bodyOf(asked, nowMs), secret } };
-    return (await answerExisting(broker, member, asked)) ?? ok(bodyOf(asked, nowMs));
+    if (outcome === "created") return { status: 201, body: { ...bodyOf(wanted, nowMs), secret } };
+    return (await answerExisting(broker, member, wanted)) ?? ok(bodyOf(wanted, nowMs));
   },
 
   "webhook.list": async (broker, { member }, input: PageInput) => {
@@ -95,7 +95,7 @@ export const webhookHandlers = {
   },
 } satisfies Handlers;
 
-type AskedWebhook = {
+type WantedWebhook = {
   readonly id: string;
   readonly url: string;
   readonly topics: readonly string[] | undefined;
@@ -103,7 +103,7 @@ type AskedWebhook = {
   readonly fingerprint: Uint8Array;
 };
 
-function readWebhook(input: WebhookCreateInput): AskedWebhook {
+function readWebhook(input: WebhookCreateInput): WantedWebhook {
   const id = checkName(input.webhook, "webhook");
   const topics = input.topics?.map((name) => checkName(name, "topics")).toSorted();
   const url = URL.parse(input.url);
@@ -114,19 +114,23 @@ function readWebhook(input: WebhookCreateInput): AskedWebhook {
     const message = "A webhook's url has no user, password or fragment: it is listed to every owner.";
     throw new MeshError("invalid_request", message, { field: "url" });
   }
-  const asked = { url: input.url, topics, secret: input.secret };
-  return { id, ...asked, fingerprint: webhookFingerprint(asked) };
+  const wanted = { url: input.url, topics, secret: input.secret };
+  return { id, ...wanted, fingerprint: webhookFingerprint(wanted) };
 }
 
-async function answerExisting(broker: BrokerContext, member: Member, asked: AskedWebhook): Promise<Answer | undefined> {
-  const stored = await broker.messages.webhooks.find(member.meshId, asked.id);
+async function answerExisting(
+  broker: BrokerContext,
+  member: Member,
+  wanted: WantedWebhook,
+): Promise<Answer | undefined> {
+  const stored = await broker.messages.webhooks.find(member.meshId, wanted.id);
   if (stored === undefined) return undefined;
-  if (Buffer.compare(stored.fingerprint, asked.fingerprint) === 0) return ok(bodyOf(asked, stored.createdAtMs));
-  const message = `The webhook ${asked.id} exists with another url, other topics or another secret.`;
-  throw new MeshError("exists_with_other_content", message, { name: asked.id });
+  if (Buffer.compare(stored.fingerprint, wanted.fingerprint) === 0) return ok(bodyOf(wanted, stored.createdAtMs));
+  const message = `The webhook ${wanted.id} exists with another url, other topics or another secret.`;
+  throw new MeshError("exists_with_other_content", message, { name: wanted.id });
 }
 
-function bodyOf({ id, url, topics }: AskedWebhook, createdAtMs: number): Record<string, unknown> {
+function bodyOf({ id, url, topics }: WantedWebhook, createdAtMs: number): Record<string, unknown> {
   return { id, url, topics: topics ?? null, created_at: createdAtMs };
 }
 

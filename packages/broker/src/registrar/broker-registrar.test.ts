@@ -81,7 +81,7 @@ describe("a broker's registrar", () => {
     expect(left.found).toEqual(["from before"]);
   });
 
-  test("goes on where it looked last, however long nobody looked, and comes back to what is left without a verdict", async () => {
+  test("goes on where it looked last, however long ago that was, and comes back to what is left without a verdict", async () => {
     let now = atMs;
     const left = storeWith([]);
     const registrar = await open(left.store, () => now);

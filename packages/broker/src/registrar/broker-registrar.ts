@@ -72,7 +72,7 @@ export async function openRegistrar(surroundings: Surroundings): Promise<BrokerR
   const { finished, oldestLeftMs } = await finishVerifications(ports, "all", inTime);
   if (finished > 0)
     log.warn({ event: "registrar_finished", finished }, "registrations left unverified are verified now");
-  /** Before it nothing is without a verdict; undefined: nobody knows yet. What a verifier leaves open keeps it back. */
+  /** Every registration before this time has a verdict. Undefined before all have been read once. Open ones hold it back. */
   let reachedMs = inTime() ? Math.min(ports.nowMs(), oldestLeftMs ?? ports.nowMs()) : undefined;
   return {
     use: () => ports,

@@ -55,7 +55,7 @@ describe("the delivery sweep", () => {
     });
     await vi.advanceTimersByTimeAsync(3_000);
     expect(asked).toBe(1);
-    gate.reject(new Error("told to fail"));
+    gate.reject(new Error("made to fail"));
     await sweep.sweep();
     expect(failures).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(1_000);

@@ -1,4 +1,4 @@
-// Connections as those of one broker among several: what is told to the others, and what their signals do here.
+// Connections as those of one broker among several: what is signalled to the others, and what their signals do here.
 import { describe, expect, test } from "vitest";
 import type { RegisteredConnection } from "../transport/connection-registry.ts";
 import { SharedConnections } from "./shared-connections.ts";
@@ -22,7 +22,7 @@ function createConnection(
     refuse: note("refused"),
     cut: note("cut"),
     destinationGone: ({ kind, ref }) => void log.push(`${name} lost ${kind} ${ref}`),
-    brokersChanged: note("told of brokers"),
+    brokersChanged: note("notified of brokers"),
   };
 }
 
@@ -53,7 +53,7 @@ function createBrokers(count: number, when: "at once" | "later" = "at once") {
 }
 
 describe("connections of one broker among several", () => {
-  test("are woken on every broker, and a wake that was heard is not told on", () => {
+  test("are woken on every broker, and a wake that was received is not passed on", () => {
     const log: Log = [];
     const { a, b, published } = createBrokers(3);
     a.add(createConnection(log, "at a", "alice"), "allow_concurrent");
@@ -67,7 +67,7 @@ describe("connections of one broker among several", () => {
     expect(log.at(-1)).toBe("at b woken");
   });
 
-  test("hear on every broker of a destination that is gone, in its own mesh alone, and tell nobody what they heard", () => {
+  test("hear on every broker of a destination that is gone, in its own mesh alone, and pass no signal on", () => {
     const log: Log = [];
     const { a, b, published } = createBrokers(2);
     a.add(createConnection(log, "at a", "alice"), "allow_concurrent");
@@ -93,7 +93,7 @@ describe("connections of one broker among several", () => {
     ]);
   });
 
-  test("hear of commits and of sessions that changed hands on every broker, and tell what they heard to nobody", () => {
+  test("hear of commits and of sessions with a new holder on every broker, and pass no signal on", () => {
     const log: Log = [];
     const { a, b, published } = createBrokers(3);
     for (const [name, broker] of Object.entries({ a, b })) {
@@ -137,7 +137,7 @@ describe("connections of one broker among several", () => {
     expect(log).toEqual(["at a replaced"]);
   });
 
-  test("keep their place against a newer daemon elsewhere under prefer_oldest, for as long as they are there", () => {
+  test("stay connected against a newer daemon elsewhere under prefer_oldest, for as long as they are there", () => {
     const log: Log = [];
     const { a, b } = createBrokers(3);
     const older = createConnection(log, "older");

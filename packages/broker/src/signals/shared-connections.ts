@@ -1,5 +1,5 @@
-// The connections of this broker as one of several: what happens here and concerns a member is told to the others, and
-// what they tell is done here. Who is connected elsewhere is not known.
+// The connections of this broker as one of several: events here that concern a member are signalled to the other brokers, and
+// their signals take effect here. Which members are connected to other brokers is not known.
 // Why: docs/decisions/0036.
 import type { ConnectionPolicy } from "@claudemesh/protocol/features";
 import type { Destination } from "@claudemesh/protocol/messages/addresses";
@@ -90,7 +90,7 @@ export class SharedConnections extends ConnectionRegistry {
     this.#options.publish({ type: "session_taken", meshId, spaceId, sessionId, epoch });
   }
 
-  /** Does here what another broker told, and tells nobody of it. */
+  /** Does here what another broker signalled, and passes nothing on. */
   receive(signal: Signal): void {
     const { type, meshId } = signal;
     if (type === "deliveries") super.wake(meshId, signal.recipients);
@@ -108,12 +108,12 @@ export class SharedConnections extends ConnectionRegistry {
     super.destinationGone(meshId, { kind, ref }, pubkey);
   }
 
-  /** Its membership was ended through another broker, which may have had no way to tell. */
+  /** Its membership was ended through another broker, whose signal may have been lost. */
   cutHere({ meshId, pubkey }: Recipient): void {
     super.cut(meshId, pubkey);
   }
 
-  /** Somebody who is connected here has something waiting. */
+  /** A member that is connected here has a delivery waiting. */
   wakeHere({ meshId, pubkey }: Recipient): void {
     super.wake(meshId, [pubkey]);
   }
@@ -126,7 +126,7 @@ export class SharedConnections extends ConnectionRegistry {
     });
   }
 
-  // Two that connect at the same moment hear of each other. The stamps decide, so that one of them stays.
+  // Two daemons that connect at the same moment get a signal about each other. Their stamps decide, so that one of them stays.
   #replaceOlder(signal: Recipient & Stamped): void {
     this.#dismiss(
       signal,
@@ -136,7 +136,7 @@ export class SharedConnections extends ConnectionRegistry {
     this.#answerOlder(signal, "prefer_newest");
   }
 
-  // Whoever is asked answers from memory: a broker that died keeps nobody out, unlike a row that it left behind would.
+  // Brokers answer from memory. A row in the store would keep a daemon out after the broker that wrote it has died.
   #objectIfOlder(signal: Recipient & Stamped): void {
     const { meshId, pubkey, stamp: offered } = signal;
     if (this.#daemonsOf(signal).some(([, { stamp }]) => stamp < offered)) {

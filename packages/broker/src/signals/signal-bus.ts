@@ -21,7 +21,7 @@ export type SignalBusOptions = {
 };
 
 export type SignalBus = {
-  /** After commit, never before: whoever hears it looks at once. */
+  /** Call it after the commit, never before: brokers that receive it read the store at once. */
   readonly publish: (signal: Signal) => void;
   readonly close: () => void;
 };

@@ -23,7 +23,7 @@ export type Signal =
       /** For this member alone. */
       readonly pubkey?: string;
     }
-  /** Somebody may have come, gone, or changed whether it is seen. */
+  /** A member may have come, gone, or changed whether it is seen. */
   | { readonly type: "presence_changed"; readonly meshId: string }
   /** The space has reached this seq. */
   | { readonly type: "space_changed"; readonly meshId: string; readonly spaceId: string; readonly seq: number }
@@ -44,13 +44,13 @@ function signatureOf(text: string, secret: Uint8Array): string {
 
 export type SignalMessage = { readonly from: string; readonly signals: readonly Signal[] };
 
-/** Signed with what only the brokers of the store know: whoever reaches Redis can say anything on the channel. */
+/** Signed with what only the brokers of the store know: any program that reaches Redis can publish on the channel. */
 export function encodeSignals(message: SignalMessage, secret: Uint8Array): string {
   const text = JSON.stringify(message);
   return `${signatureOf(text, secret)} ${text}`;
 }
 
-/** Undefined: not a message of ours. Signals of unknown types are left out. */
+/** Undefined where the text is no message of these brokers. Signals of unknown types are left out. */
 export function decodeSignals(signed: string, secret: Uint8Array): SignalMessage | undefined {
   const text = signed.slice(signatureCharacters + 1);
   const shown = Buffer.from(signed.slice(0, signatureCharacters + 1));

@@ -24,13 +24,13 @@ export type Backend = {
   readonly spaces: SpacesStore;
   /** What must hold between rows, beside the rules of messages. */
   readonly otherRules: readonly RuleStore[];
-  /** B1 for sends that a space's commit carries, and for what else is new and stays for ever. */
+  /** The budget for sends that a commit carries, and for everything else that is new and stays for ever. */
   readonly sendLimits: SpendPorts;
   /** Where the bytes that meshes commit to spaces are added up. */
   readonly byteLedger: ByteLedger;
   /** Where the data is, as it may be shown: without a password. */
-  readonly place: string;
-  /** A path that holds for whoever reads it, wherever that program runs. */
+  readonly location: string;
+  /** An absolute path, which holds for any program on this host. */
   readonly adminTokenFile: string;
   /** Of the store's key, by which members know its brokers: the ed25519 seed in hex. */
   readonly brokerSeed: string;
@@ -44,7 +44,7 @@ export type Backend = {
   readonly nowMs: () => number;
   /** Since the start of this process. */
   readonly counts: () => BackendCounts;
-  /** Undefined: no other broker can be on this store. */
+  /** Undefined where no other broker can be on this store. */
   readonly sideBySide: SideBySide | undefined;
   /** Flushes and lets go. Nothing may be asked of the stores after it is called. */
   readonly close: () => Promise<void>;

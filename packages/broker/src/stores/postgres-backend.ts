@@ -93,7 +93,7 @@ export async function openPostgresBackend(
     otherRules: postgresRules(common),
     sendLimits: { limiter, limits },
     byteLedger: createRedisByteLedger(redis),
-    place: placeOf({ kind: "postgres", url }),
+    location: placeOf({ kind: "postgres", url }),
     adminTokenFile: resolve(config.adminTokenFile ?? "broker.admin-token"),
     brokerSeed,
     brokers: createPostgresBrokersStore(common),
@@ -108,7 +108,7 @@ export async function openPostgresBackend(
       sweepIntervalMs: (config.deliverySweepSeconds ?? sweepSecondsDefault) * 1000,
       findWaiting: (recipients) => findWaitingRecipients(common, recipients),
       findRevokedSince: (sinceMs) => findRevokedSince(common, sinceMs),
-      // Brokers of a store share its key, and nobody else has it; what they sign with is made from it for this alone.
+      // Brokers of a store share its key, and no other program has it; the key that they sign with is derived from it for this alone.
       signalSecret: createHmac("sha256", brokerSeed).update("claudemesh-signals-1").digest(),
     },
     close: async () => {

@@ -1,4 +1,4 @@
-// Whether this broker can do its work: write to its store and to its limiter, which a read or a ping does not show. Anybody
+// Whether this broker can do its work: write to its store and to its limiter, which a read or a ping does not show. Any caller
 // may ask, so that asking is cheap: one proof serves all who ask within a second.
 import { type ErrorCode, MeshError } from "@claudemesh/protocol/errors";
 import { StorageError } from "@claudemesh/storage/errors";

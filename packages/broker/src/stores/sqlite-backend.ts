@@ -90,7 +90,7 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
       limits: { whenUnavailable: "refuse", onPassedUncounted: () => undefined },
     },
     byteLedger: createSqliteByteLedger(commit),
-    place: path,
+    location: path,
     adminTokenFile: resolve(config.adminTokenFile ?? `${path}.admin-token`),
     brokerSeed,
     brokers,
@@ -120,10 +120,10 @@ async function lockStore(path: string): Promise<InstanceLock> {
   }
 }
 
-/** Opening makes a file private, and somebody else's must stay as it is. Nobody in this process may have it open. */
+/** Opening makes a file private, and a file of another program must stay as it is. This process must not have it open. */
 export function refuseForeignFile(path: string): void {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found?.isFile() !== true || found.size === 0) return;
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats?.isFile() !== true || stats.size === 0) return;
   const file = openSync(path, "r");
   const head = Buffer.alloc(sqliteHead.length);
   try {

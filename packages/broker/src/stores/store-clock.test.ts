@@ -16,7 +16,7 @@ function clockAt(atLeastMs = 0) {
       monotonicMs += ms;
       return nowMs();
     },
-    /** Somebody sets the clock, or the machine sleeps. */
+    /** An operator sets the clock, or the machine sleeps. */
     set: (byMs: number) => {
       wallMs += byMs;
     },
@@ -24,7 +24,7 @@ function clockAt(atLeastMs = 0) {
   };
 }
 
-test("agrees with a wall clock that nobody sets", () => {
+test("agrees with a wall clock that is not set", () => {
   const clock = clockAt();
   expect(clock.nowMs()).toBe(startMs);
   expect(clock.pass(1_234)).toBe(startMs + 1_234);

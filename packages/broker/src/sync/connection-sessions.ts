@@ -1,4 +1,4 @@
-// The sessions of spaces that one connection holds: those that it opened or watches with. Pushes what they are told over
+// The sessions of spaces that one connection holds: those that it opened or watches with. Pushes their notices over
 // the connection, one frame at a time, and lets no verdict overtake what explains it.
 import { MeshError } from "@claudemesh/protocol/errors";
 import type { PushFrame } from "@claudemesh/protocol/wire/frames";
@@ -29,7 +29,7 @@ type Held = SessionHolder & { holder: Holder; lastWatch: Promise<unknown> };
 export class ConnectionSessions {
   readonly #options: ConnectionSessionsOptions;
   readonly #held = new Map<string, Held>();
-  /** Sessions that are being opened, and take a place before there is an answer. */
+  /** Sessions that are being opened, and count before there is an answer. */
   #opening = 0;
   #lastPush: Promise<void> = Promise.resolve();
   #closed = false;
@@ -38,7 +38,7 @@ export class ConnectionSessions {
     this.#options = options;
   }
 
-  /** Lets the connection open a session; from then on it hears when somebody else does. */
+  /** Lets the connection open a session; from then on it is notified when another connection does. */
   async open(
     space: SpaceRef,
     memberPubkey: string,
@@ -58,25 +58,25 @@ export class ConnectionSessions {
     this.#held.get(keyOf(space, resumedId ?? ""))?.sync.renew(
       opening.then(
         ({ epoch }) => epoch,
-        // Whoever asked is told; here nothing has changed.
+        // The caller gets the error; here nothing has changed.
         () => undefined,
       ),
     );
     const opened = await opening;
     const { sessionId, sessionToken, epoch } = opened;
     const { sync } = this.#hold(space, { memberPubkey, sessionId, sessionToken }, epoch);
-    // A later open may have been told while this one was on its way.
+    // The notice of a later open may have come while this one was under way.
     sync.wake();
     return opened;
   }
 
-  /** Replaces what the session watches on a branch; resolves with the seq up to which all was told. */
+  /** Replaces what the session watches on a branch; resolves with the seq up to which everything was pushed. */
   async watch(space: SpaceRef, holder: Holder, branch: string, watched: Watched, seenSeq: number): Promise<number> {
     const held = await this.#reserving(space, holder.sessionId, async () => {
       const { epoch } = await holdSession(this.#options.broker.spaces, space, holder);
       return this.#hold(space, holder, epoch);
     });
-    // In the order in which they came, also where the first is still being told.
+    // In the order in which they came, also where the first is still being pushed.
     const watching = held.lastWatch.then(() => {
       this.#checkWatch(held.sync, branch, watched);
       return held.sync.watch(branch, watched, seenSeq);
@@ -164,7 +164,7 @@ export class ConnectionSessions {
     return this.#lastPush;
   }
 
-  /** A session that the connection does not hold yet takes its place first: many may be on their way at once. */
+  /** A session that the connection does not hold yet is counted first, because many may be under way at once. */
   async #reserving<T>(space: SpaceRef, sessionId: string | undefined, hold: () => Promise<T>): Promise<T> {
     if (this.#held.has(keyOf(space, sessionId ?? ""))) return hold();
     if (this.#held.size + this.#opening >= sessionsMax) {

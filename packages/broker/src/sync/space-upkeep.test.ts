@@ -1,4 +1,4 @@
-// Spaces in a broker over time: what nobody was told of is found by looking, sessions that nobody uses are swept, budget
+// Spaces in a broker over time: commits whose notice was lost are found by looking, unused sessions are swept, budget
 // is spent once, and the metrics say so.
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -33,7 +33,7 @@ async function startWithSpace(options: Parameters<typeof startTestBroker>[0] = {
   return { broker, alice };
 }
 
-test("a commit whose notice was lost is told at the next look", async () => {
+test("a commit whose notice was lost is pushed at the next look", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   // Opening two sessions are the first two.
   const env = { CLAUDEMESH_FAILPOINTS: "commit.after_commit@3=error" };
@@ -50,7 +50,7 @@ test("a commit whose notice was lost is told at the next look", async () => {
   expect((await commitOverHttp(alice, writer, commit)).body).toMatchObject({ seq: 1, replayed: true });
 });
 
-test("a session that is only watched stays in use; one that nobody uses is swept after 30 days", async () => {
+test("a session that is only watched stays in use; one that is not used is swept after 30 days", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   const { broker, alice } = await startWithSpace();
   const { peer, held } = await openOverSocket(alice, "watch");

@@ -1,5 +1,5 @@
-// Everybody on this broker who holds a session of a space, and how they hear that something was committed or that their
-// session was taken: at once from this broker, by a signal from others, and by looking now and then where that got lost.
+// The holders of space sessions on this broker, and how they are notified that something was committed or that their session
+// was taken: at once from this broker, by a signal from other brokers, and by regular checks where a signal was lost.
 // Why: docs/decisions/0029.
 
 import type { CommitNotice, SpacesStore } from "@claudemesh/spaces/ports";
@@ -50,7 +50,7 @@ export class SpaceWatchers {
     return [...this.#watches.values()].reduce((size, { holders }) => size + holders.size, 0);
   }
 
-  /** For a round of what this member is told: each has a turn of the event loop of its own, and the members take turns. */
+  /** Schedules one round of pushes to this member. Each round has its own turn of the event loop, and members take turns. */
   nextTurn(meshId: string, memberPubkey: string, run: () => void): void {
     this.#turns.take(`${meshId}/${memberPubkey}`, run);
   }
@@ -80,14 +80,14 @@ export class SpaceWatchers {
     this.#options.connections.spaceChanged(notice, seq);
   }
 
-  /** A session was opened here: whoever held it before has lost it. */
+  /** A session was opened here, so its holder before has lost it. */
   taken(space: SpaceRef, sessionId: string, epoch: number): void {
-    // The opener itself may have held it, and is told first that it holds it again.
+    // The opener itself may have held it, and first learns that it holds it again.
     const { nextTurn = setImmediate, connections } = this.#options;
     nextTurn(() => connections.sessionTaken(space, sessionId, epoch));
   }
 
-  /** Looks at intervals for what no signal told. */
+  /** Checks at intervals for commits whose signal was lost. */
   start(intervalMs: number): void {
     this.#timer = setInterval(() => void this.look(), intervalMs);
   }

@@ -106,7 +106,7 @@ function describeReading(make: MakeWorld): void {
 }
 
 function describeCommits(make: MakeWorld): void {
-  test("an exact retry gets the stored verdict, accepted or rejected, and anybody of the session can ask for it", async () => {
+  test("an exact retry gets the stored verdict, accepted or rejected, and any holder of the session can ask for it", async () => {
     const { alice, bob } = await withSpace(make);
     const session = await openOverHttp(alice);
     const first = commitOf(1, [set("task:1", 1)]);

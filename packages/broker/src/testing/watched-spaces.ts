@@ -1,4 +1,4 @@
-// What the spaces contract says of watching and of sessions that change hands, for brokers on either store.
+// What the spaces contract says of watching and of sessions that get a new holder, for brokers on either store.
 import { expect, test } from "vitest";
 import {
   at,
@@ -22,7 +22,7 @@ export function describeWatchedSpaces(make: MakeWorld): void {
 }
 
 function describeWatching(make: MakeWorld): void {
-  test("who watches ids and prefixes is told the latest state, of these and nothing else, in the order of seq", async () => {
+  test("a watch of ids and prefixes is sent the latest state, of these and nothing else, in the order of seq", async () => {
     const { alice, bob } = await withSpace(make);
     const writer = await openOverHttp(alice);
     await commitOverHttp(alice, writer, commitOf(1, [set("task:1", 1), set("note:1", 1), set("note:2", 1)]));
@@ -81,7 +81,7 @@ function describeWatching(make: MakeWorld): void {
     expect(await watchOver(peer, held, { branch: "none", prefixes: [""] })).toMatchObject({ status: 404 });
   });
 
-  test("another watch replaces the first: what left it is told, and no more told of", async () => {
+  test("another watch replaces the first: what left it is pushed once, and then no more", async () => {
     const { alice, bob } = await withSpace(make);
     const writer = await openOverHttp(alice);
     const { peer, held } = await openOverSocket(bob, "b-1");
@@ -121,7 +121,7 @@ function describeOrder(make: MakeWorld): void {
     }
   });
 
-  test("a peer that does not read holds up nobody, keeps its connection, and is told the last state when it reads", async () => {
+  test("a peer that does not read holds up no other, keeps its connection, and gets the last state when it reads", async () => {
     const { alice, bob } = await withSpace(make);
     const writer = await openOverHttp(alice);
     const { peer, held } = await openOverSocket(bob, "b-1");
@@ -135,7 +135,7 @@ function describeOrder(make: MakeWorld): void {
     peer.socket.resume();
     const seqs: number[] = [];
     while (seqs.at(-1) !== commits) seqs.push(Number((await nextSync(peer)).toSeq));
-    // Some filled the buffers of the two hosts; what came after that was told as one.
+    // Some filled the buffers of the two hosts; what came after that was pushed as one.
     expect(seqs.length).toBeLessThan(commits);
     expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
   });
@@ -165,7 +165,7 @@ function describeOrder(make: MakeWorld): void {
 }
 
 function describeSessions(make: MakeWorld): void {
-  test("the same openId gets the same session and token; another open takes the session, and the older connection is told", async () => {
+  test("the same openId gets the same session and token; another open takes the session, and the older connection is notified", async () => {
     const { alice } = await withSpace(make);
     const older = await openOverSocket(alice, "o-1");
     expect((await older.peer.request("space.open", { space: "plan", openId: "o-1" })).body).toEqual(older.body);

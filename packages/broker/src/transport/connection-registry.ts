@@ -1,5 +1,5 @@
 // Which members are connected to this broker process, and who must hear of what: new deliveries, the end of a
-// membership, that somebody came or went, commits and changes of hands in spaces. Knows nothing of sockets' insides or
+// membership, that a member came or went, commits and new holders of sessions in spaces. Knows nothing of sockets' insides or
 // of other brokers.
 import type { ConnectionPolicy } from "@claudemesh/protocol/features";
 import type { Destination } from "@claudemesh/protocol/messages/addresses";
@@ -11,9 +11,9 @@ export type RegisteredConnection = {
   readonly kind: "daemon" | "client";
   /** There may be something new to push. */
   readonly wake: () => void;
-  /** A newer daemon of the same member takes its place. */
+  /** A newer daemon of the same member replaces it. */
   readonly replace: () => void;
-  /** An older daemon of the same member keeps its place. */
+  /** An older daemon of the same member stays instead. */
   readonly refuse: () => void;
   /** Its member is none any more. */
   readonly cut: () => void;
@@ -71,7 +71,7 @@ export class ConnectionRegistry {
     this.#presenceListeners.add(listener);
   }
 
-  /** Somebody may have come, gone, or changed whether it is seen. */
+  /** A member may have come, gone, or changed whether it is seen. */
   presenceChanged(meshId: string): void {
     for (const listener of this.#presenceListeners) listener(meshId);
   }

@@ -18,7 +18,7 @@ afterEach(() => {
 
 type Asked = [type: keyof typeof operations, input: object, status: number, body: object];
 
-/** With a session that nobody has. */
+/** With a session that no client has. */
 function askedOfSpaces(): Asked[] {
   const space = "plan";
   const session = { space, sessionId: "none", sessionToken: "none" };
@@ -258,7 +258,7 @@ describe("several connections of one member", () => {
     return { alice, first: await alice.connect("daemon") };
   };
 
-  test("prefer_newest: the older daemon gets 4003 and the newer one its place", async () => {
+  test("prefer_newest: the older daemon gets 4003 and the newer one stays", async () => {
     const { alice, first } = await allDaemons("prefer_newest");
     const second = await alice.connect("daemon");
     expect(await first.closed).toEqual({ code: 4003, reason: "replaced_by_newer" });
@@ -325,7 +325,7 @@ describe("a peer that went silent", () => {
     expect((await answering.request("topic.list")).status).toBe(200);
   });
 
-  test("for longer than anybody is left unpinged has slept, and what it brings is not read (MSG-24)", async () => {
+  test("for longer than a peer is left without a ping has slept, and what it brings is not read (MSG-24)", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const broker = await startTestBroker();
     const alice = await createTestMesh(broker);

@@ -42,7 +42,7 @@ const helloTimeoutMs = 10_000;
 /** A client that has said nothing by then waits for a challenge, as earlier ones did, and hears why before it gives up. */
 const connectTimeoutMs = 5_000;
 /** How long a peer may take to answer that the broker is stopping: one that hangs must not make every stop a long one. */
-const farewellMs = 2_000;
+const closeGraceMs = 2_000;
 const requestsInFlightMax = 1_024;
 /** What is written and not taken by the peer; above it the socket is dropped, never the data. */
 const bufferedBytesMax = 16 * 1_048_576;
@@ -70,7 +70,7 @@ export class Connection {
   readonly #presence: PresenceKeeper;
   readonly #helloTimer: NodeJS.Timeout;
   readonly #connectTimer: NodeJS.Timeout;
-  /** Undefined: the broker has not proven itself yet, because no client has asked it to. */
+  /** Undefined before the broker has proven itself, which it does when the client asks for it. */
   #session: HelloSession | undefined;
   #helloSeen = false;
   #unknownBytes = 0;
@@ -128,7 +128,7 @@ export class Connection {
     this.#stopping = true;
     if (this.#inFlight > 0) return;
     this.#close(standardCodes.restarting, "the broker is stopping");
-    setTimeout(() => this.#socket.terminate(), farewellMs).unref();
+    setTimeout(() => this.#socket.terminate(), closeGraceMs).unref();
   }
 
   terminate(): void {
@@ -180,7 +180,7 @@ export class Connection {
     this.#broker.watchers.nextTurn(meshId, pubkey, run);
   }
 
-  /** The WebSocket gathers frames as large as any member's; whoever is no member yet gets no such room. */
+  /** The WebSocket gathers frames as large as any member's; a peer that is no member yet gets no such room. */
   readonly #boundUnknown = (chunk: Buffer): void => {
     this.#unknownBytes += chunk.length;
     if (this.#unknownBytes <= limits.helloBytes) return;
@@ -253,7 +253,7 @@ export class Connection {
         if (pump !== undefined && this.#open !== undefined) this.#write({ type: "destination_gone", ...gone });
       },
       brokersChanged: (brokers) => {
-        // Who is not told yet is told with the answer to its hello.
+        // A connection that is not notified yet learns it with the answer to its hello.
         if (this.#open !== undefined) this.#write({ type: "brokers_changed", brokers });
       },
     };
@@ -318,7 +318,7 @@ export class Connection {
       broker: this.#broker,
       push: (frame) => new Promise((resolve) => this.#write(frame, resolve)),
       onFailure: (error) => {
-        // What was not told is told again to whoever comes back and says what it has seen.
+        // What was not pushed is pushed again when the client comes back and says what it has seen.
         this.#broker.log.error({ event: "sync_failed", err: error }, "reading changes of a space failed");
         this.#close(1011, "storage_unavailable");
       },

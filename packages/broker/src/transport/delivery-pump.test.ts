@@ -199,9 +199,9 @@ describe("a slow receiver", () => {
     await sendMany(sender, bob, idsOf(16), large);
     const slow = await bob.connect();
     slow.socket.pause();
-    // Each answer is most of a megabyte, and nobody reads them.
+    // Each answer is most of a megabyte, and the client reads none of them.
     for (let id = 100; id < 140; id++) slow.sendText(JSON.stringify({ type: "history", id }));
-    // The older connection keeps its place for as long as it lives.
+    // The older connection stays for as long as it lives.
     await expect
       .poll(
         () =>

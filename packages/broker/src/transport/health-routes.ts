@@ -21,7 +21,7 @@ export function registerHealthRoutes(server: FastifyInstance, broker: Watched): 
   });
 }
 
-/** What a proxy on this host hands on comes over the loopback as well, from wherever it began. */
+/** What a proxy on this host forwards comes over the loopback as well, from wherever it began. */
 function isFromThisHost({ headers, socket }: FastifyRequest): boolean {
   if (headers.forwarded !== undefined || headers["x-forwarded-for"] !== undefined) return false;
   return /^(::1$|127\.|::ffff:127\.)/.test(socket.remoteAddress ?? "");

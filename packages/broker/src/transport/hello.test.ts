@@ -81,7 +81,7 @@ describe("the proof", () => {
     expect(plain.status).toBe(404);
   });
 
-  test("that nobody answers in time ends the connection", async () => {
+  test("that is not answered in time ends the connection", async () => {
     const broker = await startTestBroker();
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const peer = await RawPeer.dial(broker.url);
@@ -259,7 +259,7 @@ describe("a hello", () => {
     expect(await eager.closed).toEqual({ code: 4002, reason: "a frame before the hello was answered" });
   });
 
-  test("is said once: again it is a frame type that nobody knows", async () => {
+  test("is said once: again it is an unknown frame type", async () => {
     const broker = await startTestBroker();
     const alice = await createTestMesh(broker);
     const peer = await alice.connect("client");

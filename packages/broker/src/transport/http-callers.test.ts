@@ -67,7 +67,7 @@ describe("a send's id is looked up while its token is", () => {
     expect(lookedUp).toEqual([]);
   });
 
-  test("once after a revocation, and whoever was revoked is refused, then and later", async () => {
+  test("once after a revocation, and the revoked member is refused, then and later", async () => {
     const { ask, answer, sendOnce, lookedUp } = start();
     await sendOnce();
     for (const gone of [undefined, { ...found, member: { ...found.member, revoked: true } }]) {

@@ -22,7 +22,7 @@ type MeshParams = { readonly mesh: string };
 
 type KnownCaller = { readonly wanted: string; readonly meshId: string };
 
-/** Beyond these, whoever was noted first is forgotten. */
+/** Beyond these, the caller that was noted first is forgotten. */
 const knownMax = 4_096;
 
 export class HttpCallers {
@@ -44,9 +44,9 @@ export class HttpCallers {
   }
 
   /**
-   * The same for whoever asks for what is looked up first. Where its token was good the last time, that is begun beside
-   * the token's look-up instead of behind it. What is found is given to nobody but the member that the token stands for
-   * now, and a stranger makes nobody look for more than a token.
+   * The same for requests that begin with a look-up. Where the caller's token was good the last time, that look-up begins
+   * beside the token's instead of behind it. Its result goes only to the member that the token stands for now, and for a
+   * stranger the store looks up no more than the token.
    */
   async askAhead(request: AskedRequest, lookAhead: LookAhead): Promise<Caller> {
     const { tokenHash, body } = request;

@@ -1,4 +1,4 @@
-// The broker over HTTP: meshes for the admin token, invites for whoever holds one, and every operation for a member's
+// The broker over HTTP: meshes for the admin token, invites for their holders, and every operation for a member's
 // token. Outsiders learn nothing.
 import { hash } from "node:crypto";
 import { once } from "node:events";
@@ -170,7 +170,7 @@ describe("a caller without a live token of the mesh", () => {
     ["/healthz", "", 405],
   ] as const)("is answered at %s without a body that would be much to read", async ([path, token, status]) => {
     const { url } = await startTestBroker();
-    // The body never comes: whoever waited for it would not answer.
+    // The body never comes: a broker that waited for it would not answer.
     const headers = { "content-type": "application/json", "content-length": 16_384, authorization: `Bearer ${token}` };
     const asked = request(url + path, { method: "POST", headers });
     onTestFinished(() => void asked.on("error", () => undefined).destroy());
@@ -179,7 +179,7 @@ describe("a caller without a live token of the mesh", () => {
     expect(answer.statusCode).toBe(status);
   });
 
-  test("is also whoever has a token of another mesh, or puts it elsewhere than in the header", async () => {
+  test("is also a caller that has a token of another mesh, or puts it elsewhere than in the header", async () => {
     const broker = await startTestBroker();
     const alice = await createTestMesh(broker);
     const other = await createTestMesh(broker, "other", "olga");
@@ -279,7 +279,7 @@ describe("sending", () => {
     expect(await alice.call("POST", "/messages", good)).toMatchObject({ status: 201, body: { history_id: 1 } });
   });
 
-  test("to nobody is 404, to a closed topic 403, and leaves the id free", async () => {
+  test("to an unknown destination is 404, to a closed topic 403, and leaves the id free", async () => {
     const { alice, bob } = await twoMembers();
     await bob.call("POST", "/topics", { name: "inner", post_policy: "subscribers" });
     const to = (kind: string, ref: string) => {
@@ -348,7 +348,7 @@ describe("asking for a fate, and fencing", () => {
   test("of its own committed send gives the ids", async () => {
     const { alice, bob } = await twoMembers();
     const sent = await alice.send("m1", bob, "hello");
-    // The fingerprint by hand: SHA-256 over the seven fields, joined by 0x00.
+    // The fingerprint, computed here: SHA-256 over the seven fields, joined by 0x00.
     const fields = ["2", "dm", bob.pubkey, "", "next", "", hash("sha256", "hello", "hex")];
     const fingerprint = hash("sha256", fields.join("\0"), "hex");
     const ids = { broker_message_id: sent.body.broker_message_id, history_id: 1 };

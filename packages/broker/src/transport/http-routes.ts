@@ -26,7 +26,7 @@ import { toMeshError } from "../storage-failure.ts";
 import { bearerOf } from "./http-callers.ts";
 import { registerOperationRoutes } from "./operation-routes.ts";
 
-/** Of what strangers may send: none of their requests is longer, and nobody reads more before it knows who asks. */
+/** Of what strangers may send: none of their requests is longer, and no more is read before the caller is known. */
 export const strangerBodyBytes = limits.helloFrameBytes;
 
 export function registerHttpRoutes(server: FastifyInstance, broker: BrokerContext, run: RunOperation): void {

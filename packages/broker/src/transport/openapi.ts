@@ -115,8 +115,8 @@ function takes(
   return { parameters, requestBody: { required: inBody.length > 0, content: jsonContent(schema) } };
 }
 
-function parameter(name: string, place: "path" | "query", required: boolean, schema: unknown): object {
-  return { name, in: place, required, schema };
+function parameter(name: string, within: "path" | "query", required: boolean, schema: unknown): object {
+  return { name, in: within, required, schema };
 }
 
 function jsonContent(schema: object): object {

@@ -65,7 +65,7 @@ function registerOperation(
   });
 }
 
-/** Before the body: whoever shows no token hears that, whatever else is wrong, and makes nobody read. */
+/** Runs before the body is read: a request without a token is refused for that first, and its body is not read. */
 function readToken(request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void {
   try {
     request.tokenHash = hashToken(bearerOf(request));

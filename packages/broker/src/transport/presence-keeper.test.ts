@@ -1,4 +1,4 @@
-// Presence over the real store, with a clock of our own: who is told of whom, and when a lease that nobody
+// Presence over the real store, with a clock of our own: which daemons are notified of which, and when a lease that no broker
 // renews is missed.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -81,7 +81,7 @@ class Broker {
   }
 }
 
-test("daemons are told who comes and goes in their mesh, less of themselves", async () => {
+test("daemons are notified which members come and go in their mesh, but not of themselves", async () => {
   const mesh = await Mesh.start();
   const [alice, bob] = [mesh.addMember("alice"), mesh.addMember("bob")];
   const broker = mesh.startBroker();
@@ -106,7 +106,7 @@ test("a member with two connections comes once and goes once", async () => {
   await vi.waitFor(() => expect(watcher.heard).toEqual(["peer_join bob", "peer_leave bob"]));
 });
 
-test("whoever becomes invisible has gone, and comes back when it is seen again", async () => {
+test("a member that becomes invisible has gone, and comes back when it is seen again", async () => {
   const mesh = await Mesh.start();
   const [alice, bob] = [mesh.addMember("alice"), mesh.addMember("bob")];
   const broker = mesh.startBroker();
@@ -123,7 +123,7 @@ test("whoever becomes invisible has gone, and comes back when it is seen again",
   }
 });
 
-test("peers of another broker are told of with the next renewal, and missed when that broker has died", async () => {
+test("peers of another broker are announced with the next renewal, and missed when that broker has died", async () => {
   const mesh = await Mesh.start();
   const [alice, bob] = [mesh.addMember("alice"), mesh.addMember("bob")];
   const [here, there] = [mesh.startBroker(), mesh.startBroker()];
@@ -159,7 +159,7 @@ test("a broker that stops gives its leases up at once", async () => {
   await vi.waitFor(() => expect(watcher.heard).toEqual(["peer_join bob", "peer_leave bob"]));
 });
 
-test("in a mesh of very many nobody is told of each; when it has shrunk, the difference is told", async () => {
+test("in a mesh of very many no daemon is notified of each; when it has shrunk, the difference is pushed", async () => {
   const mesh = await Mesh.start();
   const broker = mesh.startBroker();
   const watcher = broker.connect(mesh.addMember("watcher"));
@@ -180,11 +180,11 @@ test("in a mesh of very many nobody is told of each; when it has shrunk, the dif
   expect(late.heard).toEqual(["peer_leave early"]);
 });
 
-test("a store that fails costs nobody a connection: the lease is taken with the next renewal", async () => {
+test("a store that fails costs no connection: the lease is taken with the next renewal", async () => {
   const mesh = await Mesh.start();
   const [alice, bob] = [mesh.addMember("alice"), mesh.addMember("bob")];
   const broker = mesh.startBroker();
-  const hold = vi.spyOn(mesh.store, "hold").mockRejectedValue(new Error("told to fail"));
+  const hold = vi.spyOn(mesh.store, "hold").mockRejectedValue(new Error("made to fail"));
   const watcher = broker.connect(alice);
   broker.connect(bob);
   await broker.keeper.renew();

@@ -1,5 +1,5 @@
-// Keeps the presence leases of this broker's daemons, and tells them who comes and goes in their mesh, through this
-// broker or another. What they have been told is compared with what the store says: a lost signal or a broker that
+// Keeps the presence leases of this broker's daemons, and notifies them which members come and go in their mesh, through
+// this broker or another. What was pushed to them is compared with the store, so that a lost signal or a broker that
 // died shows at the next renewal at the latest.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Peer, PresenceLease, PresenceStore } from "@claudemesh/messages/ports/presence";
@@ -17,7 +17,7 @@ export type PresenceKeeperOptions = {
 
 /** Outlives two missed renewals; a broker that died is missed for no longer. */
 export const presenceLeaseMs = 45_000;
-/** In larger meshes every arrival would be a push to everyone; there, who wants to know asks. */
+/** In larger meshes every arrival would be a push to every daemon; there, clients ask for the list. */
 export const presencePushPeersMax = 256;
 const refreshPauseMs = 50;
 /** Leases in one transaction. */
@@ -26,10 +26,15 @@ const leasesPerStep = 500;
 /** A daemon's connection as presence sees it. */
 export type PresentDaemon = { readonly lease: PresenceLease; readonly push: (frame: PushFrame) => void };
 
+type PeersOfMesh =
+  | { readonly type: "all"; readonly peers: readonly Peer[] }
+  /** More than are pushed. */
+  | { readonly type: "too_many" };
+
 /** One mesh with daemons on this broker. */
 type Watch = {
   readonly daemons: Set<PresentDaemon>;
-  told: ReadonlySet<string>;
+  pushedPeers: ReadonlySet<string>;
   running: boolean;
   wanted: boolean;
 };
@@ -50,7 +55,12 @@ export class PresenceKeeper {
   /** Its hello was answered. */
   join(daemon: PresentDaemon): void {
     const { meshId } = daemon.lease;
-    const watch = this.#watches.get(meshId) ?? { daemons: new Set(), told: new Set(), running: false, wanted: false };
+    const watch = this.#watches.get(meshId) ?? {
+      daemons: new Set(),
+      pushedPeers: new Set(),
+      running: false,
+      wanted: false,
+    };
     watch.daemons.add(daemon);
     this.#watches.set(meshId, watch);
     const taken = this.#attempt("taking a presence lease", () => this.#hold([daemon.lease]));
@@ -121,7 +131,7 @@ export class PresenceKeeper {
     void this.#attempt("reading who is present", async () => {
       while (watch.wanted && !this.#stopped) {
         watch.wanted = false;
-        await this.#tell(meshId, watch);
+        await this.#pushChanges(meshId, watch);
         // In a rush of arrivals one look serves many.
         if (watch.wanted) await sleep(refreshPauseMs, undefined, { ref: false });
       }
@@ -130,27 +140,27 @@ export class PresenceKeeper {
     });
   }
 
-  async #tell(meshId: string, watch: Watch): Promise<void> {
-    const peers = await this.#readPeers(meshId);
-    // Who was told before it grew too large is told the difference when it has shrunk again.
-    if (peers === undefined) return;
+  async #pushChanges(meshId: string, watch: Watch): Promise<void> {
+    const read = await this.#readPeers(meshId);
+    // Daemons that were notified before the mesh grew too large get the difference when it has shrunk again.
+    if (read.type === "too_many") return;
+    const { peers } = read;
     const present = new Set(peers.map(({ pubkey }) => pubkey));
     for (const peer of peers) {
-      if (!watch.told.has(peer.pubkey)) this.#push(watch, { type: "peer_join", ...toPeerItem(peer) });
+      if (!watch.pushedPeers.has(peer.pubkey)) this.#push(watch, { type: "peer_join", ...toPeerItem(peer) });
     }
-    for (const pubkey of watch.told) {
+    for (const pubkey of watch.pushedPeers) {
       if (!present.has(pubkey)) this.#push(watch, { type: "peer_leave", pubkey });
     }
-    watch.told = present;
+    watch.pushedPeers = present;
   }
 
-  /** To everyone but the peer itself. */
+  /** To every daemon but those of the peer itself. */
   #push(watch: Watch, frame: PeerJoinPush | PeerLeavePush): void {
     for (const { lease, push } of watch.daemons) if (lease.pubkey !== frame.pubkey) push(frame);
   }
 
-  /** Undefined: more than are told of. */
-  async #readPeers(meshId: string): Promise<Peer[] | undefined> {
+  async #readPeers(meshId: string): Promise<PeersOfMesh> {
     const peers: Peer[] = [];
     let after: string | undefined = "";
     while (after !== undefined) {
@@ -158,10 +168,10 @@ export class PresenceKeeper {
       const query = { meshId, reader: undefined, after, limit };
       const page = await this.#options.store().peers(query, this.#options.nowMs());
       peers.push(...page.items);
-      if (peers.length > presencePushPeersMax) return undefined;
+      if (peers.length > presencePushPeersMax) return { type: "too_many" };
       after = page.nextCursor;
     }
-    return peers;
+    return { type: "all", peers };
   }
 
   /** Presence is worth no connection: what fails is tried again with the next renewal. */

@@ -1,5 +1,5 @@
 // The first half of a hello: a client names its mesh and a nonce, and the broker proves over both that it holds its key.
-// Any mesh is answered alike, so that nobody learns by this which ones there are.
+// Any mesh is answered alike, so that no caller learns by this which ones there are.
 // Why: docs/decisions/0120.
 import { randomBytes } from "node:crypto";
 import { createSchemaCompiler } from "@claudemesh/http/validation";

@@ -1,5 +1,5 @@
 // Operations that a member signs one by one: over what the connection is made of, the operation, the request's id and its
-// content. Whoever is on the way of a connection in clear can slip in any other frame, but none of these.
+// content. An attacker on the way of a connection in clear can insert any other frame, but none of these.
 // Why: docs/decisions/0123.
 import { verifySignature } from "@claudemesh/members/credentials";
 import { MeshError } from "@claudemesh/protocol/errors";

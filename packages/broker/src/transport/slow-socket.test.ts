@@ -9,7 +9,7 @@ async function connectionsLeft(broker: RunningBroker, count: number): Promise<vo
   await expect.poll(metrics, { timeout: 10_000 }).toContain(`cm_broker_connections ${count}\n`);
 }
 
-test("a socket that takes nothing of what it asked for is dropped, and everybody else is served", async () => {
+test("a socket that takes nothing of what it asked for is dropped, and all others are served", async () => {
   const broker = await startTestBroker({ flags: { "max-inline-bytes": "1048576" } });
   const alice = await createTestMesh(broker);
   for (const id of ["m1", "m2", "m3"]) await alice.send(id, alice, "x".repeat(1_000_000));

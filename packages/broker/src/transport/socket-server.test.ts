@@ -55,7 +55,7 @@ async function serve(
   return { http, sockets, url: `http://127.0.0.1:${(http.address() as AddressInfo).port}` };
 }
 
-const neverAsked: RunOperation = () => Promise.reject(new Error("nobody asks here"));
+const neverAsked: RunOperation = () => Promise.reject(new Error("no operation runs here"));
 
 /** A connection that takes what is written and says nothing. */
 function silentDuplex(written: string[]): Duplex {
@@ -80,7 +80,7 @@ function bodyOf(response: string): unknown {
 }
 
 describe("an upgrade", () => {
-  test("elsewhere is refused, and a peer that resets the connection then harms nobody", async () => {
+  test("elsewhere is refused, and a peer that resets the connection then harms no other", async () => {
     const { http } = await serve(neverAsked);
     const written: string[] = [];
     const duplex = silentDuplex(written);

@@ -7,12 +7,11 @@ import { refusalText } from "@claudemesh/http/refusal-text";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { connectPath } from "@claudemesh/protocol/wire/frames";
-import { WebSocketServer } from "ws";
+import { WebSocket, WebSocketServer } from "ws";
 import type { BrokerContext } from "../context.ts";
 import type { RunOperation } from "../operations/run-operation.ts";
 import { Connection } from "./connection.ts";
 import { PresenceKeeper } from "./presence-keeper.ts";
-import { ReasonedSocket } from "./reasoned-socket.ts";
 
 const connectionsMax = 10_000;
 const aliveIntervalMs = 15_000;
@@ -74,7 +73,7 @@ export function attachSocketServer(http: Server, broker: BrokerContext, run: Run
   };
 }
 
-/** Who was revoked through another broker is cut off here too, also when nobody told us. */
+/** A member that was revoked through another broker is cut off here too, also where the signal was lost. */
 async function cutRevoked(broker: BrokerContext, connections: Iterable<Connection>): Promise<void> {
   const byMesh = new Map<string, Set<string>>();
   for (const { member } of connections) {
@@ -105,4 +104,23 @@ function refuseUpgrade(socket: Duplex, refusal: MeshError): void {
   const cut = setTimeout(() => socket.destroy(), refusalMsMax);
   socket.once("close", () => clearTimeout(cut));
   socket.end(refusalText(refusal));
+}
+
+/** Why the library closes a connection itself, by the code of its close frame. */
+const closeReasons: Readonly<Record<number, string>> = {
+  1002: "the frame breaks the rules of WebSocket",
+  1007: "invalid_utf8",
+  1008: "the message comes in too many parts",
+  1009: "the frame is too large",
+};
+
+/** A WebSocket whose close frames always give a reason, also those that the library sends for frames it could not read. */
+class ReasonedSocket extends WebSocket {
+  /** The answer to a peer's close frame comes with that frame's own code and reason, or with neither. */
+  override close(code?: number, reason?: string | Buffer): void {
+    super.close(
+      code,
+      reason ?? (code === undefined ? undefined : (closeReasons[code] ?? "the connection cannot go on")),
+    );
+  }
 }

@@ -1,4 +1,4 @@
-// How much room a peer gets on a socket before it has said who it is, and after it was told to go.
+// How much room a peer gets on a socket before it has said who it is, and after its connection was refused.
 import { once } from "node:events";
 import { limits } from "@claudemesh/protocol/messages/limits";
 import { afterEach, describe, expect, test, vi } from "vitest";

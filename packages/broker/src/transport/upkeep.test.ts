@@ -13,7 +13,7 @@ afterEach(() => {
 
 const aliveIntervalMs = 15_000;
 
-test("a member that was revoked through another broker is cut off at the next check, and nobody else is", async () => {
+test("a member that was revoked through another broker is cut off at the next check, and no other is", async () => {
   const broker = await startTestBroker();
   const alice = await createTestMesh(broker);
   const bob = await joinTestMesh(alice, "bob");

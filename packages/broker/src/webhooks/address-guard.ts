@@ -1,5 +1,5 @@
 // Which addresses a broker posts to for a webhook. A webhook's address is chosen by a member, and the broker stands
-// where members do not: in its operator's network. So only addresses that anybody on the internet could reach pass.
+// where members do not: in its operator's network. So only addresses that any host on the internet could reach pass.
 import { BlockList, isIP } from "node:net";
 
 /** Not globally reachable, or of another meaning than the address of one host. */
@@ -55,7 +55,7 @@ function literalAddressOf(url: URL): string | undefined {
   return isIP(host) === 0 ? undefined : host;
 }
 
-/** Whether it can be said without looking anything up that this URL leads to a private place. */
+/** Whether it can be said without looking anything up that this URL leads to a private address. */
 export function isPlainlyPrivate(url: URL): boolean {
   const literal = literalAddressOf(url);
   if (literal !== undefined) return !isPublicAddress(literal);

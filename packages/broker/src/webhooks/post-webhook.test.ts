@@ -37,7 +37,7 @@ describe("where a webhook may go", () => {
   });
 
   test("of the addresses of a name only public ones are tried", async () => {
-    // A public address that nobody answers at, and one of this host where somebody would.
+    // A public address where no host answers, and one of this host where a server would.
     const resolve = async () => [toThisHost, { address: "2001:4860:4860::8888", family: 6 }];
     const tried = await post(`http://receiver.example:${receiver.port}/`, { resolve, timeoutMs: 300 });
     expect(tried).toMatchObject({ type: "failed" });
@@ -62,7 +62,7 @@ describe("where a webhook may go", () => {
     expect(receiver.received.map(({ path }) => path)).toEqual(["/hook"]);
   });
 
-  test("a name that nobody knows is a failure with its reason", async () => {
+  test("an unknown name is a failure with its reason", async () => {
     const resolve = async () => Promise.reject(new Error("getaddrinfo ENOTFOUND receiver.example"));
     expect(await post("http://receiver.example/", { resolve })).toEqual({
       type: "failed",
@@ -126,7 +126,7 @@ describe("what a receiver does", () => {
     tcp.close();
   });
 
-  test("a stop of the broker breaks the request off, and it is nobody's failure", async () => {
+  test("a stop of the broker breaks the request off, and it is no failure of the receiver", async () => {
     receiver.answerWith(() => () => undefined);
     const stop = new AbortController();
     const tried = post(receiver.url, { ...local, signal: stop.signal });

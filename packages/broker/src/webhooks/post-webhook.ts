@@ -19,7 +19,7 @@ export type PostWebhookOptions = {
   readonly resolve?: (hostname: string) => Promise<readonly ResolvedAddress[]>;
 };
 
-/** Of the answer's body. Nobody needs it; reading a little lets well-behaved receivers finish. */
+/** Of the answer's body. It is not needed; reading a little lets well-behaved receivers finish. */
 const answerBytesMax = 16_384;
 const answerHeaderBytesMax = 16_384;
 const reasonCharactersMax = 200;
@@ -70,7 +70,7 @@ async function exchange(
 function answerTo(request: ClientRequest, body: Buffer): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.once("response", resolve);
-    // Stays: what goes wrong after the answer concerns nobody, and must not end the process.
+    // Stays: what goes wrong after the answer does not matter, and must not end the process.
     request.on("error", reject);
     request.end(body);
   });

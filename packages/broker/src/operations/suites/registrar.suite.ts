@@ -116,7 +116,7 @@ export function describeRegistrarOverNetwork(startBroker: StartBroker): void {
     expect(await member.call("GET", "/registrar/audit")).toMatchObject({ status: 403 });
   });
 
-  test("RP-06: whoever does not know asks; unknown is 200, and the key may hold any text", async () => {
+  test("RP-06: a caller that does not know asks; unknown is 200, and the key may hold any text", async () => {
     const { owner, member } = await start(undefined, { CLAUDEMESH_FAILPOINTS: "registrar.before_commit@1=error" });
     const granted = await grant(owner);
     const key = "release/1.0 für alle";
