@@ -14,12 +14,13 @@ import type {
 } from "./core/records.ts";
 import type { SurfaceFacts } from "./core/surface.ts";
 
+export type AddedApproval =
+  | { readonly type: "added" }
+  /** An approval with this id exists, the same or another. Nothing was written. */
+  | { readonly type: "stored"; readonly approval: ApprovalRecord };
+
 export type ApprovalStore = {
-  /** `stored`: an approval with this id is there, the same or another; nothing was written. */
-  readonly add: (
-    meshId: string,
-    approval: Approval,
-  ) => Promise<{ readonly type: "added" } | { readonly type: "stored"; readonly approval: ApprovalRecord }>;
+  readonly add: (meshId: string, approval: Approval) => Promise<AddedApproval>;
   readonly find: (meshId: string, approvalId: string) => Promise<ApprovalRecord | undefined>;
   /** In order of their ids. */
   readonly list: (meshId: string, after: string, limit: number) => Promise<readonly ApprovalRecord[]>;

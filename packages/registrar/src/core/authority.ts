@@ -19,7 +19,7 @@ export type Claimed = {
 export type AuthorityFacts = {
   readonly approval: Approval | undefined;
   readonly spent: boolean;
-  /** Whoever approved it is a live owner of the mesh. */
+  /** The member that approved it is a live owner of the mesh. */
   readonly ownerLive: boolean;
 };
 

@@ -88,7 +88,7 @@ export type Retry = {
 };
 
 export type RecordedAttempt = {
-  /** Undefined: attempts beyond those that are kept by name, together. */
+  /** Undefined for the attempts beyond those that are kept by name, which are counted together. */
   readonly attemptId: string | undefined;
   readonly memberPubkey: string;
   readonly tries: number;

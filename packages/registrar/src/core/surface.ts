@@ -190,7 +190,7 @@ const rules: Readonly<Record<CriterionId, Rule>> = {
     ],
   },
   e: {
-    title: "a writer that can append, and records that nobody can change",
+    title: "a writer that can append, and records that cannot be changed",
     required: (store) => [
       ...appendOnlyTables.flatMap((table) => guardsOf(store, table)),
       ...guardsOf(store, "registrar_approval"),

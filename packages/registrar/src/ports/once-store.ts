@@ -13,11 +13,6 @@ export type OnceEpochKey = OnceKey & { readonly epoch: number };
 /** The caller's membership ended before the call could change anything. */
 export type OnceOutcome = OnceAnswer | { readonly type: "not_a_member" };
 
-/**
- * Every change is decided and written in one transaction and is durable when the call resolves. Of callers that come at
- * the same time, on whatever process, one is first and the others see what he did. A call that changes nothing writes
- * nothing.
- */
 /** A key with its newest epoch. */
 export type OnceListItem = { readonly key: string; readonly newest: OnceEpoch };
 
@@ -25,12 +20,16 @@ export type OnceListQuery = {
   readonly meshId: string;
   readonly after: string;
   readonly limit: number;
-  /** Only keys whose newest epoch nobody has settled: it runs, or is uncertain. */
+  /** Only keys whose newest epoch is not settled: it runs, or is uncertain. */
   readonly unsettled: boolean;
 };
 
+/**
+ * Every change is decided and written in one transaction and is durable when the call resolves. Of calls at the same time, in
+ * whichever processes, one is first and the others see what it wrote. A call that changes nothing writes nothing.
+ */
 export type OnceStore = {
-  /** Where a new epoch would begin, `admit` is asked before; where it rejects and none would any more, it is not heard. */
+  /** `admit` is called before a new epoch begins. Its rejection is ignored where another call has begun the epoch meanwhile. */
   readonly claim: (key: OnceKey, claim: OnceClaim, nowMs: number, admit?: Admit) => Promise<OnceOutcome>;
   readonly renew: (key: OnceEpochKey, holder: string, nowMs: number) => Promise<OnceOutcome>;
   /** `result` is canonical JSON text. */

@@ -1,4 +1,4 @@
-// An owner's approval: signed terms, and one nonce that is shown to whoever made the approval, once. The id is the
+// An owner's approval: signed terms, and one nonce that is shown once, to the owner who made the approval. The id is the
 // owner's to choose, so that the same call again finds what it made.
 
 import { hashSecret, mintSecret } from "@claudemesh/members/credentials";
@@ -10,7 +10,7 @@ import { type ApprovalTerms, approvalBytes } from "@claudemesh/protocol/registra
 import { checkRegistrarText } from "@claudemesh/protocol/registrar/registrar-text";
 import type { ApproveInput } from "@claudemesh/protocol/wire/registrar-operations";
 import type { Approval, ApprovalRecord } from "../core/records.ts";
-import type { ApprovalStore } from "../ports.ts";
+import type { AddedApproval, ApprovalStore } from "../ports.ts";
 import type { SignatureCheck } from "./signature-check.ts";
 
 export type RevokePorts = { readonly store: Pick<ApprovalStore, "revoke">; readonly nowMs: () => number };
@@ -27,7 +27,7 @@ export type ApprovePorts = {
 
 export type Approved =
   | { readonly type: "approved"; readonly terms: ApprovalTerms; readonly authorizationNonce: string }
-  /** It was approved before; nobody here knows its nonce. */
+  /** It was approved before. The registrar does not know its nonce, only a hash. */
   | { readonly type: "exists"; readonly approval: ApprovalRecord };
 
 export async function approve(ports: ApprovePorts, owner: Member, input: ApproveInput): Promise<Approved> {
@@ -41,7 +41,7 @@ export async function approve(ports: ApprovePorts, owner: Member, input: Approve
     throw new MeshError("forbidden", message, { field: "signature" });
   }
   const authorizationNonce = mintSecret("cmn", ports.randomBytes);
-  const approval = await addOrFind(ports, owner, {
+  const outcome = await addOrFind(ports, owner, {
     terms,
     ownerPubkey: owner.pubkey,
     signature,
@@ -50,7 +50,8 @@ export async function approve(ports: ApprovePorts, owner: Member, input: Approve
     approvedAtMs: ports.nowMs(),
     revokedAtMs: undefined,
   });
-  if (approval === undefined) return { type: "approved", terms, authorizationNonce };
+  if (outcome.type === "added") return { type: "approved", terms, authorizationNonce };
+  const { approval } = outcome;
   if (approval.ownerPubkey !== owner.pubkey || textOf(approval.terms) !== textOf(terms)) {
     const message = "An approval with this id exists with other terms or of another owner; choose a new approval_id.";
     throw new MeshError("exists_with_other_content", message, { approval_id: terms.approval_id });
@@ -58,18 +59,17 @@ export async function approve(ports: ApprovePorts, owner: Member, input: Approve
   return { type: "exists", approval };
 }
 
-/** Undefined: it is added now. What is there already is found by one read, and is not a matter of admission. */
+/** An approval that is stored already is found by one read, and needs no admission. */
 async function addOrFind(
   { store, admit }: ApprovePorts,
   { meshId }: Member,
   approval: Approval,
-): Promise<ApprovalRecord | undefined> {
+): Promise<AddedApproval> {
   const { approval_id } = approval.terms;
-  const prior = await store.find(meshId, approval_id);
-  if (prior !== undefined) return prior;
+  const stored = await store.find(meshId, approval_id);
+  if (stored !== undefined) return { type: "stored", approval: stored };
   await admit();
-  const outcome = await store.add(meshId, approval);
-  return outcome.type === "added" ? undefined : outcome.approval;
+  return store.add(meshId, approval);
 }
 
 function checkTerms(terms: ApprovalTerms): void {

@@ -1,4 +1,4 @@
-// A verifier that is a program: only how it ends counts, and it never holds anybody up for long.
+// A verifier that is a program: only how it ends counts, and it never holds a request up for long.
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

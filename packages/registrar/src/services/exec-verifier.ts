@@ -34,7 +34,7 @@ export function createExecVerifier(path: string, timeoutMs: number = timeoutMsDe
   };
 }
 
-/** What the program is told of the broker's environment: where programs, files and words are, and no secret. */
+/** What the program gets of the broker's environment: where programs, files and words are, and no secret. */
 const passedOn = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 
 function environmentOf(own: NodeJS.ProcessEnv): NodeJS.ProcessEnv {

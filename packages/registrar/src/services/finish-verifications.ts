@@ -27,8 +27,8 @@ export async function finishVerifications(
   let oldestLeftMs: number | undefined;
   let after: UnverifiedRequest | undefined;
   while (goOn()) {
-    const found = await ports.store.requests.unverified(sinceId, after, perRead);
-    for (const { meshId, registrationId, logicalRequestKey } of found) {
+    const batch = await ports.store.requests.unverified(sinceId, after, perRead);
+    for (const { meshId, registrationId, logicalRequestKey } of batch) {
       if (!goOn()) return { finished, oldestLeftMs };
       const registeredAtMs = uuidV7TimeMs(registrationId) ?? 0;
       const isOurs = !isUnderWay(registeredAtMs);
@@ -36,8 +36,8 @@ export async function finishVerifications(
       if (stored?.verification !== undefined) finished += 1;
       else if (stored !== undefined || !isOurs) oldestLeftMs = Math.min(oldestLeftMs ?? registeredAtMs, registeredAtMs);
     }
-    after = found.at(-1);
-    if (found.length < perRead) break;
+    after = batch.at(-1);
+    if (batch.length < perRead) break;
   }
   return { finished, oldestLeftMs };
 }

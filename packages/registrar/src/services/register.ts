@@ -77,7 +77,7 @@ async function answerPrior({ store, nowMs }: RegisterPorts, request: AskedReques
   return answerConsumed(request, stored, binding, nowMs());
 }
 
-/** `meanwhile`: the key was free when it was looked up, so that whoever holds it was under way at the same time. */
+/** `meanwhile`: the key was free when it was looked up, so that the request that holds it was under way at the same time. */
 async function answer(
   ports: RegisterPorts,
   request: AskedRequest,

@@ -1,4 +1,4 @@
-// What became of a request: the answer for whoever does not know whether his own was committed. That nothing is known is
+// What became of a request: the answer for a caller that does not know whether its request was committed. That nothing is known is
 // an answer too.
 import { countAttempts } from "../core/attempts.ts";
 import type { RegistrarStore } from "../ports.ts";

@@ -31,7 +31,7 @@ test("tries of one attempt are one count; a flush writes all of them, and nothin
   expect(written).toHaveLength(1);
 });
 
-test("many different attempts do not wait for the moment, and a failure is told and passes", async () => {
+test("many different attempts do not wait for the moment, and a failure is reported and passes", async () => {
   let writes = 0;
   const failures: unknown[] = [];
   const counter = new RetryCounter({

@@ -1,15 +1,15 @@
 // Counts retries without making them wait: they are added up in memory and written together a moment later, or when
-// somebody asks. A crash may lose the counts of that moment; nothing is decided by them.
+// they are read. A crash may lose the counts of that moment; no decision depends on them.
 // Why: docs/decisions/0011.
 import type { Retry } from "../core/records.ts";
 import type { AttemptStore } from "../ports.ts";
 
 const flushAfterMs = 1_000;
-/** Different attempts that wait; from then on they are written at once. */
+/** When so many different attempts wait, they are written at once. */
 const writeAtOnceFrom = 5_000;
-/** From then on a retry waits until it is counted, so that a crowd cannot fill the memory. */
+/** When so many wait, a retry waits until it is counted, so that memory is bounded. */
 const pendingMax = 10_000;
-/** In one transaction; whoever else waits for the store gets his turn in between. */
+/** In one transaction. Other work that waits for the store has its turn between two of them. */
 const rowsPerWrite = 500;
 
 export type RetryCounterOptions = {

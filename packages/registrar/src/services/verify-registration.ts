@@ -1,4 +1,4 @@
-// What follows the commit: read the rows again, check them, and append the verdict. Whoever comes first decides; a second
+// What follows the commit: read the rows again, check them, and append the verdict. The first call decides; a second
 // verdict is dropped. Where nothing could be found out the registration stays inert, and is looked at again later.
 import { storedApprovalBytes } from "@claudemesh/protocol/registrar/approval";
 import type { StoredRequest, Verification } from "../core/records.ts";

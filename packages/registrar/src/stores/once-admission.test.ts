@@ -1,4 +1,4 @@
-// Who has to be admitted: whatever would begin a new epoch, and nothing else.
+// Which calls have to be admitted: those that would begin a new epoch, and no other.
 import type { OnceDecision } from "@claudemesh/protocol/registrar/once-state";
 import { expect, test } from "vitest";
 import { admitNew } from "./once-admission.ts";
@@ -12,19 +12,19 @@ const refuse = async () => {
   throw new Error("refused");
 };
 
-test("what stands and what changes an epoch is not asked; what begins one is", async () => {
-  expect(await admitNew(async () => stands, refuse)).toBe(answer);
-  expect(await admitNew(async () => changes, refuse)).toBeUndefined();
+test("a call that is answered or changes an epoch needs no admission; one that begins an epoch does", async () => {
+  expect(await admitNew(async () => stands, refuse)).toEqual({ type: "answered", answer });
+  expect(await admitNew(async () => changes, refuse)).toEqual({ type: "admitted" });
   await expect(admitNew(async () => begins, refuse)).rejects.toThrow("refused");
   expect(
     await admitNew(
       async () => begins,
       async () => undefined,
     ),
-  ).toBeUndefined();
+  ).toEqual({ type: "admitted" });
 });
 
-test("a refusal is not heard where another try has begun it meanwhile", async () => {
+test("a refusal is ignored where another try has begun the epoch meanwhile", async () => {
   const seen = [begins, stands];
-  expect(await admitNew(async () => seen.shift() ?? begins, refuse)).toBe(answer);
+  expect(await admitNew(async () => seen.shift() ?? begins, refuse)).toEqual({ type: "answered", answer });
 });

@@ -142,7 +142,7 @@ export const registrarRules = {
   once_epoch_over_open_one: rule(
     "once_claim",
     epochKey,
-    "every epoch but the first stands behind one of which somebody said that it was not done",
+    "every epoch but the first follows one that a member resolved as not done",
     (d) =>
       `r.epoch > 1 AND ${lacks(
         d,

@@ -1,7 +1,9 @@
 // Approvals on PostgreSQL. Whether a nonce is spent is read from the record that spent it; no flag could disagree. Who
 // uses an approval holds its row, so that a revocation comes before it or waits for it.
+import assert from "node:assert/strict";
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
 import type { Approval, ApprovalRecord } from "../../core/records.ts";
+import type { AddedApproval } from "../../ports.ts";
 import { type ApprovalRow, approvalColumns, toApproval } from "../rows.ts";
 import { asMs, type Reading } from "./stored-requests.ts";
 
@@ -46,12 +48,11 @@ export async function selectApprovals(
   return rows.map(toApproval);
 }
 
-/** Undefined: it is written now. */
 export async function insertApproval(
   tx: PostgresTransaction,
   meshId: string,
   approval: Approval,
-): Promise<ApprovalRecord | undefined> {
+): Promise<AddedApproval> {
   const { terms } = approval;
   const written = await tx.execute(
     `INSERT INTO mesh.registrar_approval (mesh_id, approval_id, owner_pubkey, operation, target, artifact_hash, run_id,
@@ -76,7 +77,10 @@ export async function insertApproval(
       approval.signatureVersion,
     ],
   );
-  return written === 1 ? undefined : selectApproval(tx, meshId, terms.approval_id);
+  if (written === 1) return { type: "added" };
+  const stored = await selectApproval(tx, meshId, terms.approval_id);
+  assert(stored !== undefined, "an approval that cannot be inserted exists");
+  return { type: "stored", approval: stored };
 }
 
 export async function revokeApproval(

@@ -1,7 +1,7 @@
 // The ledger of retries on PostgreSQL: many in two statements. A count in a mesh waits for another in the same one, so
-// that an attempt has one place.
+// that an attempt has one row.
 import type { PostgresTransaction } from "@claudemesh/storage/postgres";
-import { type AttemptRow, attemptsByName, placeRetries } from "../../core/attempts.ts";
+import { type AttemptRow, assignRows, attemptsByName } from "../../core/attempts.ts";
 import type { RecordedAttempt, Retry } from "../../core/records.ts";
 import { asMs, type Reading } from "./stored-requests.ts";
 
@@ -19,7 +19,7 @@ export async function countRetries(tx: PostgresTransaction, retries: readonly Re
     keys,
     "registrar_known_attempts",
   );
-  const placed = placeRetries(rows, retries);
+  const assigned = assignRows(rows, retries);
   await tx.execute(
     `INSERT INTO mesh.registrar_attempt AS a
        (mesh_id, logical_request_key, seq, attempt_id, member_pubkey, tries, first_at, last_at)
@@ -29,13 +29,13 @@ export async function countRetries(tx: PostgresTransaction, retries: readonly Re
      ON CONFLICT (mesh_id, logical_request_key, seq) DO UPDATE
      SET tries = a.tries + excluded.tries, last_at = greatest(a.last_at, excluded.last_at)`,
     [
-      placed.map(({ meshId }) => meshId),
-      placed.map(({ logicalRequestKey }) => logicalRequestKey),
-      placed.map(({ seq }) => seq),
-      placed.map(({ attemptId }) => attemptId),
-      placed.map(({ memberPubkey }) => memberPubkey),
-      placed.map(({ tries }) => tries),
-      placed.map(({ atMs }) => new Date(atMs)),
+      assigned.map(({ meshId }) => meshId),
+      assigned.map(({ logicalRequestKey }) => logicalRequestKey),
+      assigned.map(({ seq }) => seq),
+      assigned.map(({ attemptId }) => attemptId),
+      assigned.map(({ memberPubkey }) => memberPubkey),
+      assigned.map(({ tries }) => tries),
+      assigned.map(({ atMs }) => new Date(atMs)),
     ],
     "registrar_count_attempts",
   );

@@ -136,7 +136,7 @@ describe.skipIf(asRole === undefined)("a role that rights bind", () => {
       expect(await world.ask()).toMatchObject({ status: 201, body: { state: "verify_failed" } });
       const granted = await world.grant({ purpose: "compensate", logical_request_key: "key-1" });
       expect(await world.broker.compensate("key-1", granted)).toMatchObject({ status: 201 });
-      expect(await world.ask({ approval_id: "nobody", logical_request_key: "x" })).toMatchObject({ status: 403 });
+      expect(await world.ask({ approval_id: "unknown", logical_request_key: "x" })).toMatchObject({ status: 403 });
       await world.broker.revoke(granted.approval_id);
       for (const table of appendOnlyTables) {
         for (const statement of [`DELETE FROM mesh.${table}`, `UPDATE mesh.${table} SET mesh_id = mesh_id`]) {

@@ -43,12 +43,12 @@ function selectColumns(db: Reading, tables: readonly string[]) {
 
 function selectUniqueIndexes(db: Reading, tables: readonly string[]) {
   return db.query<{ table: string; columns: string[] }>(
-    `SELECT c.relname AS table, array_agg(coalesce(a.attname::text, 'an expression') ORDER BY k.place) AS columns
+    `SELECT c.relname AS table, array_agg(coalesce(a.attname::text, 'an expression') ORDER BY k.ordinal) AS columns
      FROM pg_index x JOIN pg_class c ON c.oid = x.indrelid
-     CROSS JOIN LATERAL unnest(x.indkey) WITH ORDINALITY AS k (attnum, place)
+     CROSS JOIN LATERAL unnest(x.indkey) WITH ORDINALITY AS k (attnum, ordinal)
      LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.attnum AND k.attnum > 0
      WHERE c.relnamespace = to_regnamespace('mesh') AND c.relname = ANY ($1) AND x.indisunique AND x.indisvalid
-       AND x.indisready AND x.indimmediate AND x.indpred IS NULL AND k.place <= x.indnkeyatts
+       AND x.indisready AND x.indimmediate AND x.indpred IS NULL AND k.ordinal <= x.indnkeyatts
      GROUP BY c.relname, x.indexrelid`,
     [tables],
   );
@@ -80,7 +80,7 @@ type TriggerRow = {
   readonly body: string;
 };
 
-// Rules rewrite statements before any trigger sees them; they are told apart by having no function.
+// Rules rewrite statements before any trigger sees them; what distinguishes them is that they have no function.
 function selectTriggers(db: Reading, tables: readonly string[]) {
   return db.query<TriggerRow>(
     `SELECT c.relname AS table, t.tgname AS name, t.tgenabled IN ('O', 'A') AS enabled, t.tgqual IS NOT NULL AS conditional,

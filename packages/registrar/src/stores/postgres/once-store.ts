@@ -43,8 +43,8 @@ export function createPostgresOnceStore(postgres: Postgres, hooks?: CommitHooks)
     decide: Decide,
     admit: Admit = anything,
   ): Promise<OnceOutcome> => {
-    const prior = await admitNew(() => decide(committed, ""), admit);
-    if (prior !== undefined) return prior;
+    const admission = await admitNew(() => decide(committed, ""), admit);
+    if (admission.type === "answered") return admission.answer;
     return commit.submit((tx) => decideAndWrite(tx, key, caller, decide), "once");
   };
   return {

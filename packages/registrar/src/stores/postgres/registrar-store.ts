@@ -43,10 +43,7 @@ export function createPostgresRegistrarStore(
   const consumed = lookUps("consumed");
   return {
     approvals: {
-      add: async (meshId, approval) => {
-        const stored = await postgres.transaction((tx) => insertApproval(tx, meshId, approval));
-        return stored === undefined ? { type: "added" } : { type: "stored", approval: stored };
-      },
+      add: (meshId, approval) => postgres.transaction((tx) => insertApproval(tx, meshId, approval)),
       find: (meshId, approvalId) => selectApproval(committed, meshId, approvalId),
       list: (meshId, after, limit) => selectApprovals(committed, meshId, after, limit),
       revoke: (meshId, approvalId, nowMs) =>

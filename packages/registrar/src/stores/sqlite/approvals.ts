@@ -1,6 +1,7 @@
 // Approvals on SQLite. Whether a nonce is spent is read from the record that spent it; no flag could disagree.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
 import type { Approval, ApprovalRecord } from "../../core/records.ts";
+import type { AddedApproval } from "../../ports.ts";
 import { type ApprovalRow, approvalColumns, toApproval } from "../rows.ts";
 
 const select = `SELECT ${approvalColumns((column) => column)},
@@ -24,11 +25,10 @@ export function selectApprovals(db: Sqlite, meshId: string, after: string, limit
   return db.sql<ApprovalRow>(page).all(meshId, after, limit).map(toApproval);
 }
 
-/** Undefined: it is written now. */
-export function insertApproval(tx: Sqlite, meshId: string, approval: Approval): ApprovalRecord | undefined {
+export function insertApproval(tx: Sqlite, meshId: string, approval: Approval): AddedApproval {
   const { terms } = approval;
   const stored = selectApproval(tx, meshId, terms.approval_id);
-  if (stored !== undefined) return stored;
+  if (stored !== undefined) return { type: "stored", approval: stored };
   tx.sql(
     `INSERT INTO registrar_approval (mesh_id, approval_id, owner_pubkey, operation, target, artifact_hash, run_id, purpose,
        logical_request_key, not_before, not_after, signature, signature_version, nonce_hash, approved_at, revoked_at)
@@ -50,7 +50,7 @@ export function insertApproval(tx: Sqlite, meshId: string, approval: Approval): 
     approval.nonceHash,
     approval.approvedAtMs,
   );
-  return undefined;
+  return { type: "added" };
 }
 
 export function revokeApproval(

@@ -1,6 +1,6 @@
 // The ledger of retries on SQLite.
 import type { Sqlite } from "@claudemesh/storage/sqlite";
-import { attemptsByName, placeOfAttempt } from "../../core/attempts.ts";
+import { attemptsByName, rowOfAttempt } from "../../core/attempts.ts";
 import type { RecordedAttempt, Retry } from "../../core/records.ts";
 
 export function countRetries(tx: Sqlite, retries: readonly Retry[]): void {
@@ -14,7 +14,7 @@ function countRetry(tx: Sqlite, retry: Retry): void {
       "SELECT seq, attempt_id AS attemptId FROM registrar_attempt WHERE mesh_id = ? AND logical_request_key = ?",
     )
     .all(meshId, logicalRequestKey);
-  const { seq, attemptId } = placeOfAttempt(rows, retry.attemptId);
+  const { seq, attemptId } = rowOfAttempt(rows, retry.attemptId);
   tx.sql(
     `INSERT INTO registrar_attempt
        (mesh_id, logical_request_key, seq, attempt_id, member_pubkey, tries, first_at, last_at)

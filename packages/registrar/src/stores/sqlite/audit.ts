@@ -6,12 +6,12 @@ import { type AuditRow, toAuditEntry } from "../rows.ts";
 
 export function insertRefusal(tx: Sqlite, meshId: string, refusal: Refusal, nowMs: number, nextId: () => string): void {
   const { memberPubkey } = refusal;
-  const found = tx
+  const row = tx
     .sql<{ window_start: number; written: number; suppressed: number }>(
       "SELECT window_start, written, suppressed FROM registrar_audit_window WHERE mesh_id = ? AND member_pubkey = ?",
     )
     .get(meshId, memberPubkey);
-  const window = found && { windowStartMs: found.window_start, written: found.written, suppressed: found.suppressed };
+  const window = row && { windowStartMs: row.window_start, written: row.written, suppressed: row.suppressed };
   const step = countRefusal(window, nowMs);
   if (step.summarise > 0) insertSummary(tx, meshId, memberPubkey, step.summarise, nowMs, nextId());
   if (step.write) {

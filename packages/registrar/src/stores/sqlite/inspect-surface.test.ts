@@ -117,7 +117,7 @@ describe("the proof on SQLite", () => {
     }
   });
 
-  test("does not hold where a trigger of somebody else's stands before the records", () => {
+  test("does not hold where a foreign trigger runs before the records", () => {
     const db = build(`${whole} CREATE TRIGGER swallow BEFORE INSERT ON registrar_consume
       BEGIN SELECT RAISE(IGNORE); END;`);
     expect(faultsOf(db)).toEqual(["unknown trigger swallow on registrar_consume"]);

@@ -32,8 +32,8 @@ export function createSqliteOnceStore(db: Sqlite, commit: GroupCommit): OnceStor
     decide: (tx: Sqlite) => OnceDecision,
     admit: Admit = anything,
   ): Promise<OnceOutcome> => {
-    const prior = await admitNew(async () => decide(db), admit);
-    if (prior !== undefined) return prior;
+    const admission = await admitNew(async () => decide(db), admit);
+    if (admission.type === "answered") return admission.answer;
     return commit.submit((tx): OnceOutcome => {
       if (!isLiveMember(tx, key.meshId, caller)) return { type: "not_a_member" };
       const { answer, next, begins } = decide(tx);

@@ -25,11 +25,7 @@ export function inspectSqliteSurface(db: Sqlite): SurfaceFacts {
 export function createSqliteRegistrarStore(db: Sqlite, commit: GroupCommit): RegistrarStore {
   return {
     approvals: {
-      add: (meshId, approval) =>
-        commit.submit((tx) => {
-          const stored = insertApproval(tx, meshId, approval);
-          return stored === undefined ? { type: "added" } : { type: "stored", approval: stored };
-        }),
+      add: (meshId, approval) => commit.submit((tx) => insertApproval(tx, meshId, approval)),
       find: (meshId, approvalId) => commit.read((tx) => selectApproval(tx, meshId, approvalId)),
       list: async (meshId, after, limit) => selectApprovals(db, meshId, after, limit),
       revoke: (meshId, approvalId, nowMs) => commit.submit((tx) => revokeApproval(tx, meshId, approvalId, nowMs)),

@@ -106,10 +106,10 @@ export function compensateInTransaction(tx: Sqlite, request: CompensationRequest
 }
 
 function isLiveOwner(tx: Sqlite, meshId: string, pubkey: string): boolean {
-  const found = tx
+  const row = tx
     .sql("SELECT 1 FROM member WHERE mesh_id = ? AND pubkey = ? AND role = 'owner' AND revoked_at IS NULL")
     .get(meshId, pubkey);
-  return found !== undefined;
+  return row !== undefined;
 }
 
 const verdictOf = "SELECT 1 FROM registrar_verification WHERE mesh_id = ? AND logical_request_key = ?";

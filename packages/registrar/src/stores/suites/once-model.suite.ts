@@ -1,5 +1,5 @@
 // Random claims, renewals, records, resolves and passing time, several callers at once on several stores, against what
-// `once` promises: nobody is permitted to run while another epoch may have run, unless somebody said not_done; a result
+// `once` promises: no caller is permitted to run while another epoch may have run, unless a member said not_done; a result
 // never changes; epochs grow (REG-9, REG-11).
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -99,7 +99,7 @@ export function describeOnce(harness: OnceHarness): void {
     world = await OnceWorld.start(harness);
   });
 
-  describe("a key that nobody has claimed", () => {
+  describe("a key that no caller has claimed", () => {
     test("has no epoch, and nothing of it can be renewed, recorded or resolved", async () => {
       expect(await world.epochs()).toEqual([]);
       const calls = [world.renew(1), world.record(1, "1"), world.resolve(1, notDone)];
@@ -177,7 +177,7 @@ export function describeOnce(harness: OnceHarness): void {
   });
 
   describe("a lease that ended", () => {
-    test("makes the key uncertain for everybody by the clock alone, and no renewal brings it back", async () => {
+    test("makes the key uncertain for every caller by the clock alone, and no renewal brings it back", async () => {
       await world.claim("c1");
       world.wait(9.999);
       expect(await world.claim("c2", { member: 1 })).toMatchObject({ type: "running" });
@@ -195,7 +195,7 @@ export function describeOnce(harness: OnceHarness): void {
       expect(await world.claim("c2")).toMatchObject({ type: "running" });
     });
 
-    test("leaves its holder the right to record late; the result is everybody's", async () => {
+    test("leaves its holder the right to record late; every caller gets the result", async () => {
       await world.claim("c1");
       world.wait(60);
       expect(await world.record(1, "[1]", { store: 1 })).toMatchObject({ type: "settled" });
@@ -247,7 +247,7 @@ export function describeOnce(harness: OnceHarness): void {
       expect(await world.resolve(1, done(), { member: 0 })).toMatchObject({ type: "running" });
     });
 
-    test("as done makes it done for everybody, with who said so; the holder's late record is refused", async () => {
+    test("as done makes it done for every caller, with the member that said so; the holder's late record is refused", async () => {
       await world.claim("c1");
       world.wait(10);
       const first = await world.resolve(1, done('"by hand"'));
@@ -275,7 +275,7 @@ export function describeOnce(harness: OnceHarness): void {
       expect(await world.record(2, "2", { member: 2 })).toMatchObject({ type: "settled" });
     });
 
-    test("and the holder's late record at once: one of them stands, and both are told which", async () => {
+    test("and the holder's late record at once: one of them stands, and both callers learn which", async () => {
       for (let round = 0; round < 5; round++) {
         const one = await OnceWorld.start(harness, `race-${round}`);
         await one.claim("c1");
@@ -289,7 +289,7 @@ export function describeOnce(harness: OnceHarness): void {
       }
     });
 
-    test("that says done where the holder has recorded agrees with him", async () => {
+    test("that says done where the holder has recorded agrees with the record", async () => {
       await world.claim("c1");
       world.wait(10);
       await world.record(1, '"r"');

@@ -33,7 +33,7 @@ export function describeRecords(world: () => RegistrarWorld): void {
       expect(stored).not.toContain(String(first.body.authorization_nonce));
     });
 
-    test("is an owner's, signed by him over exactly these terms", async () => {
+    test("is an owner's, signed with the owner's key over exactly these terms", async () => {
       const terms = world().terms();
       expect(await world().broker.approve(world().signed(terms, world().member), world().member)).toMatchObject({
         status: 403,
@@ -96,7 +96,7 @@ export function describeRecords(world: () => RegistrarWorld): void {
       world().nowMs += 5;
       await world().broker.revoke(approval_id);
       expect(await world().broker.store.approvals.find(world().meshId, approval_id)).toEqual(first);
-      await expect(world().broker.revoke("nobody")).rejects.toMatchObject({ code: "not_found" });
+      await expect(world().broker.revoke("unknown")).rejects.toMatchObject({ code: "not_found" });
     });
   });
 
@@ -228,7 +228,7 @@ export function describeRecords(world: () => RegistrarWorld): void {
       await world().ask();
       const granted = await world().grant({ purpose: "compensate", logical_request_key: "key-1" });
       await world().broker.compensate("key-1", granted);
-      await world().ask({ approval_id: "nobody", logical_request_key: "refused" });
+      await world().ask({ approval_id: "unknown", logical_request_key: "refused" });
     };
     const read = async (table: string) =>
       JSON.stringify(await world().harness.query(`SELECT * FROM ${world().table(table)} ORDER BY 1, 2`));

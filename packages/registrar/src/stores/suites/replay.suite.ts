@@ -80,7 +80,7 @@ export function describeReplay(shared: () => RegistrarWorld): void {
     test("of no approval, of another approval, and a guess", async () => {
       const [mine, other] = [await world().grant(), await world().grant()];
       const wrong = [
-        { ...mine, approval_id: "nobody" },
+        { ...mine, approval_id: "unknown" },
         { ...mine, authorization_nonce: other.authorization_nonce },
         { ...mine, authorization_nonce: "guess" },
       ];
@@ -138,7 +138,7 @@ export function describeReplay(shared: () => RegistrarWorld): void {
       const first = await world().ask();
       const approval_id = approvalOf(first);
       const other = await world().grant({}, await world().addPerson("owner"));
-      for (const asked of [{ approval_id, target: "staging" }, { approval_id: "nobody" }, other]) {
+      for (const asked of [{ approval_id, target: "staging" }, { approval_id: "unknown" }, other]) {
         expect(await world().ask(asked)).toMatchObject({
           status: 409,
           body: { code: "REPLAY_DUPLICATE", conflict: "request_mismatch", registration: first.body.registration },
@@ -306,7 +306,7 @@ export function describeReplay(shared: () => RegistrarWorld): void {
       expect(await world().effects()).toEqual(one);
     });
 
-    test("who saw the key free and found it taken is told of the collision, with the winner's registration", async () => {
+    test("a request that saw the key free and finds it taken learns of the collision, with the winner's registration", async () => {
       const request = await world().request();
       const other = await world().addBroker();
       let winner: unknown;
@@ -365,7 +365,7 @@ export function describeReplay(shared: () => RegistrarWorld): void {
 
   test("every refusal is in the audit, or counted in the summary of its window (REG-7)", async () => {
     const refusals = auditRowsPerWindow + 7;
-    const asked = { approval_id: "nobody", logical_request_key: "never" };
+    const asked = { approval_id: "unknown", logical_request_key: "never" };
     for (let n = 0; n < refusals; n++) expect((await world().ask(asked)).status).toBe(403);
     await world().ask({ ...asked, by: world().owner });
     expect(await world().count("registrar_audit", "kind = 'refusal'")).toBe(auditRowsPerWindow + 1);
@@ -379,7 +379,7 @@ export function describeReplay(shared: () => RegistrarWorld): void {
     expect(entries.find((entry) => entry.kind === "refusal")).toMatchObject({
       code: "nonce_unbound",
       logicalRequestKey: "never",
-      approvalId: "nobody",
+      approvalId: "unknown",
     });
     await world().ask(asked);
     expect(await world().count("registrar_audit", "kind = 'refusal'")).toBe(auditRowsPerWindow + 2);

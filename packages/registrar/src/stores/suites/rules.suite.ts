@@ -1,5 +1,5 @@
-// The rules between rows: nothing is found where the registrar and `once` alone have written, and whatever somebody breaks
-// in the tables by hand, past their guards, is named.
+// The rules between rows: nothing is found where the registrar and `once` alone have written, and every rule that a
+// statement breaks, past the guards of the tables, is named.
 import { createUuidV7Generator } from "@claudemesh/protocol/ids";
 import { expect, test } from "vitest";
 import type { registrarRules } from "../row-rules.ts";
@@ -50,7 +50,7 @@ async function check(world: RegistrarWorld): Promise<{ found: Map<string, string
   return { found, rows };
 }
 
-/** What somebody does by hand, by the name of the rule that it breaks. */
+/** A statement that breaks a rule, by the name of that rule. */
 const breaks: Record<
   keyof typeof registrarRules,
   (update: (table: string, set: string, where?: string) => string) => string
@@ -90,11 +90,11 @@ export function describeRules(world: () => RegistrarWorld): void {
     expect([...rows.keys()]).toEqual(Object.keys(breaks));
   });
 
-  test.for(Object.entries(breaks))("name %s where somebody breaks it by hand", async ([name, byHand]) => {
+  test.for(Object.entries(breaks))("name %s where a statement has broken it", async ([name, breakRule]) => {
     await fillWorld(world());
     const update = (table: string, set: string, where = "1 = 1") =>
       `UPDATE ${world().table(table)} SET ${set} WHERE mesh_id = '${world().meshId}' AND ${where}`;
-    await world().harness.queryUnguarded(byHand(update).replaceAll("OWNER", world().owner.pubkey));
+    await world().harness.queryUnguarded(breakRule(update).replaceAll("OWNER", world().owner.pubkey));
     const { found } = await check(world());
     expect([...found.keys()]).toContain(name);
   });

@@ -24,7 +24,7 @@ import type { Verifier } from "../../services/verify-registration.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
 
-/** Where a phase 1 may be told to die: the promise of that request rejects, and the process's memory is gone. */
+/** Where a test may let a phase 1 die: the promise of that request rejects, and the process's memory is gone. */
 export class CrashPoints implements CommitHooks<void> {
   beforeCommit: (() => void) | undefined;
   afterCommit: (() => void) | undefined;
@@ -50,7 +50,7 @@ export type RegistrarHarness = {
   readonly open: () => Promise<OpenedRegistrar>;
   /** As another program would: past the registrar, on the tables. */
   readonly query: (sql: string) => Promise<Row[]>;
-  /** As somebody would who has taken the triggers away. */
+  /** Without the triggers, as an operator of the database could. */
   readonly queryUnguarded: (sql: string) => Promise<void>;
   readonly rules: RuleStore;
   readonly table: (name: string) => string;

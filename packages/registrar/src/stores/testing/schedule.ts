@@ -19,8 +19,11 @@ const effects = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 const keys = effects.map((effect) => `key-${effect}`);
 const brokersPerSchedule = 2;
 const steps = 16;
-const failing: Verifier = { name: "failing", verify: async () => ({ type: "failed", reason: "told to" }) };
-const silent: Verifier = { name: "silent", verify: async () => ({ type: "inconclusive", reason: "told to" }) };
+const failing: Verifier = { name: "failing", verify: async () => ({ type: "failed", reason: "as the test wants" }) };
+const silent: Verifier = {
+  name: "silent",
+  verify: async () => ({ type: "inconclusive", reason: "as the test wants" }),
+};
 
 class Crash extends Error {
   override readonly name = "Crash";
@@ -152,7 +155,7 @@ export class Schedule {
       protocol_version: "1" as const,
       logical_request_key: key,
       attempt_id: this.#world.fresh("attempt"),
-      approval_id: approval?.id ?? "nobody",
+      approval_id: approval?.id ?? "unknown",
       authorization_nonce: rightNonce && approval !== undefined ? approval.nonce : "guess",
       ...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
     };
@@ -237,7 +240,7 @@ export class Schedule {
     expect(idOf(answer.body)).toBe(prior.registrationId);
   }
 
-  /** The broker dies before or after the commit of this request; another takes its place. */
+  /** The broker dies before or after the commit of this request; another broker goes on. */
   async #crash(point: "beforeCommit" | "afterCommit"): Promise<void> {
     const request = await this.#freshRequest();
     const expected = this.#model.expect(request);
