@@ -163,13 +163,13 @@ describe("a batch that fails", () => {
       return items.map(resultOf);
     };
     const batcher = new Batcher(questions, { run, ...(isOneItemsFault === undefined ? {} : { isOneItemsFault }) });
-    return { ran, told: Promise.allSettled([1, 2, 3].map((item) => batcher.submit(item))) };
+    return { ran, answers: Promise.allSettled([1, 2, 3].map((item) => batcher.submit(item))) };
   };
 
   test("because the store refused one item is tried again item by item, in order", async () => {
     const refusal = new StorageError("constraint", "no");
-    const { ran, told } = createPicky(refusal);
-    expect(await told).toEqual([
+    const { ran, answers } = createPicky(refusal);
+    expect(await answers).toEqual([
       { status: "fulfilled", value: "result 1" },
       { status: "rejected", reason: refusal },
       { status: "fulfilled", value: "result 3" },
@@ -179,15 +179,19 @@ describe("a batch that fails", () => {
 
   test("for want of room on the disk is tried again item by item, since some may write nothing", async () => {
     const full = new StorageError("disk_full", "no room");
-    const { ran, told } = createPicky(full);
-    expect((await told).map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    const { ran, answers } = createPicky(full);
+    expect((await answers).map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
     expect(ran).toHaveLength(4);
   });
 
   test("with another error is tried item by item only where its owner takes that for one item's fault", async () => {
     const fault = new Error("a bug");
-    expect((await createPicky(fault).told).map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
-    const outcomes = await createPicky(fault, (error) => error === fault).told;
+    expect((await createPicky(fault).answers).map(({ status }) => status)).toEqual([
+      "rejected",
+      "rejected",
+      "rejected",
+    ]);
+    const outcomes = await createPicky(fault, (error) => error === fault).answers;
     expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
   });
 

@@ -40,11 +40,11 @@ export const transactions: BatchRules = { maxItems: 64, atOnce: 1, gathersUpTo: 
 export type BatcherOptions<Item, Result> = {
   /** One result per item, in their order. A rejection has left nothing behind. */
   readonly run: (items: readonly Item[]) => Promise<readonly Result[]>;
-  /** One queue for all items, unless told. */
+  /** One queue for all items where it is absent. */
   readonly keyOf?: (item: Item) => string;
   /** Bounds batches by something else than their number of items. */
   readonly weight?: { readonly of: (item: Item) => number; readonly max: number };
-  /** Errors after which each item is tried by itself: refusals of the store and want of room, unless told. */
+  /** Errors after which each item is tried by itself: refusals of the store and want of room where it is absent. */
   readonly isOneItemsFault?: (error: unknown) => boolean;
 };
 

@@ -36,7 +36,7 @@ describe("a labelled transaction on PostgreSQL", () => {
     const seen: string[] = [];
     const hear = (when: "before" | "after") => (label: string) => {
       seen.push(`${when} ${label}`);
-      if (when === failing) throw new Error(`told to fail ${when}`);
+      if (when === failing) throw new Error(`made to fail ${when}`);
     };
     const postgres = {
       transaction: async <R>(body: (tx: PostgresTransaction) => Promise<R>): Promise<R> => {
@@ -61,10 +61,10 @@ describe("a labelled transaction on PostgreSQL", () => {
 
   test("is not committed where a hook fails before, and is committed where one fails after", async () => {
     const before = start("before");
-    await expect(before.work).rejects.toThrow("told to fail before");
+    await expect(before.work).rejects.toThrow("made to fail before");
     expect(before.seen).not.toContain("COMMIT");
     const after = start("after");
-    await expect(after.work).rejects.toThrow("told to fail after");
+    await expect(after.work).rejects.toThrow("made to fail after");
     expect(after.seen).toContain("COMMIT");
   });
 });

@@ -6,7 +6,7 @@ import { startStorageProcess } from "./testing/storage-processes.ts";
 const names = ["outbox.before_commit", "drain.after_write"] as const;
 
 describe("the setting", () => {
-  test("names places, hits and actions", () => {
+  test("names points, hits and actions", () => {
     expect(parseFailpoints("outbox.before_commit@3=crash, drain.after_write=delay:25", names)).toEqual([
       { name: "outbox.before_commit", hitNumber: 3, action: { do: "crash" } },
       { name: "drain.after_write", hitNumber: undefined, action: { do: "delay", delayMs: 25 } },

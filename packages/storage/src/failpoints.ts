@@ -1,4 +1,4 @@
-// Fault points for tests: named places in the code where a run can be told to crash, fail or wait. Off unless a text
+// Fault points for tests: named points in the code where a run can be made to crash, fail or wait. Off unless a text
 // is given. Which names exist is the caller's list, so that a misspelt one is refused instead of never hit.
 import assert from "node:assert/strict";
 import process from "node:process";
@@ -18,7 +18,7 @@ export interface Failpoints<Name extends string = string> {
   /** Say so loudly at start-up when true. */
   readonly active: boolean;
   hit(name: Name): void | Promise<void>;
-  /** For places inside a transaction: a delay blocks the thread. */
+  /** For points inside a transaction: a delay blocks the thread. */
   hitSync(name: Name): void;
   /** What is set, for the log. */
   describe(): string;
@@ -93,11 +93,11 @@ function describeRule(rule: FailpointRule): string {
   return `${rule.name}${at}=${verb}`;
 }
 
-// An injected error looks like the one that can really happen at such a place, so that no caller knows the difference.
+// An injected error looks like the one that can really happen at such a point, so that no caller knows the difference.
 function fail(name: string, verb: "crash" | "error"): never {
   if (verb === "error") throw new StorageError("io", `the fault point ${name} is set to fail`);
   process.kill(process.pid, "SIGKILL");
-  // The signal may take a moment to arrive, and nothing after this place may run.
+  // The signal may take a moment to arrive, and nothing after this point may run.
   blockThread(Number.POSITIVE_INFINITY);
   assert.fail("a process survived SIGKILL");
 }

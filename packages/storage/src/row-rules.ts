@@ -1,4 +1,4 @@
-// Rules that tie rows of different tables together, for packages that state them and for whoever looks through a store:
+// Rules that tie rows of different tables together, for packages that state them and for checks of a whole store:
 // a rule is a condition on one row that breaks it. Which tables and rules there are is each package's own. How a page of
 // rows is read is in sqlite/rule-store.ts and postgres/rule-store.ts.
 // Why: docs/decisions/0054.
@@ -46,7 +46,7 @@ export type RowPage = {
   readonly rows: number;
   /** The keys of rows that break the rule, as text. */
   readonly found: readonly string[];
-  /** Undefined: this was the last page. */
+  /** Undefined where this was the last page. */
   readonly next: RowCursor | undefined;
 };
 
@@ -55,7 +55,7 @@ export type RuleStore = {
   readonly rules: Readonly<Record<string, RuleText>>;
   /**
    * Up to `limit` rows, in the order of their keys, each with all that it must fit to on one snapshot: what is written
-   * or removed meanwhile by anybody who keeps the rules is never found.
+   * or removed meanwhile by a program that keeps the rules is never found.
    */
   readonly checkPage: (
     name: string,

@@ -1,4 +1,5 @@
-// Brings a database up to the schema that this build knows, one transaction per migration, whoever else does the same.
+// Brings a database up to the schema that this build knows, one transaction per migration, also where other processes do
+// the same at once.
 import { StorageError } from "../storage-error.ts";
 import {
   assertMigrationList,

@@ -3,7 +3,7 @@ import pg from "pg";
 import { type ConstraintKind, StorageError, type StorageErrorKind } from "../storage-error.ts";
 
 const kindByState: ReadonlyMap<string, StorageErrorKind> = new Map([
-  ["25006", "unavailable"], // takes no writes: it stands by for another one, or is told to be read-only
+  ["25006", "unavailable"], // takes no writes: it is a standby, or is set to read-only
   ["25P03", "unavailable"], // idle in transaction for too long: the server hung up
   ["25P04", "unavailable"], // transaction_timeout: the server hung up
   ["40001", "conflict"],

@@ -10,7 +10,7 @@ import {
 import { runMigrations } from "../migrations/run-migrations.ts";
 import type { Postgres, PostgresTransaction } from "./postgres.ts";
 
-/** Any constant that nobody else on the server takes for something else. */
+/** Any constant that no other program on the server uses for another lock. */
 const lockKey = 0x636c_6d73;
 
 /** Returns what this call ran, in order. */

@@ -60,7 +60,7 @@ export class PostgresSession {
 
   /**
    * Nothing more is to be begun on it. Also where the driver did not send a statement: it takes that one's name for known to
-   * the server, and the server has been told to forget it.
+   * the server, and the server has been asked to forget it.
    */
   get lost(): boolean {
     return this.#lost || this.#refused !== undefined;

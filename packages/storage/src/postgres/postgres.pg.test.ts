@@ -111,7 +111,7 @@ suite("PostgreSQL", () => {
       expect(await open().read("SHOW synchronous_commit")).toEqual([{ synchronous_commit: "remote_apply" }]);
     });
 
-    test("plans named statements once where it is told to", async () => {
+    test("plans named statements once where the options say so", async () => {
       expect(await open({ genericPlans: true }).read("SHOW plan_cache_mode")).toEqual([
         { plan_cache_mode: "force_generic_plan" },
       ]);
@@ -136,7 +136,7 @@ suite("PostgreSQL", () => {
       expect(await postgres.read("SELECT 2 AS n")).toEqual([{ n: 2 }]);
     });
 
-    test("that falls silent while it is prepared gives its place in the pool to another", async () => {
+    test("that falls silent while it is prepared frees its slot in the pool for another", async () => {
       const proxy = await startProxy();
       proxy.swallowAt("set_config");
       const postgres = open({ url: proxy.url, poolSize: 1, connectTimeoutMs: 500 });
@@ -452,10 +452,10 @@ suite("PostgreSQL", () => {
   });
 
   describe("a server that cannot be used", () => {
-    test("is unavailable after a few attempts when nobody listens", async () => {
-      const nobody = new URL(url);
-      nobody.port = "1";
-      const postgres = open({ url: nobody.href, retry: { attempts: 2 } });
+    test("is unavailable after a few attempts when no server listens", async () => {
+      const unused = new URL(url);
+      unused.port = "1";
+      const postgres = open({ url: unused.href, retry: { attempts: 2 } });
       await expect(postgres.read("SELECT 1")).rejects.toMatchObject({ kind: "unavailable" });
     });
 

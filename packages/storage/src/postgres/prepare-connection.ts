@@ -1,4 +1,4 @@
-// Sets and checks what every PostgreSQL connection promises, before anybody gets it.
+// Sets and checks what every PostgreSQL connection promises, before it is used.
 import type pg from "pg";
 import { StorageError } from "../storage-error.ts";
 
@@ -13,7 +13,7 @@ export interface ConnectionSettings {
 
 /** Runs once on each new connection. */
 export async function prepareConnection(client: pg.Client, settings: ConnectionSettings): Promise<void> {
-  // The driver's own limit ends when the server has let us in, and the place in the pool is taken until this has ended too.
+  // The driver's own limit ends when the server has let us in, and the slot in the pool is taken until this has ended too.
   const drop = () => client.connection.stream.destroy(new Error(`no answer in ${settings.timeoutMs} ms`));
   const watchdog = setTimeout(drop, settings.timeoutMs);
   try {

@@ -33,9 +33,9 @@ export function createPostgresRuleStore<Dialect extends RowDialect>(
       return toRowPage(rule, await db.query<FoundRow>(pageText(rule, dialect, after), values), limit);
     },
     strayMeshes: async () => {
-      const found: string[] = [];
-      for (const table of tables) found.push(...(await selectStrayMeshes(db, dialect, table)));
-      return found;
+      const meshIds: string[] = [];
+      for (const table of tables) meshIds.push(...(await selectStrayMeshes(db, dialect, table)));
+      return meshIds;
     },
   };
 }
@@ -47,8 +47,8 @@ function pageText<Dialect extends RowDialect>(
 ): string {
   const columns = Object.entries(key);
   const keys = columns.map(([column]) => `r.${column}`);
-  const given = columns.map(([, type], index) => `$${index + 4}::${typeNames[type]}`);
-  const beyond = after === undefined || keys.length === 0 ? "" : `AND (${keys.join(", ")}) > (${given.join(", ")})`;
+  const cursor = columns.map(([, type], index) => `$${index + 4}::${typeNames[type]}`);
+  const beyond = after === undefined || keys.length === 0 ? "" : `AND (${keys.join(", ")}) > (${cursor.join(", ")})`;
   const order = keys.length === 0 ? "" : `ORDER BY ${keys.join(", ")}`;
   const shown = [...keys, ...(examine?.columns ?? []).map((column) => `r.${column}`)];
   return `SELECT ${shown.map((column) => `${column}, `).join("")}

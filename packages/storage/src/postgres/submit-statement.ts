@@ -1,4 +1,4 @@
-// Hands one statement to the driver, and says at once where the driver does not send it.
+// Gives one statement to the driver, and throws at once where the driver does not send it.
 import pg from "pg";
 
 /**

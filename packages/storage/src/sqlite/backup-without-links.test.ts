@@ -16,7 +16,7 @@ vi.mock("node:fs", async (importOriginal) => ({
   },
 }));
 
-test("is made all the same, and takes the place of nothing that came meanwhile", async () => {
+test("is made all the same, and replaces no file that has appeared meanwhile", async () => {
   const folder = makeTemporaryFolder();
   const db = openSqlite({ path: ":memory:" });
   await backUpSqlite(db, join(folder, "copy.db"));

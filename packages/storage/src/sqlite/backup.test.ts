@@ -75,7 +75,7 @@ test("of two copies to one target at a time one is made, whole, and the other is
 test("what another copy has left half done stays as it is", async () => {
   const folder = makeTemporaryFolder();
   const db = openFilled(join(folder, "store.db"), 1);
-  writeFileSync(join(folder, "copy.db.partial"), "somebody's");
+  writeFileSync(join(folder, "copy.db.partial"), "another file");
   await backUpSqlite(db, join(folder, "copy.db"));
   db.close();
   expect(readdirSync(folder).sort()).toEqual(["copy.db", "copy.db.partial", "store.db"]);

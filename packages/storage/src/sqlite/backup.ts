@@ -54,7 +54,7 @@ function syncFile(path: string): void {
   }
 }
 
-/** A link, unlike a rename, never takes the place of what has come to be there meanwhile. */
+/** A link, unlike a rename, never replaces a file that has appeared meanwhile. */
 function giveName(partial: string, target: string): void {
   try {
     linkSync(partial, target);

@@ -47,7 +47,7 @@ function rowsMoved(): number | undefined {
 const checkpointPages = () => db.sql<{ wal_autocheckpoint: number }>("PRAGMA wal_autocheckpoint").get();
 
 describe("the log", () => {
-  test.each([3_000, 3])("comes into the main file while nobody closes anything, after %d jobs", async (rows) => {
+  test.each([3_000, 3])("comes into the main file while nothing is closed, after %d jobs", async (rows) => {
     const checkpointer = new Checkpointer(db, { onFailure });
     await write(checkpointer, rows);
     await until("the log has been moved", () => rowsMoved() === rows);
@@ -74,7 +74,7 @@ describe("the log", () => {
     expect(rowsMoved()).toBe(3_000);
   });
 
-  test("is moved by commits again where the thread has ended, and somebody is told", async () => {
+  test("is moved by commits again where the thread has ended, and that is reported", async () => {
     const elsewhere = { path: join(makeTemporaryFolder(), "none", "store.db"), connection: db.connection };
     const unreachable = { ...elsewhere, exec: (script: string) => db.exec(script) } as unknown as Sqlite;
     const checkpointer = new Checkpointer(unreachable, { onFailure });

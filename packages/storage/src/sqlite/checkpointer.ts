@@ -1,6 +1,6 @@
 // Moves the log into the main file in a thread of its own. SQLite does that at the end of a commit otherwise, on the event
-// loop: where keys are scattered it is a thousand writes all over the file and two flushes, in which nobody is answered.
-// What is durable is not decided here: a commit is in the log, and flushed, before anybody hears of it.
+// loop: where keys are scattered it is a thousand writes all over the file and two flushes, in which no caller is answered.
+// Durability does not depend on this: a commit is in the log, and flushed, before any caller learns of it.
 // Why: docs/decisions/0097.
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
@@ -61,7 +61,7 @@ export class Checkpointer {
       workerData: db.path,
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 },
     });
-    // Whoever wants to end need not wait for it.
+    // A process that wants to end need not wait for it.
     this.#worker.unref();
     this.#worker.on("message", ({ failure }: { failure?: string }) => this.#passed(failure));
     this.#worker.once("error", (error) => this.#ended(error));

@@ -1,4 +1,4 @@
-// What a submitter may rely on: told after the flush and not before, and untouched by what its neighbours do.
+// What a caller may rely on: answered after the flush and not before, and untouched by what its neighbours do.
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
@@ -51,11 +51,11 @@ describe("a submitter", () => {
   test("waits for the turn of whichever loop drives the commits", async () => {
     const turns: (() => void)[] = [];
     const { commits, committedIds } = setUp({ nextTurn: (run) => turns.push(run) });
-    const told = [commits.submit(insert(1)), commits.submit(insert(2))];
+    const answers = [commits.submit(insert(1)), commits.submit(insert(2))];
     await new Promise((resolve) => setImmediate(resolve));
     expect([turns.length, committedIds()]).toEqual([1, []]);
     turns[0]?.();
-    expect(await Promise.all(told)).toEqual([1, 2]);
+    expect(await Promise.all(answers)).toEqual([1, 2]);
     expect(committedIds()).toEqual([1, 2]);
   });
 
@@ -63,23 +63,23 @@ describe("a submitter", () => {
     const turns: (() => void)[] = [];
     const turn = () => turns.shift()?.();
     const { commits, committedIds } = setUp({ nextTurn: (run) => turns.push(run), gathersTurns: true, maxBatch: 4 });
-    const told = [commits.submit(insert(1))];
+    const answers = [commits.submit(insert(1))];
     turn();
-    told.push(commits.submit(insert(2)));
+    answers.push(commits.submit(insert(2)));
     turn();
     expect(committedIds()).toEqual([]);
     turn();
     expect(committedIds()).toEqual([1, 2]);
-    for (const id of [3, 4, 5]) told.push(commits.submit(insert(id)));
+    for (const id of [3, 4, 5]) answers.push(commits.submit(insert(id)));
     turn();
-    told.push(commits.submit(insert(6)));
+    answers.push(commits.submit(insert(6)));
     turn();
     expect(committedIds()).toEqual([1, 2, 3, 4, 5, 6]);
     expect(turns).toEqual([]);
-    expect(await Promise.all(told)).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(await Promise.all(answers)).toEqual([1, 2, 3, 4, 5, 6]);
   });
 
-  test("is told the result after the commit, and nobody before", async () => {
+  test("is answered after the commit, and no caller before", async () => {
     const seen: string[] = [];
     const { commits, committedIds } = setUp({
       hooks: {
@@ -87,12 +87,12 @@ describe("a submitter", () => {
         after: (...labels) => seen.push(`after ${labels}: ${committedIds()}`),
       },
     });
-    const told = [1, 2].map(async (id) => {
+    const answers = [1, 2].map(async (id) => {
       const result = await commits.submit(insert(id), "accept");
-      seen.push(`told ${result}: ${committedIds()}`);
+      seen.push(`answered ${result}: ${committedIds()}`);
     });
-    await Promise.all(told);
-    expect(seen).toEqual(["before accept: ", "after accept: 1,2", "told 1: 1,2", "told 2: 1,2"]);
+    await Promise.all(answers);
+    expect(seen).toEqual(["before accept: ", "after accept: 1,2", "answered 1: 1,2", "answered 2: 1,2"]);
   });
 
   test("shares one commit with everyone of its turn", async () => {
@@ -120,7 +120,7 @@ describe("a submitter", () => {
     expect(committedIds()).toEqual([1, 2]);
   });
 
-  test("may submit again from what it was told", async () => {
+  test("may submit again from its answer", async () => {
     const { commits, committedIds } = setUp();
     await commits.submit(insert(1)).then((id) => commits.submit(insert(id + 1)));
     expect(committedIds()).toEqual([1, 2]);
@@ -145,7 +145,7 @@ test("hooks hear of the labels of jobs that one at fault left alone", async () =
   const heard: string[] = [];
   const hooks = { before: (...labels: readonly string[]) => heard.push(labels.join("+")), after: () => undefined };
   const { commits, committedIds } = setUp({ hooks });
-  const failing = commits.submit(refuse(new Error("told to fail")), "fence");
+  const failing = commits.submit(refuse(new Error("made to fail")), "fence");
   await Promise.allSettled([commits.submit(insert(1), "accept"), failing]);
   expect(heard).toEqual(["accept"]);
   expect(committedIds()).toEqual([1]);
@@ -165,19 +165,19 @@ describe("items of the same jobs", () => {
     const { commits, committedIds } = setUp();
     const { calls, insertAll } = recordCalls();
     const others = recordCalls();
-    const told = await Promise.all([
+    const answers = await Promise.all([
       commits.submitItem(insertAll, 1),
       commits.submitItem(insertAll, 2),
       commits.submit(insert(3)),
       commits.submitItem(insertAll, 4),
       commits.submitItem(others.insertAll, 5),
     ]);
-    expect(told).toEqual([10, 20, 3, 40, 50]);
+    expect(answers).toEqual([10, 20, 3, 40, 50]);
     expect([calls, others.calls]).toEqual([[[1, 2], [4]], [[5]]]);
     expect(committedIds()).toEqual([1, 2, 3, 4, 5]);
   });
 
-  test("are done one by one when one of them fails, which alone is told so", async () => {
+  test("are done one by one when one of them fails, which alone is rejected", async () => {
     const { commits, committedIds } = setUp();
     const { calls, insertAll } = recordCalls();
     const outcomes = await Promise.allSettled([1, 1, 2].map((id) => commits.submitItem(insertAll, id)));
@@ -186,15 +186,15 @@ describe("items of the same jobs", () => {
     expect(committedIds()).toEqual([1, 2]);
   });
 
-  test("may be too much for one transaction: the rest comes first in the next, before whoever stood behind it", async () => {
+  test("may be too much for one transaction: the rest comes first in the next, before the jobs behind it", async () => {
     const commits: number[][] = [];
     const setup = setUp({ onCommitted: () => commits.push(setup.committedIds()) });
     const insertTwo = (db: Sqlite, ids: readonly number[]) => ({
       firstOnes: ids.slice(0, 2).map((id) => insert(id)(db) * 10),
     });
-    const told = [1, 2, 3].map((id) => setup.commits.submitItem(insertTwo, id));
-    told.push(setup.commits.submit(insert(4)));
-    expect(await Promise.all(told)).toEqual([10, 20, 30, 4]);
+    const answers = [1, 2, 3].map((id) => setup.commits.submitItem(insertTwo, id));
+    answers.push(setup.commits.submit(insert(4)));
+    expect(await Promise.all(answers)).toEqual([10, 20, 30, 4]);
     expect(commits).toEqual([
       [1, 2],
       [1, 2, 3, 4],
@@ -244,12 +244,12 @@ describe("a read", () => {
   test("and the write that its reader asks for next belong to one turn", async () => {
     const turns: (() => void)[] = [];
     const { commits, committedIds } = setUp({ nextTurn: (run) => turns.push(run) });
-    const told = [1, 2].map(async (id) => {
+    const answers = [1, 2].map(async (id) => {
       await commits.read(ids);
       return commits.submit(insert(id));
     });
     turns[0]?.();
-    expect(await Promise.all(told)).toEqual([1, 2]);
+    expect(await Promise.all(answers)).toEqual([1, 2]);
     expect([turns.length, committedIds()]).toEqual([1, [1, 2]]);
   });
 
@@ -366,7 +366,7 @@ describe("a commit that fails", () => {
     expect(committedIds()).toEqual([1]);
   });
 
-  test("after the flush leaves the rows and tells nobody that they are there", async () => {
+  test("after the flush leaves the rows, and no caller learns that they are there", async () => {
     const failure = new Error("injected");
     const { commits, committedIds } = setUp({
       hooks: {
@@ -416,7 +416,7 @@ test("for any mix of jobs and turns, the table holds exactly what was acknowledg
       const db = openSqlite({ path: ":memory:" });
       db.exec("CREATE TABLE event (id INTEGER PRIMARY KEY) STRICT");
       const commits = new GroupCommit(db, { maxBatch });
-      const told: number[] = [];
+      const answers: number[] = [];
       let nextId = 0;
       for (const jobs of turns) {
         const submitted = jobs.map((good) => {
@@ -426,14 +426,14 @@ test("for any mix of jobs and turns, the table holds exactly what was acknowledg
         });
         const outcomes = await Promise.allSettled(submitted);
         for (const outcome of outcomes) {
-          if (outcome.status === "fulfilled") told.push(outcome.value);
+          if (outcome.status === "fulfilled") answers.push(outcome.value);
           else refused += 1;
         }
       }
-      acknowledged += told.length;
-      expect(told).toHaveLength(nextId);
+      acknowledged += answers.length;
+      expect(answers).toHaveLength(nextId);
       const rows = db.sql<{ id: number }>("SELECT id FROM event ORDER BY id").all();
-      expect(rows.map((row) => row.id)).toEqual(told.sort((a, b) => a - b));
+      expect(rows.map((row) => row.id)).toEqual(answers.sort((a, b) => a - b));
       db.close();
     }),
     { numRuns: 60 },

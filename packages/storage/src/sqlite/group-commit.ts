@@ -119,8 +119,8 @@ export class GroupCommit {
       return Promise.reject(new StorageError("busy", `${this.#maxQueued} jobs wait for the disk`));
     }
     return new Promise<R>((resolve, reject) => {
-      const told = { resolve: resolve as QueuedJob["resolve"], reject, result: undefined };
-      this.#queue.push({ job, jobs, item, label, ...told });
+      const answer = { resolve: resolve as QueuedJob["resolve"], reject, result: undefined };
+      this.#queue.push({ job, jobs, item, label, ...answer });
       this.#schedule();
     });
   }

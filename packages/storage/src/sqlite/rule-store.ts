@@ -17,7 +17,7 @@ export type SqliteRulesOptions<Dialect extends RowDialect> = {
   readonly dialect: Dialect;
   /** Tables whose rows must belong to a mesh. */
   readonly tables: readonly string[];
-  /** Where a table's rows are read from, if not from the table; the key given for a later page is ?4 and on. */
+  /** Where a table's rows are read from, if not from the table; the cursor of a later page is ?4 and on. */
   readonly rowsOf?: (table: string, after: RowCursor | undefined) => string;
   /** Where a table's meshes are read from, if not from the table. */
   readonly meshesOf?: (table: string) => string;
@@ -48,8 +48,8 @@ function pageText<Dialect extends RowDialect>(
   after: RowCursor | undefined,
 ): string {
   const keys = Object.keys(key).map((column) => `r.${column}`);
-  const given = keys.map((_, index) => `?${index + 4}`);
-  const beyond = after === undefined || keys.length === 0 ? "" : `AND (${keys.join(", ")}) > (${given.join(", ")})`;
+  const cursor = keys.map((_, index) => `?${index + 4}`);
+  const beyond = after === undefined || keys.length === 0 ? "" : `AND (${keys.join(", ")}) > (${cursor.join(", ")})`;
   const order = keys.length === 0 ? "" : `ORDER BY ${keys.join(", ")}`;
   const columns = [...keys, ...(examine?.columns ?? []).map((column) => `r.${column}`)];
   return `SELECT ${columns.map((column) => `${column}, `).join("")}

@@ -118,7 +118,7 @@ describe("the file", () => {
     db.close();
   });
 
-  test("is refused where a link, a folder or a link in place of its log is in the way", () => {
+  test("is refused where a link, a folder or a link instead of its log is in the way", () => {
     const folder = makeTemporaryFolder();
     writeFileSync(join(folder, "elsewhere"), "");
     symlinkSync(join(folder, "elsewhere"), join(folder, "link.db"));
@@ -166,7 +166,7 @@ describe("a connection", () => {
     db.close();
   });
 
-  test("has as much memory for pages as it is told", () => {
+  test("has as much memory for pages as the options say", () => {
     const db = openSqlite({ path: join(makeTemporaryFolder(), "store.db"), cacheBytes: 8 * 1_048_576 });
     expect(db.sql("PRAGMA cache_size").get()).toEqual({ cache_size: -8192 });
     db.close();

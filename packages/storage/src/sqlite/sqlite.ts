@@ -32,7 +32,7 @@ export interface SqliteStatement<Row> {
   get(...values: SqliteValue[]): Row | undefined;
   all(...values: SqliteValue[]): Row[];
   run(...values: SqliteValue[]): RunResult;
-  /** For a statement that returns no rows: like `run` for whoever does not ask what it changed, and nothing is made. */
+  /** For a statement that returns no rows: like `run` for callers that do not need the number of changes, without allocating a result. */
   write(...values: SqliteValue[]): void;
 }
 
@@ -53,7 +53,7 @@ export function openSqlite(options: OpenSqliteOptions): Sqlite {
 
 /**
  * A connection that changes nothing, not even the file's settings: for looking and copying. It waits for others like any
- * connection: after a crash the first reader recovers the log, and nobody else gets in meanwhile.
+ * connection: after a crash the first reader recovers the log, and no other connection gets in meanwhile.
  */
 export function openSqliteReadOnly(path: string): Sqlite {
   try {
@@ -168,7 +168,7 @@ export class Sqlite {
     try {
       checkpointed = this.#connection.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy === 0;
     } catch (error) {
-      // Nothing is lost with the log left in place, and a full disk must not keep a process from ending cleanly.
+      // Nothing is lost with the log left where it is, and a full disk must not keep a process from ending cleanly.
       if (!(toSqliteError(error) instanceof StorageError)) throw error;
     } finally {
       this.#statements.clear();

@@ -32,7 +32,7 @@ function kindOf(error: unknown): string {
   return error instanceof StorageError ? error.kind : String(error);
 }
 
-/** Sixteen callers insert one row after the other and print each id once they were told that it is committed. */
+/** Sixteen callers insert one row after the other and print each id once its commit is answered. */
 async function commitUntilKilled(path: string): Promise<void> {
   const db = openSqlite({ path });
   db.exec("CREATE TABLE IF NOT EXISTS event (id INTEGER PRIMARY KEY AUTOINCREMENT, filler BLOB NOT NULL) STRICT");
