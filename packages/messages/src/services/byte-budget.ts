@@ -73,13 +73,13 @@ export class ByteBudget {
     const { rate: usual, rateOf, nowMs } = this.#options;
     const rate = rateOf?.(meshId) ?? usual;
     const startMs = windowStartMs(rate, nowMs());
-    const known = this.#windows.get(meshId);
+    const current = this.#windows.get(meshId);
     if (
-      known?.startMs === startMs &&
-      known.rate.limit === rate.limit &&
-      known.rate.windowSeconds === rate.windowSeconds
+      current?.startMs === startMs &&
+      current.rate.limit === rate.limit &&
+      current.rate.windowSeconds === rate.windowSeconds
     ) {
-      return known;
+      return current;
     }
     this.#forgetOld();
     const window = { startMs, rate, reported: 0, unreported: 0, open: 0, reporting: undefined, isKnown: false };

@@ -263,16 +263,16 @@ function acceptValues(meshId: string, sends: readonly SendToAccept[]): unknown[]
 
 /** One send for each pair of sender and destination, and which of them each send has, counted from one. */
 function findPairs(sends: readonly SendToAccept[]): { pairs: SendToAccept[]; pairOf: number[] } {
-  const found: SendToAccept[] = [];
+  const firsts: SendToAccept[] = [];
   const numbers = new Map<string, number>();
   const pairOf = sends.map((send) => {
     const { kind, ref } = send.envelope.destination;
     // Neither a key nor a kind contains a space.
     const key = `${send.senderPubkey} ${kind} ${ref}`;
-    const known = numbers.get(key);
-    if (known !== undefined) return known;
-    numbers.set(key, found.push(send));
-    return found.length;
+    const number = numbers.get(key);
+    if (number !== undefined) return number;
+    numbers.set(key, firsts.push(send));
+    return firsts.length;
   });
-  return { pairs: found, pairOf };
+  return { pairs: firsts, pairOf };
 }

@@ -18,14 +18,14 @@ export async function selectMeshes(db: Reading, after: string, limit: number): P
 
 export async function sweepMesh(tx: PostgresTransaction, meshId: string, terms: SweepTerms): Promise<SweepStep> {
   const tally = new SweepTally();
-  const held = await lockHousekeeping(tx, meshId);
-  if (held.type === "busy") return tally.step();
+  const mesh = await lockHousekeeping(tx, meshId);
+  if (mesh.type === "busy") return tally.step();
   // A broker whose clock is ahead of the server's must not forget ids too early.
-  const nowMs = Math.min(terms.nowMs, held.serverNowMs);
+  const nowMs = Math.min(terms.nowMs, mesh.serverNowMs);
   const aheadMs = terms.nowMs - nowMs;
   const { messagesBeforeMs, leasesBeforeMs } = terms;
   if (messagesBeforeMs !== undefined) {
-    const bounds = { removedUpTo: held.removedUpTo, beforeMs: messagesBeforeMs - aheadMs, nowMs };
+    const bounds = { removedUpTo: mesh.removedUpTo, beforeMs: messagesBeforeMs - aheadMs, nowMs };
     const removedUpTo = await removeMessages(tx, meshId, bounds, tally);
     if (removedUpTo !== undefined) await updateRemovedUpTo(tx, meshId, removedUpTo);
   }
@@ -38,9 +38,9 @@ export async function sweepMesh(tx: PostgresTransaction, meshId: string, terms: 
 /** Needs no cursor, because an index finds what is left. */
 export async function forgetNext(tx: PostgresTransaction, meshId: string, callerNowMs: number): Promise<ForgetStep> {
   const tally = new SweepTally();
-  const held = await lockHousekeeping(tx, meshId);
-  if (held.type === "busy") return { counts: {}, next: undefined };
-  await forgetIds(tx, meshId, Math.min(callerNowMs, held.serverNowMs), tally);
+  const mesh = await lockHousekeeping(tx, meshId);
+  if (mesh.type === "busy") return { counts: {}, next: undefined };
+  await forgetIds(tx, meshId, Math.min(callerNowMs, mesh.serverNowMs), tally);
   const { counts, more } = tally.step();
   return { counts, next: more ? "" : undefined };
 }
@@ -59,8 +59,8 @@ async function lockHousekeeping(tx: PostgresTransaction, meshId: string): Promis
     );
     return row === undefined ? { type: "busy" } : { type: "locked", ...row };
   };
-  const held = await lock();
-  if (held.type === "locked") return held;
+  const first = await lock();
+  if (first.type === "locked") return first;
   // The mesh may have no row yet. Where another broker inserts it now, this waits, and the mesh is then left to that broker.
   const inserted = await tx.execute(
     `INSERT INTO mesh.mesh_housekeeping (mesh_id, removed_up_to, checked_at) VALUES ($1, 0, to_timestamp(0))

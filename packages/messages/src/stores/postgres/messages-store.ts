@@ -173,8 +173,8 @@ function createWebhookStore({ accepting, common }: MessagesPools, committed: Rea
     create: (webhook, nowMs, perMeshMax) =>
       accepting.transaction((tx) => insertWebhook(tx, webhook, nowMs, perMeshMax)),
     find: async (meshId, id) => {
-      const found = await selectWebhook(committed, meshId, id);
-      return found && { fingerprint: found.fingerprint, createdAtMs: found.created_at.getTime() };
+      const stored = await selectWebhook(committed, meshId, id);
+      return stored && { fingerprint: stored.fingerprint, createdAtMs: stored.created_at.getTime() };
     },
     list: (meshId, after, limit) => selectWebhooks(committed, meshId, after, limit),
     delete: (meshId, id, nowMs) => common.transaction((tx) => deleteWebhook(tx, meshId, id, nowMs)),

@@ -28,15 +28,15 @@ export async function selectQueues(
   const items: QueueSummary[] = [];
   const room = new CountRoom();
   for (let from = beforeNul(after); ; ) {
-    const asked = Math.min(queuesPerStep, limit - items.length);
-    const rows = await db.query<Row>(statement, [meshId, from, new Date(nowMs), asked, countedMax]);
+    const rowsWanted = Math.min(queuesPerStep, limit - items.length);
+    const rows = await db.query<Row>(statement, [meshId, from, new Date(nowMs), rowsWanted, countedMax]);
     for (const row of rows) {
       const item = summaryOf(row);
       items.push(item);
       if (!room.take(item.depth, item.leased, item.parked)) return { items, nextAfter: row.id };
     }
     const last = rows.at(-1)?.id;
-    if (last === undefined || rows.length < asked) return { items, nextAfter: undefined };
+    if (last === undefined || rows.length < rowsWanted) return { items, nextAfter: undefined };
     if (items.length === limit) return { items, nextAfter: last };
     from = last;
   }

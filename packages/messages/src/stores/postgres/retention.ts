@@ -31,14 +31,19 @@ export async function removeMessages(
   await expireQueued(tx, meshId, old, nowMs, tally);
   tally.addUpTo("expired_deliveries", await expireDeliveries(tx, meshId, old, nowMs), deliveriesPerStep);
   const settled = upToFirst(old, await selectUnsettled(tx, meshId, old));
-  const known = await selectKnownIds(tx, meshId, settled);
-  const forgotten = settled.filter((row) => !known.has(row.brokerMessageId));
+  const rememberedIds = await selectRememberedIds(tx, meshId, settled);
+  const forgotten = settled.filter((row) => !rememberedIds.has(row.brokerMessageId));
   const left = await deleteDeliveries(tx, meshId, historyIdsOf(forgotten), deliveriesPerStep, tally);
   const removable = upToFirst(settled, left);
   // Locks of other transactions are soon gone; a caller that sweeps to the end must not take this step for the end.
   if (removable.length < old.length) tally.setMore();
   await deleteMessages(tx, meshId, removable, tally);
-  await deleteHistory(tx, meshId, historyIdsOf(removable.filter((row) => !known.has(row.brokerMessageId))), tally);
+  await deleteHistory(
+    tx,
+    meshId,
+    historyIdsOf(removable.filter((row) => !rememberedIds.has(row.brokerMessageId))),
+    tally,
+  );
   return removable.at(-1)?.historyId;
 }
 
@@ -104,24 +109,28 @@ async function selectUnsettled(
   meshId: string,
   rows: readonly AgedRow[],
 ): Promise<Set<number>> {
-  const found = await tx.query<{ history_id: number }>(
+  const unsettled = await tx.query<{ history_id: number }>(
     `SELECT h.history_id FROM unnest($2::bigint[]) AS h (history_id)
      WHERE EXISTS (SELECT 1 FROM mesh.delivery_queue d
        WHERE d.mesh_id = $1 AND d.history_id = h.history_id AND d.settled_at IS NULL)`,
     [meshId, historyIdsOf(rows)],
   );
-  return new Set(found.map((row) => row.history_id));
+  return new Set(unsettled.map((row) => row.history_id));
 }
 
 /** Messages whose ids are remembered; an id may be forgotten, or stand for a later message. */
-async function selectKnownIds(tx: PostgresTransaction, meshId: string, rows: readonly AgedRow[]): Promise<Set<string>> {
-  const found = await tx.query<{ broker_message_id: string }>(
+async function selectRememberedIds(
+  tx: PostgresTransaction,
+  meshId: string,
+  rows: readonly AgedRow[],
+): Promise<Set<string>> {
+  const remembered = await tx.query<{ broker_message_id: string }>(
     `SELECT d.broker_message_id FROM unnest($2::text[], $3::uuid[]) AS m (client_message_id, broker_message_id)
      JOIN mesh.client_message_dedupe d ON d.mesh_id = $1 AND d.client_message_id = m.client_message_id
        AND d.broker_message_id = m.broker_message_id`,
     [meshId, rows.map((row) => row.clientMessageId), rows.map((row) => row.brokerMessageId)],
   );
-  return new Set(found.map((row) => row.broker_message_id));
+  return new Set(remembered.map((row) => row.broker_message_id));
 }
 
 async function deleteMessages(

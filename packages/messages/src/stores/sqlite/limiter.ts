@@ -71,10 +71,10 @@ export class BudgetBatch {
 
   #window(meshId: string, nowMs: number): SpentWindow {
     const start = windowStartMs(this.#rate, nowMs);
-    const known = this.#windows.get(meshId);
-    if (known?.start === start) return known;
+    const current = this.#windows.get(meshId);
+    if (current?.start === start) return current;
     // Times of one batch may lie on both sides of a window's end.
-    if (known !== undefined) this.finish();
+    if (current !== undefined) this.finish();
     const stored = this.#tx
       .sql<{ used: number }>("SELECT used FROM rate_limit_window WHERE mesh_id = ? AND window_start = ?")
       .get(meshId, start)?.used;

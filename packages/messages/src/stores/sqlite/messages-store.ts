@@ -171,8 +171,8 @@ function createWebhookStore(db: Sqlite, commit: GroupCommit): WebhookStore {
   return {
     create: (webhook, nowMs, perMeshMax) => commit.submit((tx) => insertWebhook(tx, webhook, nowMs, perMeshMax)),
     find: async (meshId, id) => {
-      const found = selectWebhook(db, meshId, id);
-      return found && { fingerprint: found.fingerprint, createdAtMs: found.created_at };
+      const stored = selectWebhook(db, meshId, id);
+      return stored && { fingerprint: stored.fingerprint, createdAtMs: stored.created_at };
     },
     list: async (meshId, after, limit) => selectWebhooks(db, meshId, after, limit),
     delete: (meshId, id, nowMs) => commit.submit((tx) => deleteWebhook(tx, meshId, id, nowMs)),
