@@ -1,5 +1,5 @@
 // The key by which members know their broker. All brokers of a store share it: it lies beside a SQLite file, or in a table
-// of a PostgreSQL. A program that has it can pose as the broker, and homes of members accept no other key instead.
+// of a PostgreSQL. A program that has it can pose as the broker, and homes of members accept no other key.
 // Why: docs/decisions/0121.
 import { createPrivateKey, createPublicKey, type KeyObject, randomBytes, sign } from "node:crypto";
 import type { AnnouncedFeatures } from "@claudemesh/protocol/features";

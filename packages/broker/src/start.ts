@@ -388,7 +388,7 @@ function sayWhatInvitesSay({ config, log, publicUrl }: BrokerContext): void {
   log.warn({ event: "no_public_url", public_url: publicUrl() }, advice);
 }
 
-/** Members prove themselves all the same; but what they say then, tokens and invites can be read on the way. */
+/** Members prove who they are all the same, but messages, tokens and invites can be read on the way. */
 function warnOfClearText({ log, publicUrl }: BrokerContext): void {
   if (!isInClear(publicUrl())) return;
   const advice =

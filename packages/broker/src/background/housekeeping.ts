@@ -1,5 +1,5 @@
-// Keeping this broker's store in order: sweeping and looking for orphans, at a rest beside the accepts or at once for
-// callers. What goes and what fits is decided in the packages whose tables they are.
+// Keeping this broker's store in order: sweeping and looking for orphans, slowly beside the accepts, or at once
+// where a caller asks for it. The packages that own the tables decide what is removed and which rows fit together.
 
 import type { MessagesStore } from "@claudemesh/messages/ports";
 import { checkOrphans, type OrphanReport } from "@claudemesh/messages/services/check-orphans";

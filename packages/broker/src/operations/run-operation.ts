@@ -44,9 +44,9 @@ function turnOf({ watchers }: BrokerContext, { member: { meshId, pubkey } }: Cal
 }
 
 /**
- * A connection outlives a role and, where another broker revoked it, a membership: an operation that changes something, or asks for
- * what depends on a role, is looked up again, so that an owner that stepped down may no more than a member from its next
- * request on, and a former member nothing, whichever signals have passed between brokers.
+ * A connection outlives a role and, where another broker revoked it, a membership. So the caller is looked up again for
+ * operations that change something or depend on a role: from its next request on, an owner that stepped down may do no more
+ * than a member, and a former member nothing, whichever signals have passed between brokers.
  */
 async function dispatch(broker: BrokerContext, name: OperationName, caller: Caller, input: never): Promise<Answer> {
   const handler: AnyHandler = handlers[name];

@@ -108,7 +108,7 @@ export async function openPostgresBackend(
       sweepIntervalMs: (config.deliverySweepSeconds ?? sweepSecondsDefault) * 1000,
       findWaiting: (recipients) => findWaitingRecipients(common, recipients),
       findRevokedSince: (sinceMs) => findRevokedSince(common, sinceMs),
-      // Brokers of a store share its key, and no other program has it; the key that they sign with is derived from it for this alone.
+      // Brokers of a store share its key, and no other program has it. The key of their signals is derived from it.
       signalSecret: createHmac("sha256", brokerSeed).update("claudemesh-signals-1").digest(),
     },
     close: async () => {

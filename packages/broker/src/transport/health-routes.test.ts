@@ -67,7 +67,7 @@ describe("GET /metrics", () => {
     expect(body).toContain("cm_broker_connections 7\n");
   });
 
-  test.for(["forwarded", "x-forwarded-for"])("handed on by a proxy (%s) needs the admin token", async (header) => {
+  test.for(["forwarded", "x-forwarded-for"])("forwarded by a proxy (%s) needs the admin token", async (header) => {
     const server = serve({});
     const headers = { [header]: "for=203.0.113.7" };
     expect((await server.inject("/metrics")).statusCode).toBe(200);

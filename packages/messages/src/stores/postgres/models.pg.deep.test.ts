@@ -27,7 +27,7 @@ describe.skipIf(redis === undefined)("PostgreSQL and Redis against the models", 
   const connection = new RedisConnection({ url, name: "models", onProblem: () => undefined });
 
   // The model spends nothing on an id that was committed between look-up and limiter. On Redis such a send spends a
-  // unit where the window has changed in between, since B1 stands before the claim; so here it is looked up again.
+  // unit where the window has changed in between, since the limit comes before the claim; so here it is looked up again.
   const limited = (accepts: AcceptStore, rate: RateLimit): AcceptStore => {
     const limiter = createRedisLimiter(connection, { rate, onFailure: () => undefined });
     return limitAccepts(
