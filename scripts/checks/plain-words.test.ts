@@ -40,7 +40,3 @@ it("reads the titles of tests, also behind a table or a condition", () => {
 it("takes code in Markdown for data", () => {
   expect(inPage("Run `@nobody`.", "```", "nobody", "```", "For nobody.")).toEqual(['5 "nobody"']);
 });
-
-it("looks only where the words are plain already", () => {
-  expect(wordsIn("elsewhere/example.ts", "// nobody")).toEqual([]);
-});

@@ -3,7 +3,7 @@ import { chmodSync, chownSync, lchownSync, mkdtempSync, rmSync, symlinkSync, wri
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { BrokerConfigError, brokerOptions, chooseConfigFile, placeOf, readBrokerConfig } from "./config.ts";
+import { BrokerConfigError, brokerOptions, chooseConfigFile, locationOf, readBrokerConfig } from "./config.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "claudemesh-config-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -122,8 +122,8 @@ describe("the settings", () => {
 
   test("show a PostgreSQL by its host and database alone", () => {
     const url = "postgres://mesh:hunter2@db:5433/mesh?password=hunter2";
-    expect(placeOf({ kind: "postgres", url })).toBe("postgres://db:5433/mesh");
-    expect(placeOf({ kind: "postgres", url: "postgres://db/mesh?password=hunter@2" })).toBe("postgres://…");
+    expect(locationOf({ kind: "postgres", url })).toBe("postgres://db:5433/mesh");
+    expect(locationOf({ kind: "postgres", url: "postgres://db/mesh?password=hunter@2" })).toBe("postgres://…");
   });
 
   test.each(["0.0.0.0:7600", "[::]:7600", "192.168.7.9:7600", "mesh.example.org:80"])(

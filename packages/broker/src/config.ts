@@ -372,7 +372,7 @@ function describeTomlFailure(error: unknown): string {
 }
 
 /** Where the store is, as it may be shown. */
-export function placeOf(store: StoreConfig): string {
+export function locationOf(store: StoreConfig): string {
   return store.kind === "sqlite" ? resolve(store.path) : (withoutSecret(store.url) ?? "postgres://…");
 }
 

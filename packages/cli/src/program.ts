@@ -19,7 +19,7 @@ export async function buildProgram(shell: Shell, wanted: (entry: CommandEntry) =
   configure(program, shell);
   const nodes = new Map<string, Command>([["", program]]);
   const loadWhole = () => buildProgram(shell, () => true);
-  for (const entry of commandEntries.toSorted((a, b) => placeInHelp(a) - placeInHelp(b))) {
+  for (const entry of commandEntries.toSorted((a, b) => orderInHelp(a) - orderInHelp(b))) {
     const command = addNode(nodes, entry.path, entry.summary, shell);
     if (wanted(entry)) (await entry.load())(command, shell, loadWhole);
   }
@@ -27,7 +27,7 @@ export async function buildProgram(shell: Shell, wanted: (entry: CommandEntry) =
 }
 
 /** Of its group, and then of its own first word. */
-function placeInHelp({ path }: CommandEntry): number {
+function orderInHelp({ path }: CommandEntry): number {
   const [first = ""] = path.split(" ", 1);
   const group = helpGroups.findIndex(({ words }) => words.includes(first));
   return group * 100 + (helpGroups[group]?.words.indexOf(first) ?? 0);

@@ -47,7 +47,7 @@ const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 const status = async () => (await fetch(`http://127.0.0.1:${port}/small`)).status;
 
 /** Asks for more than the buffers of the system hold, and reads nothing: what is left keeps every place. */
-async function takeAllPlaces(): Promise<{ readonly socket: Socket; readonly cut: Promise<unknown> }> {
+async function fillServer(): Promise<{ readonly socket: Socket; readonly cut: Promise<unknown> }> {
   const socket = await dial();
   socket.pause();
   const cut = lastClosed;
@@ -57,7 +57,7 @@ async function takeAllPlaces(): Promise<{ readonly socket: Socket; readonly cut:
 }
 
 test("a peer that reads none of its answers is cut off, and other peers are served again", async () => {
-  const { socket, cut } = await takeAllPlaces();
+  const { socket, cut } = await fillServer();
   // What it goes on to send is no sign that it reads.
   const drops = setInterval(() => socket.writable && socket.write("\r\n"), 10);
   await cut;
@@ -69,7 +69,7 @@ test("an answer that waits behind one that is still being made is not the peer's
   const patient = await dial();
   patient.write(get("/small") + get("/held") + get("/small"));
   await held.promise;
-  const { cut } = await takeAllPlaces();
+  const { cut } = await fillServer();
   await cut;
   gate.resolve();
   patient.write("GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");

@@ -35,8 +35,8 @@ async function startWithMessages() {
 test("a store is checked and counted while a broker serves on it", async () => {
   const { alice, store } = await startWithMessages();
   expect(await checkStore(store)).toMatchObject({ ok: true, meshes: 1 });
-  const { place, sizeBytes, meshes } = await statsOfStore(store);
-  expect(place).toBe(store.path);
+  const { location, sizeBytes, meshes } = await statsOfStore(store);
+  expect(location).toBe(store.path);
   expect(sizeBytes).toBeGreaterThan(10_000);
   expect(meshes).toMatchObject([{ name: "acme", id: alice.meshId, rows: { members: 2, deliveries_unsettled: 3 } }]);
 });

@@ -12,7 +12,7 @@ import { openSqlite } from "@claudemesh/storage/sqlite";
 import { backUpSqlite } from "@claudemesh/storage/sqlite-backup";
 import { migrateSqlite, pendingSqliteMigrations } from "@claudemesh/storage/sqlite-migrations";
 import { addSwept, type Swept, sweepEverything } from "../background/sweep-everything.ts";
-import { type BrokerConfig, dedupeRetentionMs, messageRetentionMs, placeOf, type StoreConfig } from "../config.ts";
+import { type BrokerConfig, dedupeRetentionMs, locationOf, messageRetentionMs, type StoreConfig } from "../config.ts";
 import { postgresMigrations } from "../stores/postgres-backend.ts";
 import { sqliteMigrations } from "../stores/sqlite-backend.ts";
 import { withLock, withOfflineStore, withPostgres, withSqlite } from "./open-store.ts";
@@ -32,7 +32,7 @@ export function checkStore(store: StoreConfig): Promise<OrphanReport> {
 export async function proveStore(store: StoreConfig): Promise<SurfaceProof> {
   const facts =
     store.kind === "sqlite"
-      ? await withSqlite(placeOf(store), async (db) => inspectSqliteSurface(db))
+      ? await withSqlite(locationOf(store), async (db) => inspectSqliteSurface(db))
       : await withPostgres(store.url, inspectPostgresSurface);
   return proveSurface(facts);
 }
@@ -55,7 +55,7 @@ export function sweepStore(config: Pick<BrokerConfig, "store" | "dedupe" | "mess
 }
 
 export type StoreStats = {
-  readonly place: string;
+  readonly location: string;
   readonly sizeBytes: number;
   readonly meshes: readonly (MeshStats & { readonly name: string; readonly id: string })[];
 };
@@ -63,7 +63,7 @@ export type StoreStats = {
 const meshesPerPage = 256;
 
 export function statsOfStore(store: StoreConfig): Promise<StoreStats> {
-  return withOfflineStore(store, "read", async ({ members, messages, place }) => {
+  return withOfflineStore(store, "read", async ({ members, messages, location }) => {
     const nowMs = Date.now();
     const meshes: StoreStats["meshes"][number][] = [];
     let after = "";
@@ -77,7 +77,7 @@ export function statsOfStore(store: StoreConfig): Promise<StoreStats> {
       if (last === undefined) break;
       after = last;
     }
-    return { place, sizeBytes: await messages.stats.sizeBytes(), meshes };
+    return { location, sizeBytes: await messages.stats.sizeBytes(), meshes };
   });
 }
 
@@ -87,7 +87,7 @@ export async function migrateStore(store: StoreConfig, options: { readonly dryRu
     const run = options.dryRun ? pendingPostgresMigrations : migratePostgres;
     return withPostgres(store.url, (postgres) => run(postgres, postgresMigrations()));
   }
-  const path = placeOf(store);
+  const path = locationOf(store);
   if (options.dryRun) {
     if (!existsSync(path)) return sqliteMigrations();
     return withSqlite(path, async (db) => pendingSqliteMigrations(db, sqliteMigrations()));
@@ -112,7 +112,7 @@ export type BackUpOutcome =
 export async function backUpStore(store: StoreConfig, file: string): Promise<BackUpOutcome> {
   const target = resolve(file);
   if (store.kind === "postgres") return { type: "use_pg_dump", command: pgDumpCommand(store.url, target) };
-  return withSqlite(placeOf(store), async (db) => {
+  return withSqlite(locationOf(store), async (db) => {
     await backUpSqlite(db, target);
     return { type: "copied", file: target, bytes: statSync(target).size };
   });

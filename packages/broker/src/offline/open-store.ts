@@ -18,7 +18,7 @@ import { pendingPostgresMigrations } from "@claudemesh/storage/postgres-migratio
 import type { RuleStore } from "@claudemesh/storage/row-rules";
 import { openSqlite, type Sqlite } from "@claudemesh/storage/sqlite";
 import { pendingSqliteMigrations } from "@claudemesh/storage/sqlite-migrations";
-import { placeOf, type StoreConfig } from "../config.ts";
+import { locationOf, type StoreConfig } from "../config.ts";
 import { createPostgresSpaces, postgresMigrations, postgresRules } from "../stores/postgres-backend.ts";
 import { createSqliteSpaces, refuseForeignFile, sqliteMigrations, sqliteRules } from "../stores/sqlite-backend.ts";
 
@@ -29,7 +29,7 @@ export type OfflineStore = {
   /** What must hold between rows, beside the rules of messages. */
   readonly otherRules: readonly RuleStore[];
   /** As it may be shown. */
-  readonly place: string;
+  readonly location: string;
 };
 
 /** `change`: the store is written to, so that no embedded broker may be on it. */
@@ -41,31 +41,31 @@ export async function withOfflineStore<T>(
   access: Access,
   use: (opened: OfflineStore) => Promise<T>,
 ): Promise<T> {
-  const place = placeOf(store);
+  const location = locationOf(store);
   if (store.kind === "postgres") {
     return withPostgres(store.url, async (postgres) => {
-      refuseOldSchema(place, (await pendingPostgresMigrations(postgres, postgresMigrations())).length);
+      refuseOldSchema(location, (await pendingPostgresMigrations(postgres, postgresMigrations())).length);
       const pools = { accepting: postgres, looking: postgres, queueing: postgres, common: postgres };
       const messages = createPostgresMessagesStore(pools);
       const spaces = createPostgresSpaces({ committing: postgres, common: postgres });
       const members = createPostgresMembersStore(postgres);
-      return use({ members, messages, spaces, otherRules: postgresRules(postgres), place });
+      return use({ members, messages, spaces, otherRules: postgresRules(postgres), location });
     });
   }
   const work = async () =>
-    withSqlite(place, async (db) => {
-      refuseOldSchema(place, pendingSqliteMigrations(db, sqliteMigrations()).length);
+    withSqlite(location, async (db) => {
+      refuseOldSchema(location, pendingSqliteMigrations(db, sqliteMigrations()).length);
       const commit = new GroupCommit(db);
       const messages = createSqliteMessagesStore(db, commit, defaultRateLimit);
       try {
         const spaces = createSqliteSpaces(db, commit);
         const members = createSqliteMembersStore(db, commit);
-        return await use({ members, messages, spaces, otherRules: sqliteRules(db), place });
+        return await use({ members, messages, spaces, otherRules: sqliteRules(db), location });
       } finally {
         commit.close();
       }
     });
-  return access === "change" ? withLock(place, work) : work();
+  return access === "change" ? withLock(location, work) : work();
 }
 
 export async function withPostgres<T>(url: string, use: (postgres: Postgres) => Promise<T>): Promise<T> {
@@ -114,7 +114,9 @@ export async function withLock<T>(path: string, use: () => Promise<T>): Promise<
   }
 }
 
-function refuseOldSchema(place: string, pending: number): void {
+function refuseOldSchema(location: string, pending: number): void {
   if (pending === 0) return;
-  throw new Error(`${place} lacks ${pending} migrations of this build; run \`claudemesh broker migrate\` on it first.`);
+  throw new Error(
+    `${location} lacks ${pending} migrations of this build; run \`claudemesh broker migrate\` on it first.`,
+  );
 }

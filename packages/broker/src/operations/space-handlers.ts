@@ -17,7 +17,7 @@ import {
   type LogInput,
   type MergeProposeInput,
   type QueryInput,
-  readLogPlace,
+  readLogCursor,
   readQuery,
   readResolutions,
   type SessionOpenInput,
@@ -110,7 +110,7 @@ export const spaceHandlers = {
   },
 
   "space.log": async (broker, caller, input: LogInput) => {
-    const start = readLogPlace(input);
+    const start = readLogCursor(input);
     const { items, nextAfter, prevBefore } = await readLog(
       portsOf(broker, caller),
       spaceOf(caller, input),

@@ -29,7 +29,7 @@ import { openPostgres, type Postgres } from "@claudemesh/storage/postgres";
 import { migratePostgres } from "@claudemesh/storage/postgres-migrations";
 import type { RuleStore } from "@claudemesh/storage/row-rules";
 import { mintBrokerSeed } from "../broker-key.ts";
-import { placeOf } from "../config.ts";
+import { locationOf } from "../config.ts";
 import { hidingPasswordOf } from "../shown-address.ts";
 import type { Backend, BackendSurroundings } from "./backend.ts";
 import { createQuietLog } from "./quiet-log.ts";
@@ -93,7 +93,7 @@ export async function openPostgresBackend(
     otherRules: postgresRules(common),
     sendLimits: { limiter, limits },
     byteLedger: createRedisByteLedger(redis),
-    location: placeOf({ kind: "postgres", url }),
+    location: locationOf({ kind: "postgres", url }),
     adminTokenFile: resolve(config.adminTokenFile ?? "broker.admin-token"),
     brokerSeed,
     brokers: createPostgresBrokersStore(common),

@@ -1,6 +1,6 @@
 // `claudemesh broker …`: running a broker, and looking after its store.
 
-import { brokerOptions, chooseConfigFile, placeOf, readBrokerConfig } from "@claudemesh/broker/config";
+import { brokerOptions, chooseConfigFile, locationOf, readBrokerConfig } from "@claudemesh/broker/config";
 import type { OrphanReport, StoreStats } from "@claudemesh/broker/offline";
 import { type Command, Option } from "commander";
 import { type Commands, type CommonOptions, examples, type Outcome, run, withJson, withTimes } from "../command.ts";
@@ -190,10 +190,12 @@ async function showStats(shell: Shell, options: StoreOptions): Promise<Outcome> 
     accepted_last_hour: mesh.acceptedLastHour,
     accepted_last_day: mesh.acceptedLastDay,
   }));
-  const value = { store: stats.place, size_bytes: stats.sizeBytes, meshes };
+  const value = { store: stats.location, size_bytes: stats.sizeBytes, meshes };
   return {
     value,
-    text: [`${stats.place}: ${stats.sizeBytes} bytes`, ...stats.meshes.map((m) => describeMesh(m, shell))].join("\n\n"),
+    text: [`${stats.location}: ${stats.sizeBytes} bytes`, ...stats.meshes.map((m) => describeMesh(m, shell))].join(
+      "\n\n",
+    ),
   };
 }
 
@@ -231,7 +233,7 @@ async function migrate(shell: Shell, options: MigrateOptions): Promise<Outcome> 
   const dryRun = options.dryRun === true;
   const ran = await migrateStore(store, { dryRun });
   const migrations = ran.map(({ package: name, number, name: title }) => ({ package: name, number, name: title }));
-  const storeAddress = placeOf(store);
+  const storeAddress = locationOf(store);
   const value = { store: storeAddress, dry_run: dryRun, migrations };
   if (migrations.length === 0) return { value, text: `${storeAddress} is up to date.` };
   const lines = migrations.map((each) => `  ${each.package} ${String(each.number).padStart(4, "0")} ${each.name}`);
@@ -254,7 +256,7 @@ async function backUp(shell: Shell, file: string, options: StoreOptions): Promis
   const { backUpStore } = await import("@claudemesh/broker/offline");
   const { store } = brokerConfigOf(shell, options);
   const outcome = await backUpStore(store, file);
-  const storeAddress = placeOf(store);
+  const storeAddress = locationOf(store);
   if (outcome.type === "copied") {
     const { file: target, bytes } = outcome;
     const text = `${target} holds ${storeAddress} (${bytes} bytes). Keep the admin token file and ${storeAddress}.broker-key apart: they are not in it.`;

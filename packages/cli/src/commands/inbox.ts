@@ -58,10 +58,10 @@ function defineInbox(command: Command, shell: Shell): void {
     "claudemesh inbox --wait 30s --json",
     "claudemesh inbox --follow --from @alice",
   );
-  command.addHelpText("after", `${placesHelp}\n${waitingHelp}`);
+  command.addHelpText("after", `${pagesHelp}\n${waitingHelp}`);
 }
 
-const placesHelp = `
+const pagesHelp = `
 It prints the newest page, with the newest message at the bottom, and says how to see what is older: prev_cursor in the
 JSON, for --before. --cursor goes forward from an earlier page's next_cursor.`;
 

@@ -1,6 +1,6 @@
 // One event of the daemon as people read it: on a line.
 import type { DaemonEvent } from "@claudemesh/client/daemon";
-import { describeBody, describePlace } from "./inbox-line.ts";
+import { describeBody, describeSource } from "./inbox-line.ts";
 import { shortKey, showMember } from "./members.ts";
 import { cutToColumns, neutraliseLine } from "./printable.ts";
 
@@ -13,7 +13,7 @@ function describeEvent(event: DaemonEvent): string {
   switch (event.kind) {
     case "message": {
       const { sender_name, sender_pubkey } = event.data;
-      return `${describePlace(event.data)}  ${showMember(sender_name, sender_pubkey)}  ${describeBody(event.data)}`;
+      return `${describeSource(event.data)}  ${showMember(sender_name, sender_pubkey)}  ${describeBody(event.data)}`;
     }
     case "peer_join": {
       const { name, pubkey, trust } = event.data;

@@ -10,14 +10,14 @@ export const inboxHeader = ["RECEIVED", "WHERE", "FROM", "MESSAGE"];
 export function inboxCells(item: InboxItem): Cell[] {
   return [
     timeCell(item.received_at),
-    describePlace(item),
+    describeSource(item),
     showMember(item.sender_name, item.sender_pubkey),
     describeBody(item),
   ];
 }
 
 /** A direct message that was not sealed may have been written by the broker itself. */
-export function describePlace({ topic, sealed }: InboxItem): string {
+export function describeSource({ topic, sealed }: InboxItem): string {
   if (topic !== null) return `#${topic}`;
   return sealed === false ? "dm, NOT SEALED" : "dm";
 }

@@ -75,7 +75,7 @@ export type PageEitherWay<Item> = Page<Item> & {
 };
 
 /** Where to read a list: from its beginning, after `cursor`, before `before`, or with `newest` at its end. */
-export type PlaceInList = {
+export type ListPosition = {
   readonly limit?: number;
   readonly cursor?: string;
   readonly before?: string;
@@ -157,7 +157,7 @@ export type Pruned = { readonly tombstones_made: number; readonly more: boolean 
 
 export type ReadMark = { readonly id: string; readonly client_message_id: string; readonly read_at: number };
 
-export type InboxQuery = PlaceInList & {
+export type InboxQuery = ListPosition & {
   /** Milliseconds since the epoch. */
   readonly since?: number;
   readonly topic?: string;
@@ -200,4 +200,4 @@ export type OutboxPressureBody = { readonly used_bytes: number; readonly max_byt
 
 export type LaggedBody = { readonly resume_after: string; readonly events_lost: number };
 
-export type OutboxQuery = PlaceInList & { readonly status?: OutboxStatus };
+export type OutboxQuery = ListPosition & { readonly status?: OutboxStatus };

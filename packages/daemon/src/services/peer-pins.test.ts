@@ -4,7 +4,7 @@ import { recordingLog } from "../testing/test-stores.ts";
 import { PeerPins } from "./peer-pins.ts";
 
 const bob = "b0".repeat(32);
-const nobodyListed = { nameOf: () => undefined, isAnothers: () => false };
+const emptyList = { nameOf: () => undefined, isAnothers: () => false };
 
 it("a former member, whom no list of the broker's has, is shown by the name that it was written to by", () => {
   const pins = new PeerPins({
@@ -17,6 +17,6 @@ it("a former member, whom no list of the broker's has, is shown by the name that
     log: recordingLog(),
     onKeyChanged: () => undefined,
   });
-  expect(pins.nameOf(nobodyListed, bob, undefined)).toBe("bob");
-  expect(pins.nameOf(nobodyListed, "c0".repeat(32), undefined)).toBeUndefined();
+  expect(pins.nameOf(emptyList, bob, undefined)).toBe("bob");
+  expect(pins.nameOf(emptyList, "c0".repeat(32), undefined)).toBeUndefined();
 });

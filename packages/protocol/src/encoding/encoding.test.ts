@@ -80,9 +80,9 @@ describe.each(codecs)("$name", ({ encode, decode }) => {
   it("accepts a text only if encoding gives it back", () => {
     const met = { accepted: 0, refused: 0 };
     const digit = fc.constantFrom(..."AZaz09+/Qg", "=", "-", " ");
-    const damaged = fc.tuple(bytes, fc.nat(), digit).map(([value, place, character]) => {
+    const damaged = fc.tuple(bytes, fc.nat(), digit).map(([value, offset, character]) => {
       const text = Buffer.from(value).toString("base64");
-      const at = place % (text.length + 1);
+      const at = offset % (text.length + 1);
       return text.slice(0, at) + character + text.slice(at + 1);
     });
     const soup = fc.array(digit, { maxLength: 8 }).map((digits) => digits.join(""));

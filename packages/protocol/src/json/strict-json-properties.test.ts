@@ -125,8 +125,8 @@ const documentText = fc.letrec<{ value: string; list: string; record: string }>(
 /** A document, sometimes with a character taken out, put in or replaced. */
 const damagedText = fc
   .tuple(documentText, fc.nat(), fc.constantFrom("", ",", '"', "\\", "}", "[", "0", "\u0001", "e"), fc.nat(1))
-  .map(([text, place, insert, cut]) => {
-    const at = place % (text.length + 1);
+  .map(([text, offset, insert, cut]) => {
+    const at = offset % (text.length + 1);
     return text.slice(0, at) + insert + text.slice(at + cut);
   })
   .map((text) => text.toWellFormed());
@@ -223,8 +223,8 @@ describe("any bytes", () => {
     );
     const damaged = fc
       .tuple(documentText, fc.nat(), fc.nat(255))
-      .map(([text, place, byte]) =>
-        utf8.encode(text).map((old, index, all) => (index === place % all.length ? byte : old)),
+      .map(([text, offset, byte]) =>
+        utf8.encode(text).map((old, index, all) => (index === offset % all.length ? byte : old)),
       );
     const met = { accepted: 0, invalidUtf8: 0, other: 0 };
     fc.assert(

@@ -60,7 +60,7 @@ export type InvocationEnvelope = {
 export type Invocation = { readonly envelope: InvocationEnvelope; readonly signature: string };
 
 /** The member that writes, and where it writes. */
-export type SigningPlace = {
+export type SigningScope = {
   readonly publicKey: string;
   readonly meshId: string;
   readonly space: string;
@@ -69,7 +69,7 @@ export type SigningPlace = {
 
 /** The envelope to sign for a write; `payloadHash` is the hash of its payload. */
 export function envelopeOf(
-  { publicKey, meshId, space, sessionId }: SigningPlace,
+  { publicKey, meshId, space, sessionId }: SigningScope,
   { cmd, localSeq }: Pick<SignedWrite, "cmd" | "localSeq">,
   payloadHash: string,
 ): InvocationEnvelope {

@@ -118,7 +118,7 @@ export const logInputSchema = input(["space"], {
 }) satisfies JSONSchema;
 export type LogInput = FromSchema<typeof logInputSchema>;
 
-export function readLogPlace({ after, before, newest = false }: LogInput): { after: number } | { before: number } {
+export function readLogCursor({ after, before, newest = false }: LogInput): { after: number } | { before: number } {
   if ([after !== undefined, before !== undefined, newest].filter(Boolean).length > 1) {
     const message = "after, before and newest exclude each other: a page of the log has one place.";
     throw new MeshError("invalid_request", message, { field: before === undefined ? "newest" : "before" });

@@ -77,9 +77,9 @@ describe("an invite", () => {
     fc.assert(
       fc.property(damage, ({ value, at, character }) => {
         const text = encodeInvite(value);
-        const place = at % text.length;
-        fc.pre(text[place] !== character);
-        const read = decodeOrRefuse(text.slice(0, place) + character + text.slice(place + 1));
+        const index = at % text.length;
+        fc.pre(text[index] !== character);
+        const read = decodeOrRefuse(text.slice(0, index) + character + text.slice(index + 1));
         if (read === undefined) refused += 1;
         else expect(read).not.toEqual(value);
       }),

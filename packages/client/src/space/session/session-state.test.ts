@@ -23,7 +23,7 @@ let state: SessionState;
 let opens: number;
 /** Of the last event. */
 let sent: Sent[];
-let told: Notification[];
+let notifications: Notification[];
 let settled: [number, string][];
 let effects: Effect[];
 
@@ -36,7 +36,7 @@ beforeEach(() => {
 function run(given: Effect[]): Effect[] {
   effects = given;
   sent = given.filter((effect) => effect.kind === "send");
-  told = given.flatMap((effect) => (effect.kind === "notify" ? [effect.notification] : []));
+  notifications = given.flatMap((effect) => (effect.kind === "notify" ? [effect.notification] : []));
   settled = given.flatMap((effect) => {
     if (effect.kind !== "settle") return [];
     const { localSeq, verdict } = effect.settlement;
@@ -88,7 +88,7 @@ const sync = (
   );
 
 const shows = (id: string) => state.branches.get("").find(id)?.visible.document;
-const heard = () => told.map(({ id, cause, document }) => [id, cause, document?.value]);
+const heard = () => notifications.map(({ id, cause, document }) => [id, cause, document?.value]);
 const accepted = (seq: number) => ok({ seq, resolvedPendingReads: [], replayed: false });
 const conflict = refused(409, "conflict_error", { name: "ConflictError", conflicts: [] });
 

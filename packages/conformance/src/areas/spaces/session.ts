@@ -151,11 +151,11 @@ export async function inSessions<T>(
   items: readonly T[],
   work: (session: Session, item: T, index: number) => Promise<void>,
 ): Promise<void> {
-  const lanes = 8;
+  const workers = 8;
   await Promise.all(
-    Array.from({ length: lanes }, async (_, lane) => {
+    Array.from({ length: workers }, async (_, worker) => {
       const session = await Session.open(world, world.alice, space);
-      for (let index = lane; index < items.length; index += lanes) await work(session, items[index] as T, index);
+      for (let index = worker; index < items.length; index += workers) await work(session, items[index] as T, index);
     }),
   );
 }

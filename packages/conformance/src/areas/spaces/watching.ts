@@ -156,9 +156,9 @@ const following: readonly Scenario<BrokerWorld>[] = [
         const foreign = await writer.accept([set("a:1", n)]);
         const stale = await watcher.commit([set("a:2", n)], confirmed(read("a:1", foreign - 1)));
         expectRefusal(stale, 409, "conflict_error");
-        expectTold(watcher, foreign, stale.request);
+        expectFrame(watcher, foreign, stale.request);
         const accepted = expectAccepted(await watcher.commit([set("a:2", n)], confirmed(read("a:1", foreign))));
-        expectTold(watcher, Number(accepted.body.seq), accepted.request);
+        expectFrame(watcher, Number(accepted.body.seq), accepted.request);
       }
     },
   ),
@@ -195,7 +195,7 @@ const following: readonly Scenario<BrokerWorld>[] = [
   ),
 ];
 
-function expectTold(watcher: SocketSession, seq: number, request: string): void {
+function expectFrame(watcher: SocketSession, seq: number, request: string): void {
   const frames = watcher.arrived();
   expectThat((frames.at(-1)?.toSeq ?? 0) >= seq, `frames up to ${seq} before the verdict`, frames.at(-1), request);
 }

@@ -122,11 +122,11 @@ export function describeRules(world: () => World): void {
     expect([...rows.keys()]).toEqual(Object.keys(breaks));
   });
 
-  test.for(Object.entries(breaks))("name %s where it is broken by hand", async ([name, byHand]) => {
+  test.for(Object.entries(breaks))("name %s where it is broken by hand", async ([name, damage]) => {
     await fillWorld(world());
     const update: Update = (table, set, where = "1 = 1") =>
       `UPDATE ${world().table(table)} SET ${set} WHERE mesh_id = '${world().space.meshId}' AND ${where}`;
-    await world().query(byHand(update).replace("HAS_NOT", "(1 = 0)"));
+    await world().query(damage(update).replace("HAS_NOT", "(1 = 0)"));
     const { found } = await check(world(), [name]);
     expect([...found.keys()]).toEqual([name]);
   });
