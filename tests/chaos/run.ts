@@ -138,8 +138,9 @@ type Stats = { readonly meshes: readonly { readonly oldest_unsettled_at: number 
 
 async function hasSettled(cluster: Cluster): Promise<boolean> {
   for (const peer of cluster.peers) {
-    const { pending, inflight } = bodyOf(await peer.client.health()).outbox;
-    if (pending + inflight > 0) return false;
+    const { outbox, broker } = bodyOf(await peer.client.health());
+    // A daemon that has nothing to send may still be on its way back, and its audit could not ask the broker.
+    if (outbox.pending + outbox.inflight > 0 || broker.state !== "online") return false;
   }
   const at = { home: cluster.peers[0].home };
   const { meshes } = await runJson<Stats>(["broker", "stats", "--store", cluster.storeUrl], at);

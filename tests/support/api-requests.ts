@@ -98,6 +98,7 @@ function meaningful(name: string, known: Known, random: Random): unknown {
     meta: () => ({ run: random.below(100), [text(random, 3)]: [text(random), null, { deep: random.next() }] }),
     reply_to_id: () => random.pick([...known.brokerIds, uuid(random)]),
     limit: () => String(1 + random.below(50)),
+    reader: () => random.pick(["worker", "agent-1"]),
     cursor: () => ulid(random),
     after: () => String(random.below(1_000)),
     since: () => random.pick(["0", String(Date.now()), "2026-01-31T12:00:00Z", "2026-01-31"]),
@@ -125,7 +126,8 @@ function fitting(name: string, schema: Schema, known: Known, random: Random): un
   if (schema.enum !== undefined) return random.pick(schema.enum);
   if (type === "object" && schema.properties !== undefined) return fittingObject(schema, known, random);
   const meant = meaningful(name, known, random);
-  if (meant !== undefined) return meant;
+  // The same name stands for a text in a query and for a number in a body.
+  if (meant !== undefined) return type === "integer" && typeof meant === "string" ? Number(meant) : meant;
   if (type === "array") {
     const length = (schema.minItems ?? 0) + random.below(3);
     return Array.from({ length }, () => fitting("", schema.items ?? {}, known, random));
