@@ -24,6 +24,8 @@ export const workCosts = {
   memberWalked: 20,
   /** A character of a document, or of patches, that is read from the store or written to it. */
   character: 12,
+  /** A key of a document that is read, beyond its characters: an object of many keys is slow to build. */
+  keyRead: 220,
   /** A row that is looked up or written. */
   row: 5_000,
   /** A read, for each branch through which it looks. */
@@ -43,6 +45,7 @@ export class Work {
   readonly #limit: number;
   readonly #onSpent: ((units: number) => void) | undefined;
   #spent = 0;
+  #documentsRead = 0;
 
   /** `onSpent` is called with all work, including that of refused commits. */
   constructor(limit = Number.POSITIVE_INFINITY, onSpent?: (units: number) => void) {
@@ -62,6 +65,23 @@ export class Work {
       throw new MeshError("commit_too_expensive", undefined, { work: this.#spent, limit: this.#limit });
     }
   }
+
+  /**
+   * A document that is read from its text. The keys of the first one are free, because a commit that changes one large document
+   * is ordinary, and copying its keys costs much already; many large documents in one commit would stop the others.
+   */
+  spendOnDocument(text: string): void {
+    this.#documentsRead++;
+    this.spend(text.length * workCosts.character);
+    if (this.#documentsRead > 1) this.spend(countKeys(text) * workCosts.keyRead);
+  }
+}
+
+/** How many keys a JSON text has, or somewhat more where its strings look like keys. */
+function countKeys(text: string): number {
+  let keys = 0;
+  for (let at = text.indexOf('":'); at !== -1; at = text.indexOf('":', at + 2)) keys++;
+  return keys;
 }
 
 /** The cost of comparing a read of this path with one touch of a later write. */

@@ -73,7 +73,7 @@ function whole(
   patches: readonly Revision[],
   work: Work | undefined,
 ): History {
-  work?.spend((base?.length ?? 0) * workCosts.character);
+  if (base !== undefined) work?.spendOnDocument(base);
   const replaying = new Work();
   // What was just read from a text is not shared yet, so that the draft may change it without a copy.
   const document = base === undefined ? undefined : readDocument(base);

@@ -33,6 +33,20 @@ export function describeWork(world: () => World): void {
     expect((await world().document("big:1"))?.value).toHaveLength(300_200);
   });
 
+  test("a commit that reads many documents with many keys is refused before it has read a tenth of a second of them", async () => {
+    const session = await world().session();
+    const wide = Object.fromEntries(Array.from({ length: 40_000 }, (_, key) => [`key ${key}`, 1]));
+    const ids = Array.from({ length: 12 }, (_, index) => `wide:${index}`);
+    for (const id of ids) await session.write([{ op: "set", id, value: { value: wide } }]);
+    await world().reopen();
+    const touch: PatchOp = { op: "add", path: "/note", value: 1 };
+    const reader = await world().session();
+    const error = await reader.commit(ids.map((id) => patch(id, touch))).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "commit_too_expensive" });
+    // One of them is an ordinary commit.
+    expect(brief(await reader.commit([patch("wide:0", touch)]))).toBe(13);
+  });
+
   test("neighbours of a commit that is too expensive are decided as if it had not come", async () => {
     const session = await world().session();
     await session.write([{ op: "set", id: "big:1", value: { value: zeros } }]);
