@@ -5,6 +5,7 @@
 import type { BrokerCall } from "@claudemesh/client/broker";
 import type { OnceItem } from "@claudemesh/client/daemon";
 import type { MeshPaths } from "@claudemesh/client/home";
+import { createOnce } from "@claudemesh/client/once";
 import { MeshError } from "@claudemesh/protocol/errors";
 import { type JsonValue, parseStrictJsonText, StrictJsonError } from "@claudemesh/protocol/json";
 import { onceLimits } from "@claudemesh/protocol/registrar/once-limits";
@@ -128,7 +129,6 @@ async function runOnce(
 ): Promise<Outcome | undefined> {
   await checkCommand(shell, call, key, words);
   const live = options.json !== true;
-  const { createOnce } = await import("@claudemesh/client/once");
   const ended = await createOnce({ call }).run<CommandResult>(
     key,
     [...words],

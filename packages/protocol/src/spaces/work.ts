@@ -24,7 +24,7 @@ export const workCosts = {
   memberWalked: 20,
   /** A character of a document, or of patches, that is read from the store or written to it. */
   character: 12,
-  /** A key of a document that is read, beyond its characters: an object of many keys is slow to build. */
+  /** A key of a large document that is read, beyond its characters: an object of many keys is slow to build. */
   keyRead: 220,
   /** A row that is looked up or written. */
   row: 5_000,
@@ -38,6 +38,9 @@ export const workCosts = {
   pathKeyCompared: 10,
 } as const;
 
+/** The keys of shorter documents cost no more than their characters say. */
+const largeDocumentCharacters = 16_384;
+
 /** From this many keys on an object is a hash table. */
 export const largeObjectKeys = 128;
 
@@ -45,7 +48,7 @@ export class Work {
   readonly #limit: number;
   readonly #onSpent: ((units: number) => void) | undefined;
   #spent = 0;
-  #documentsRead = 0;
+  #largeDocumentsRead = 0;
 
   /** `onSpent` is called with all work, including that of refused commits. */
   constructor(limit = Number.POSITIVE_INFINITY, onSpent?: (units: number) => void) {
@@ -67,13 +70,14 @@ export class Work {
   }
 
   /**
-   * A document that is read from its text. The keys of the first one are free, because a commit that changes one large document
+   * A document that is read from its text. The keys of the first large one are free, because a commit that changes one large document
    * is ordinary, and copying its keys costs much already; many large documents in one commit would stop the others.
    */
   spendOnDocument(text: string): void {
-    this.#documentsRead++;
     this.spend(text.length * workCosts.character);
-    if (this.#documentsRead > 1) this.spend(countKeys(text) * workCosts.keyRead);
+    if (text.length > largeDocumentCharacters && this.#largeDocumentsRead++ > 0) {
+      this.spend(countKeys(text) * workCosts.keyRead);
+    }
   }
 }
 

@@ -18,6 +18,10 @@ import { type RevisionColumns, toRevision } from "../rows.ts";
 
 export function selectTail(db: Sqlite, space: SpaceRef, ask: TailAsk, limit: number): Tail {
   const key = [space.meshId, space.spaceId, ask.branch, ask.entityId] as const;
+  const newest = db.sql<RevisionColumns>(`SELECT seq, op_index, op, body ${newestRow}`).get(...key, ask.upTo);
+  if (newest === undefined) return { snapshot: undefined, revisions: [] };
+  // Most entities were written whole last, and one row is all of them.
+  if (newest.op !== "patch") return { snapshot: undefined, revisions: [toRevision(newest)] };
   const snapshot = db
     .sql<{ seq: number; document: string }>(
       `SELECT seq, document FROM space_snapshot
@@ -30,6 +34,10 @@ export function selectTail(db: Sqlite, space: SpaceRef, ask: TailAsk, limit: num
   const rows = db.sql<RevisionColumns>(`SELECT seq, op_index, op, body ${tailRows}`).all(...range, needed);
   return { snapshot, revisions: rows.map(toRevision) };
 }
+
+const newestRow = `FROM space_revision
+  WHERE mesh_id = ? AND space_id = ? AND branch = ? AND entity_id = ? AND seq <= ?
+  ORDER BY seq DESC, op_index DESC LIMIT 1`;
 
 const tailRows = `FROM space_revision
   WHERE mesh_id = ? AND space_id = ? AND branch = ? AND entity_id = ? AND seq <= ? AND seq > ?
