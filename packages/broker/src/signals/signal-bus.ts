@@ -1,5 +1,6 @@
 // The brokers' common channel on Redis. What is said in one turn of the event loop travels as one message; what is said
 // while Redis is away is lost, and who looks at intervals makes up for it: the delivery sweep, and the space watchers.
+import { createSecretKey } from "node:crypto";
 import { RedisConnection } from "@claudemesh/messages/redis";
 import { decodeSignals, encodeSignals, type Signal } from "./signal.ts";
 
@@ -32,7 +33,8 @@ const publishTimeoutMs = 1_000;
 const recipientsPerSignal = 1_000;
 
 export function openSignalBus(options: SignalBusOptions): SignalBus {
-  const { redisUrl: url, brokerId, secret, onProblem } = options;
+  const { redisUrl: url, brokerId, onProblem } = options;
+  const secret = createSecretKey(options.secret);
   const speaking = new RedisConnection({ url, name: "claudemesh-signals", onProblem, onReady: options.onSpeaking });
   const listening = new RedisConnection({
     url,
