@@ -36,7 +36,7 @@ const sqliteHead = Buffer.from("SQLite format 3\0");
 const cacheBytes = 32 * 1_048_576;
 
 /** The largest frame, once as a row and once more for its indexes and search words. */
-const acceptMebibytes = 3;
+const acceptBytes = 3 * 1_048_576;
 
 export function sqliteMigrations(): Migration[] {
   return [...membersMigrations(), ...messagesMigrations(), ...registrarMigrations(), ...spacesMigrations()];
@@ -94,7 +94,7 @@ export async function openSqliteBackend(surroundings: BackendSurroundings, given
     adminTokenFile: resolve(config.adminTokenFile ?? `${path}.admin-token`),
     brokerSeed,
     brokers,
-    proveRoom: () => proveRoom(`${path}.room`, acceptMebibytes),
+    proveRoom: () => proveRoom(path, acceptBytes),
     // It shares the store's file.
     writeLimiter: async () => true,
     nowMs: createStoreClock(await brokers.lastSeenMs(), surroundings.time),
